@@ -249,6 +249,9 @@ typedef struct carnn_model_desc {
                           beside those of the training data: the validation set; entries may be
                           NULL */
     size_t known_count;
+    const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
+                          they are left open, its words and choices first, in their order, and its
+                          weights; needed only while the new model is created */
     uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
@@ -3929,7 +3932,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
-   forward writes r->out and its part of the tape. backward gives each gate its gradient once, to
+   forward writes r->out and its part of the tape; it may run twice on the same columns, so it does
+   not change what it reads. backward gives each gate its gradient once, to
    gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
    (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
    CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
@@ -4152,17 +4156,23 @@ static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
-   place, for the whole vectors and then for the tail. */
+   place, for the whole vectors and then for the columns that are left: forward for the last sixteen
+   columns once more, which changes nothing; backward, which adds, for a copy of the rest. */
 static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
     carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
     float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
-    int tail = 0;
-    for (r.j = from;; tail = 1) {
+    int last = 0, copied = back || to - from < CARNN__LANES;
+    for (r.j = from;; last = 1) {
         for (; r.j < end; r.j += CARNN__LANES) cell(&r);
-        if (tail || !rest) break;
+        if (last || !rest) break;
+        if (!copied) {
+            r.j = to - CARNN__LANES;
+            end = to;
+            continue;
+        }
         row = CARNN__K(scan_row)(s, k, back, t, b);
         CARNN__K(tail_open)(&row, end, rest, &wide, room);
         r = wide;
@@ -4171,7 +4181,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
         r.stage = s->stage;
         r.j = 0;
     }
-    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
+    if (last && copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
 /* All rows of steps [t0, t1), backward from the last step to the first. */
@@ -4247,6 +4257,7 @@ typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
     size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
+    size_t skip, skipping; /* k of a skip connection (0: none), parameter number of its weights */
 } carnn__cell;
 
 /* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
@@ -4269,6 +4280,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
+    cell->skip = 0;
     cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
                                  0.0f);
     cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
@@ -4289,6 +4301,21 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
+/* Skip connections (Zhang 2019, section 4.4.4): the gates that read h_{t-1} read h_{t-k} too,
+
+     a_t = Wx x_t + Wh h_{t-1} + Wk h_{t-k} + b
+
+   so that a signal crosses T steps in T / k of them. Wk (recurrent gates h, h); states before the
+   first are zero. Backward: the gradient at h_{t-k} gains Wk^T da_t, dWk += da_t h_{t-k}^T. */
+static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, const char *prefix,
+                                     size_t k) {
+    size_t gates = carnn__cells[cell->kind].recurrent_gates;
+    if (k < 2 || !gates) return;
+    cell->skip = k;
+    cell->skipping = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
+                                    cell->h, CARNN__INIT_GLOROT, 0.0f);
+}
+
 /* --- a cell at work -----------------------------------------------------------------------------
    Inputs are projected once; then any number of packed batches over them, each with its own
    contexts, run forward and backward; then one product takes the gradients of all of them back
@@ -4298,6 +4325,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
 typedef struct carnn__cell_product {
     size_t first, gates;  /* the gates that it makes */
     float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
+    float *skip, *skip_back; /* those of the skip connection */
 } carnn__cell_product;
 
 /* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
@@ -4335,6 +4363,7 @@ typedef struct carnn__cell_run {
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
+    const float *past;  /* (skip, h): states before the only sequence, the latest last; or NULL */
 } carnn__cell_run;
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -4360,6 +4389,9 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         p->gates = i ? 1 : recurrent + 1 - r->products;
         p->weight = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
         if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+        if (!cell->skip) continue;
+        p->skip = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
+        if (g) p->skip_back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
     }
     s->h = h;
     if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
@@ -4401,6 +4433,10 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
         const float *w = carnn__cell_weight(r, r->cell->recurrent) + p->first * h * h;
         carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight);
         if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back);
+        if (!r->cell->skip) continue;
+        w = carnn__cell_weight(r, r->cell->skipping) + p->first * h * h;
+        carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->skip);
+        if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->skip_back);
     }
 }
 
@@ -4489,6 +4525,26 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     }
 }
 
+/* The same of the skip connection: ph += h_{t-k} Wk^T, dh_{t-k} += dph Wk. */
+static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    const carnn__cell_product *p = &r->product[s->stage];
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t k = r->cell->skip, h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
+    size_t columns = p->gates * h, width = kind->recurrent_gates * h, before;
+    if (!k || (t < k && (s->back || !r->past))) return;
+    before = t < k ? 0 : (s->seq->start[t - k] + from) * h;
+    if (s->back)
+        carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, h, columns,
+                      s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
+                      p->skip_back, 0, NULL, (float *)s->dout + before, h);
+    else
+        carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, columns, h,
+                      t < k ? r->past + t * h : s->out + before, h, p->skip, 0, NULL,
+                      s->ph + ((kind->vectors ? s->seq->start[t] : 0) + from) * width +
+                      p->first * h, width);
+}
+
 /* h of the aligned rows of step t. */
 static void carnn__gate_mix(const carnn__cell_run *r, size_t t) {
     const carnn__state_gate *m = r->gate;
@@ -4548,12 +4604,18 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
         int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
         t = number / stages;
         r->scan.stage = (int)(number % stages);
-        if (!r->scan.back && r->products) carnn__cell_recur(r, e, t);
+        if (!r->scan.back && r->products) {
+            carnn__cell_recur(r, e, t);
+            carnn__cell_skip(r, e, t);
+        }
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         carnn__scan_steps(r, e, t, t + 1);
         if (r->scan.back && mixes) carnn__gate_mix(r, t);
         if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
-        if (r->scan.back && r->products) carnn__cell_recur(r, e, t);
+        if (r->scan.back && r->products) {
+            carnn__cell_recur(r, e, t);
+            carnn__cell_skip(r, e, t);
+        }
     }
 }
 
@@ -4656,6 +4718,19 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
+static void carnn__cell_skip_gradient(carnn__cell_run *r, carnn__engine *e) {
+    const carnn__scan *s = &r->scan;
+    const size_t h = s->h, k = r->cell->skip, *start = s->seq->start;
+    size_t width = carnn__cells[r->cell->kind].recurrent_gates * h, t;
+    if (!k || k >= s->seq->steps) return;
+    for (t = k; t < s->seq->steps; t++)
+        memcpy(r->last + start[t] * h, s->out + start[t - k] * h,
+               (start[t + 1] - start[t]) * h * sizeof(float));
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, s->seq->rows - start[k],
+                  s->dph + start[k] * width, width, r->last + start[k] * h, h, NULL,
+                  carnn__piece(r->store, r->g, r->cell->skipping), h);
+}
+
 /* Gradients of alpha, beta1, beta2 and the bias. */
 static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
     size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
@@ -4665,7 +4740,8 @@ static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
                                                               : r->cell->bias));
 }
 
-/* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
+/* Backward over the batch of the last forward. dout (N, h) is the gradient at the states, to which
+   skip connections add; dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
@@ -4684,6 +4760,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
+    carnn__cell_skip_gradient(r, e);
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
@@ -5908,6 +5985,16 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
     v->reserved = v->words.count;
 }
 
+/* Adds names, all of which are kept. */
+static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
+    size_t i;
+    for (i = 0; i < names->count; i++) {
+        const char *name = carnn__names_get(names, i);
+        carnn__vocabulary_add(v, CARNN__SPACES, name, strlen(name), 0);
+    }
+    v->reserved = v->words.count;
+}
+
 static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__vocabulary *v = (carnn__vocabulary *)job;
     carnn__names_drop(&v->words);
@@ -6581,7 +6668,7 @@ static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 8 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -8519,19 +8606,16 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     return CARNN_OK;
 }
 
-/* A list of names from strings that stand one after the other; trim: without blanks at the ends. */
-static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
-                                      size_t count, int trim, const carnn_allocator *a,
-                                      carnn_error *error) {
-    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+/* The choices without blanks at their ends. */
+static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
+                                   const carnn_allocator *a, carnn_error *error) {
+    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
     carnn_status status;
     size_t i;
     if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < count; i++) {
-        s[i] = carnn__string(bytes, at, i);
-        if (trim) s[i] = carnn__trim(s[i]);
-    }
-    status = carnn__names_build(names, a, s, count, error);
+    for (i = 0; i < choices->count; i++)
+        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
+    status = carnn__names_build(trimmed, a, s, choices->count, error);
     carnn__free(a, s);
     return status;
 }
@@ -8549,8 +8633,7 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
     if (!c->target) return carnn__out_of_memory(error);
     memset(c->target, 0xFF, data->item_count * sizeof(uint32_t));
     if (!choices->count) return CARNN_OK;
-    status = carnn__names_from(&trimmed, choices->bytes, choices->at, choices->count, 1,
-                               &work->allocator, error);
+    status = carnn__trimmed(&trimmed, choices, &work->allocator, error);
     if (status) return status;
     for (i = 0; i < data->item_count; i++) {
         carnn__span text;
@@ -9090,12 +9173,14 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
 
-/* Options `number` and number + 1 of a task that has an encoder. */
+/* Options `number` to number + 2 of a task that has an encoder. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn, or rcrn: two RNNs are the gates of a third"),                       \
         CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
-                            "1: the output gate of an rcrn is not squashed")
+                            "1: the output gate of an rcrn is not squashed"),                      \
+        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
+                            "K: gates also read the state K steps before; 0: none")
 
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
@@ -9112,7 +9197,7 @@ typedef struct carnn__rnn_layer {
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
-    size_t bases, layers, directions, h;
+    size_t bases, layers, directions, h, skip;
     size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
     size_t drop;       /* of the second one, the output of the first; the others follow */
     int drops_top;     /* dropout on the output of the last layer, too */
@@ -9123,6 +9208,7 @@ typedef struct carnn__rnn {
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
     int rcrn, raw;                             /* raw: the output gate is s2 itself */
+    size_t skip;                               /* k of skip connections; 0: none */
 } carnn__rnn_shape;
 
 /* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
@@ -9131,7 +9217,8 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
     const carnn_model_desc *desc = &model->desc;
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
-                          carnn__option(model, option + 1) > 0.0};
+                          carnn__option(model, option + 1) > 0.0,
+                          (size_t)carnn__option(model, option + 2)};
     return s;
 }
 
@@ -9155,9 +9242,10 @@ typedef struct carnn__rnn_input {
                                  called before. NULL: zeros */
 } carnn__rnn_input;
 
-/* States of a layer: output and memory of each base, and c of the listener. */
+/* States of a layer: output, memory and what skip connections read of each base, and c of the
+   listener. */
 static size_t carnn__rnn_states(const carnn__rnn *m) {
-    return 2 * m->bases + (m->bases > 1);
+    return (2 + m->skip) * m->bases + (m->bases > 1);
 }
 
 static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i, size_t h,
@@ -9189,6 +9277,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     m->layers = s.layers;
     m->directions = s.directions;
     m->h = s.h;
+    m->skip = s.skip;
     if (m->bases > 1 && p->arena && p->work->g)
         m->masked = carnn__plan_mat(
             p, 1, carnn__max(U * s.in, s.layers > 1 ? N * s.directions * s.h : 0));
@@ -9208,6 +9297,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
                          s.directions > 1 ? direction[i] : "");
                 carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
+                carnn__cell_declare_skip(&one->cell[i], p->store, prefix, s.skip);
                 if (!p->arena) continue;
                 carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
                                  p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
@@ -9275,13 +9365,19 @@ static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                            const carnn__rnn_input *in, const float *x, size_t direction,
                            float *state) {
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-    size_t h = run->cell->h, last = in->packed->rows - 1;
+    size_t h = run->cell->h, last = in->packed->rows - 1, k = run->cell->skip, i;
+    float *past = state ? state + 2 * h : NULL;
+    run->past = past;
     carnn__cell_project(run, work->engine, x, 0, in->inputs);
     carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
     carnn__cell_forward(run, work->engine, in->packed, in->index[direction], state,
                         state ? state + h : NULL);
     if (!state) return;
     memcpy(state, run->scan.out + last * h, h * sizeof(float));
+    for (i = 0; i < k; i++)
+        memcpy(past + i * h, last + 1 + i < k ? past + (last + 1 + i) * h
+                                              : run->scan.out + (last + 1 + i - k) * h,
+               h * sizeof(float));
     if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
         memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
 }
@@ -9336,12 +9432,12 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
                 carnn__rnn_run(work, &layer->base[b].run[i], &in, read, i,
-                               state ? state + 2 * b * h : NULL);
+                               state ? state + (2 + m->skip) * b * h : NULL);
         }
         for (i = 0; i < m->directions; i++) {
             if (m->bases > 1)
                 carnn__rnn_listen(work, &in, &layer->listener[i], i,
-                                  state ? state + 2 * CARNN__BASES * h : NULL, 0);
+                                  state ? state + (2 + m->skip) * CARNN__BASES * h : NULL, 0);
             carnn__rnn_rows(work, m, layer, &in, i, 0);
         }
         carnn__mat_clear(&layer->y, in.rows);
@@ -10963,6 +11059,34 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
     carnn__free(a, seen);
 }
 
+/* Opens the vocabulary of a new model: the reserved words of its task, and those of the model that
+   it goes on from. */
+static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
+                                    carnn_error *error) {
+    carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
+                           model->task->reserved_count, error);
+    if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
+}
+
+/* The choices of a new model: those of the model that it goes on from, then those of the data. */
+static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
+                                         carnn_error *error) {
+    const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
+    const carnn_allocator *a = &model->allocator;
+    size_t olds = old ? old->count : 0, n = olds, i;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count, sizeof *s);
+    carnn_status status;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
+    for (i = 0; i < data->choice_count; i++) {
+        s[n] = carnn__string(data->shown, data->shown_at, i);
+        n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+    }
+    status = carnn__names_build(&model->choices, a, s, n, error);
+    carnn__free(a, s);
+    return status;
+}
+
 /* Words: those of the training data and of the known data sets. Choices: the words in roles of
    labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
@@ -10971,7 +11095,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i, labels = 0;
     carnn_status status;
-    carnn__vocabulary_open(&v, &model->allocator, task->reserved, task->reserved_count, error);
+    carnn__model_vocabulary(&v, model, error);
     carnn__net_add_words(&v, model, data, 0, 1);
     for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
@@ -10979,10 +11103,9 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
     for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
-    if (!labels)
-        return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
-                                 0, &model->allocator, error);
+    if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     carnn__net_add_words(&v, model, data, 1, 1);
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
@@ -11776,13 +11899,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     carnn__vocabulary v;
     carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
                                 : carnn__out_of_memory(error);
-    if (!status)
-        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
-                                   data->choice_count, 0, a, error);
+    if (!status) status = carnn__model_choices(model, data, error);
     if (!status) {
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
-        carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
-                               CARNN__COUNT(carnn__dialog_reserved), error);
+        carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
             carnn__span text = carnn__text(data, i);
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
@@ -12350,8 +12470,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
-    carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                           CARNN__COUNT(carnn__lm_reserved), error);
+    carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
         carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
@@ -12362,9 +12481,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
                           data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
-    if (status || *weight < 0.0) return status;
-    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
-                             &model->allocator, error);
+    return status || *weight < 0.0 ? status : carnn__model_choices(model, data, error);
 }
 
 #endif
@@ -12419,7 +12536,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
@@ -12845,7 +12962,8 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1",
-    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn", NULL};
+    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn",
+    "hidden=19 cell=rnn layers=2 skip=2", NULL};
 
 /* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -12925,7 +13043,7 @@ static const carnn__task carnn__lm_task = {
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
        CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
-       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 2, CARNN__ANSWER_ALIGNMENT,
+       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 3, CARNN__ANSWER_ALIGNMENT,
        CARNN__ANSWER_DIRECTION }; /* in .option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
@@ -13612,7 +13730,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",
-    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
+    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14404,8 +14523,7 @@ static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn__vocabulary v;
     size_t i;
-    carnn__vocabulary_open(&v, a, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-                           error);
+    carnn__model_vocabulary(&v, model, error);
     if (!seen) v.status = carnn__out_of_memory(error);
     for (i = 0; seen && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
@@ -15084,6 +15202,7 @@ CARNN_API void carnn_model_free(carnn_model *model) {
    there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
     const carnn__task *task = model->task = carnn__task_named(model->desc.task);
+    const carnn_option *skip;
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (!task)
@@ -15095,6 +15214,10 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
+    skip = carnn__option_named(task->name, "skip");
+    if (skip && !carnn__cells[cell].recurrent_gates && carnn__option_value(skip, &model->desc, NULL))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
+                           "skip connections need", model->desc.cell);
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
@@ -15136,6 +15259,50 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
             rows[i * D + j] = v->has[i] ? v->value[i * D + j] : scale * rows[i * D + j];
 }
 
+/* --- going on from a model -------------------------------------------------------------------
+   Words and choices of the old model come first in the new one, so its weights are the first rows
+   of the new arrays. Rows of new words and choices stay random, or their word vectors. */
+
+static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *error) {
+    const carnn_model_desc *old = &desc->from->desc;
+    const carnn_option *o;
+    size_t i;
+    if (desc->task && strcmp(desc->task, old->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
+                           "%s, not %.60s", old->task, desc->task);
+    desc->task = old->task;
+    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
+        if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
+            carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    return CARNN_OK;
+}
+
+static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
+                                        carnn_error *error) {
+    size_t words = model->words.count - old->words.count, i;
+    size_t choices = model->choices.count - old->choices.count;
+    carnn_tensor to, from;
+    for (i = 0; i < carnn__max(model->params.count, old->params.count); i++) {
+        size_t more;
+        int vector; /* grows by columns */
+        to = carnn_model_tensor(model, i);
+        from = carnn_model_tensor(old, i);
+        if (!to.name || !from.name || strcmp(to.name, from.name))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an option makes another network than "
+                               "the model to go on from: %s has no counterpart",
+                               to.name ? to.name : from.name);
+        vector = to.rows == 1 && from.rows == 1;
+        more = vector ? to.columns - from.columns : to.rows - from.rows;
+        if ((!vector && to.columns != from.columns) || (more && more != words && more != choices))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the model "
+                               "to go on from, but an option makes it %zu x %zu", to.name,
+                               from.rows, from.columns, to.rows, to.columns);
+        memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
+               from.rows * from.columns * sizeof *from.value);
+    }
+    return CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -15158,7 +15325,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->desc.allocator = NULL;
     if (train->columns && !desc->embedding) model->desc.embedding = (int64_t)train->columns;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
-    status = carnn_defaults(&model->desc, &unused, error);
+    status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
+    if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status && train->columns && desc->vector_count)
         status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
@@ -15172,10 +15340,12 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
         carnn__store_init(&model->params, model->desc.seed);
         if (model->task->init) model->task->init(model, train);
         carnn__model_vectors(model, &vectors);
+        if (desc->from) status = carnn__from_weights(model, desc->from, error);
     }
     carnn__vectors_free(&vectors, &a);
     model->desc.vectors = NULL;
     model->desc.known = NULL;
+    model->desc.from = NULL;
     model->desc.vector_count = model->desc.known_count = 0;
     if (!status) *out = model;
     else carnn_model_free(model);

@@ -91,7 +91,7 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *group, *target, *permutation;
+    const char *from, *group, *target, *permutation;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
@@ -130,6 +130,7 @@ static const flag flags[] = {
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
@@ -472,9 +473,15 @@ static void on_interrupt(int number) {
 static carnn_model *models[MODELS], *model; /* model: the first one */
 static carnn_dataset *data;
 
+static carnn_model *load_file(const char *name) {
+    carnn_source source = {.name = name};
+    carnn_model *loaded;
+    check(carnn_model_load(&loaded, &source, NULL, &error));
+    return loaded;
+}
+
 static void load_model(size_t number) {
-    carnn_source source = {.name = arg.files.item[number]};
-    check(carnn_model_load(&models[number], &source, NULL, &error));
+    models[number] = load_file(arg.files.item[number]);
     model = models[0];
 }
 
@@ -490,8 +497,8 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out,        arg.log,      arg.qrels,      arg.run,
-                         arg.candidates, arg.folds_by, arg.permutation};
+    const char *one[] = {arg.out,        arg.log,      arg.qrels, arg.run,
+                         arg.candidates, arg.folds_by, arg.from,  arg.permutation};
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
@@ -656,9 +663,12 @@ static int on_progress(const carnn_progress *p, void *user) {
 
 /* Finds what is wrong before hours of work are lost. */
 static void check_training(int folds) {
-    guess g = guess_for(arg.task ? arg.task : "");
+    guess g;
     size_t i;
     int is_task = 0;
+    if (arg.from) arg.model.from = load_file(arg.from);
+    if (arg.from && !arg.task) arg.task = task_of(arg.model.from);
+    g = guess_for(arg.task ? arg.task : "");
     if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
     for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
     if (!is_task) unknown("task", &g);

@@ -238,6 +238,27 @@ rmdir d.gguf.resume
 run 0 info d.gguf
 says out '^seed  *9$'
 
+# ---- going on from a model with new data
+
+cp "$data/bike.txt" more.txt
+printf '\n1 do you have tandems\tYes , two tandems .\n2 and helmets\tHelmets are free .\n' >>more.txt
+run 0 train --task dialog --train "$data/bike.txt" --out old.gguf --hidden 250 --quiet
+run 0 train --from old.gguf --train more.txt --out more.gguf --quiet --threads 1
+run 0 train --from old.gguf --train more.txt --out again.gguf --quiet --threads 2
+check 'other bytes when a model is trained on' cmp -s more.gguf again.gguf
+printf 'do you have tandems\n\nhello there\n' | "$carnn" chat more.gguf >out
+says out '^Yes , two tandems \.$'
+says out '^Hello ! Do you want to borrow a bike ?$'
+run 0 info more.gguf
+says out '^hidden  *250$'
+run 2 train --from old.gguf --task lm --train more.txt --out f.gguf
+says err 'the model to go on from is of the task dialog, not lm'
+run 2 train --from old.gguf --cell lstm --train more.txt --out f.gguf
+run 2 train --from old.gguf --train more.txt --out old.gguf
+says err 'old.gguf and old.gguf are the same file'
+run 1 train --from no-such-model --train more.txt --out f.gguf
+run 4 train --from more.txt --train more.txt --out f.gguf
+
 # ---- what is found before the training starts
 
 run 1 $train --out no-such-folder/m.gguf --epochs 100000

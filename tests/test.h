@@ -164,6 +164,178 @@ static inline carnn_scores test_scores(const carnn_model *model, const carnn_dat
     return scores;
 }
 
+/* Options of `train` as most tests want them. */
+static inline carnn_train_desc test_training(int64_t epochs, int64_t batch, double lr,
+                                             double dropout) {
+    carnn_train_desc train;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = batch;
+    train.lr = lr;
+    train.dropout = dropout;
+    train.threads = 1;
+    return train;
+}
+
+/* A small model with `options`, names and values; simd NULL: the best path. */
+static inline carnn_model *test_model(const char *task, const char *options, const char *simd,
+                                      const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 6;
+    desc.embedding = 5;
+    desc.simd = simd;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+/* The values of the parameter `name`. */
+static inline const float *test_weight(const carnn_model *model, const char *name) {
+    const float *value = carnn__named(&model->params, name);
+    if (!value) printf("no weight %s\n", name);
+    return value;
+}
+
+/* The model that a file of this one holds. */
+static inline carnn_model *test_reload(const carnn_model *model) {
+    size_t size = carnn_model_size(model);
+    void *bytes = malloc(size);
+    carnn_source source = test_source("model", bytes, size);
+    carnn_model *again = NULL;
+    carnn_error error;
+    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
+    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    free(bytes);
+    return again;
+}
+
+static inline int test_check_passed(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+/* The one row that `carnn gradcheck NAME` prints. */
+static inline void test_derivatives(const char *name) {
+    carnn_error error;
+    int rows = 0;
+    CHECK_INT(carnn_gradcheck(name, 1, test_check_passed, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 1);
+}
+
+/* --- a network at work, so that what is between input and output can be seen ------------------- */
+
+typedef struct test_work {
+    carnn__engine engine;
+    carnn__arena arena;
+    carnn__work work; /* may be changed before test_work_run(); `state` is the head */
+    carnn__tally tally;
+} test_work;
+
+static inline void test_work_open(test_work *w, const carnn_model *model,
+                                  const carnn_dataset *data, size_t threads) {
+    carnn_error error;
+    memset(w, 0, sizeof *w);
+    CHECK_INT(carnn__engine_open(&w->engine, model->desc.simd, threads, model->allocator, &error),
+              CARNN_OK);
+    w->work = carnn__scoring_work(model, data, &w->engine);
+}
+
+/* Runs all batches, whose number it returns; `key` draws dropout. */
+static inline size_t test_work_run(test_work *w, uint64_t key) {
+    carnn_error error;
+    size_t i, batches;
+    CHECK_INT(carnn__net_open(&w->work, &error), CARNN_OK);
+    carnn__net_carve(&w->work, &w->arena);
+    w->arena.size = w->arena.peak;
+    w->arena.base = (char *)carnn__alloc_aligned(&w->work.allocator, w->arena.size, 1);
+    w->arena.used = 0;
+    carnn__net_carve(&w->work, &w->arena);
+    batches = carnn__net_batches(&w->work, 0);
+    for (i = 0; i < batches; i++) carnn__net_batch(&w->work, i, key, &w->tally);
+    return batches;
+}
+
+static inline void test_work_close(test_work *w) {
+    carnn_allocator a = w->work.allocator;
+    carnn__net_close(&w->work);
+    carnn__free_aligned(&a, w->arena.base);
+    carnn__engine_close(&w->engine);
+}
+
+/* --- predictions ------------------------------------------------------------------------------ */
+
+typedef struct test_answers { /* the best one of every example */
+    const carnn_model *model; /* while it predicts */
+    size_t kind, count, choice[64];
+    double value[64]; /* its probability, 0 where there is no choice; or the score */
+    char text[64][16];
+} test_answers;
+
+static inline double test_value(const carnn_prediction *p) {
+    if (p->kind == CARNN_PREDICTS_SCORE) return p->score;
+    return p->count ? p->probability[0] : 0.0;
+}
+
+static inline void test_keep_answer(const carnn_prediction *p, void *user) {
+    test_answers *a = (test_answers *)user;
+    CHECK_INT(p->example, a->count);
+    if (a->count) CHECK_INT(p->kind, a->kind);
+    a->kind = (size_t)p->kind;
+    if (a->count == 64) return;
+    a->choice[a->count] = p->count ? p->choice[0] : 0;
+    a->value[a->count] = test_value(p);
+    carnn_prediction_text(a->model, p, 0, a->text[a->count++], sizeof *a->text);
+}
+
+static inline test_answers test_predict_all(const carnn_model *model, const carnn_dataset *data,
+                                            int64_t threads) {
+    test_answers all;
+    carnn_predict_desc desc;
+    carnn_error error;
+    memset(&all, 0, sizeof all);
+    memset(&desc, 0, sizeof desc);
+    all.model = model;
+    desc.threads = threads;
+    desc.example = test_keep_answer;
+    desc.user = &all;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
+    all.model = NULL;
+    return all;
+}
+
+/* Trains and predicts with 1, 2 and 3 threads and on all SIMD paths: the same bytes. Returns the
+   first model. */
+static inline carnn_model *test_same_bytes(const char *task, const char *options,
+                                           const carnn_dataset *data, carnn_train_desc train) {
+    test_answers first, other;
+    carnn_model *model = NULL;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 3 || carnn_simd_name(i - 3); i++) {
+        const char *simd = i < 3 ? NULL : carnn_simd_name(i - 3);
+        carnn_model *next = test_model(task, options, simd, data);
+        train.threads = i < 3 ? (int64_t)i + 1 : 1;
+        CHECK_INT(carnn_train(next, data, data, &train, &error), CARNN_OK);
+        other = test_predict_all(next, data, train.threads);
+        if (!i) {
+            model = next;
+            first = other;
+            continue;
+        }
+        CHECK_INT(next->params.size, model->params.size);
+        CHECK(!memcmp(next->params.value, model->params.value,
+                      model->params.size * sizeof(float)));
+        CHECK(!memcmp(&first, &other, sizeof first));
+        carnn_model_free(next);
+    }
+    return model;
+}
+
 /* The path of a published data set; 0 and a word about it where it is not at hand. */
 static inline int test_published(char path[256], const char *name) {
     const char *folder = getenv("CARNN_DATA");

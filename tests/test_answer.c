@@ -17,35 +17,17 @@ static carnn_dataset *answer_data(const char *bytes) {
     return test_data("answer", bytes, strlen(bytes), 0, 0);
 }
 
-/* A small model with `options`, names and values. */
-static carnn_model *answer_model(const char *options, const carnn_dataset *data) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "answer";
-    desc.hidden = 6;
-    desc.embedding = 5;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
-    return model;
-}
-
-static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double lr) {
-    carnn_train_desc train;
-    memset(&train, 0, sizeof train);
-    train.epochs = epochs;
-    train.batch = 4;
-    train.lr = lr;
+/* As test_training(), but the best epoch is not kept and no weight decays. */
+static carnn_train_desc answer_training(int64_t epochs, double lr) {
+    carnn_train_desc train = test_training(epochs, 4, lr, 0.0);
     train.patience = CARNN_NONE;
     train.weight_decay = CARNN_NONE;
-    train.threads = threads;
     return train;
 }
 
-static carnn_status answer_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
-                        int64_t epochs, double lr) {
-    carnn_train_desc train = answer_training(threads, epochs, lr);
+static carnn_status answer_fit(carnn_model *model, const carnn_dataset *data, int64_t epochs,
+                               double lr) {
+    carnn_train_desc train = answer_training(epochs, lr);
     carnn_error error;
     return carnn_train(model, data, data, &train, &error);
 }
@@ -58,47 +40,22 @@ static void keep_score(const carnn_ranked *pair, void *user) {
 /* The scores of all pairs, as a batch of `batch` pairs at least makes them. */
 static void score_pairs(const carnn_model *model, const carnn_dataset *data, int64_t batch,
                         size_t threads, float *score) {
-    carnn__engine engine;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__work work;
-    carnn__tally tally;
     carnn_test_desc asked;
-    carnn_error error;
-    size_t i, batches;
-    memset(&tally, 0, sizeof tally);
+    test_work w;
     memset(&asked, 0, sizeof asked);
     asked.ranked = keep_score;
     asked.user = &score;
-    CHECK_INT(carnn__engine_open(&engine, model->desc.simd, threads, model->allocator, &error), 0);
-    work = carnn__scoring_work(model, data, &engine);
-    work.batch = batch;
-    work.asked = &asked;
-    CHECK_INT(carnn__net_open(&work, &error), 0);
-    carnn__net_carve(&work, &arena);
-    arena.size = arena.peak;
-    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
-    arena.used = 0;
-    carnn__net_carve(&work, &arena);
-    batches = carnn__net_batches(&work, 0);
-    for (i = 0; i < batches; i++) carnn__net_batch(&work, i, 0, &tally);
-    CHECK_INT(tally.examples, data->item_count);
-    carnn__net_close(&work);
-    carnn__free_aligned(&model->allocator, arena.base);
-    carnn__engine_close(&engine);
+    test_work_open(&w, model, data, threads);
+    w.work.batch = batch;
+    w.work.asked = &asked;
+    test_work_run(&w, 0);
+    CHECK_INT(w.tally.examples, data->item_count);
+    test_work_close(&w);
 }
 
 /* --- the model by plain loops in doubles ------------------------------------------------------ */
 
 enum { E = 5, WIDTH = 6, D = 2 * WIDTH, LONGEST = 16 };
-
-static const float *weight(const carnn_model *model, const char *name) {
-    size_t i;
-    for (i = 0; i < model->params.count; i++)
-        if (!strcmp(model->params.item[i].name, name))
-            return model->params.value + model->params.item[i].offset;
-    printf("no weight %s\n", name);
-    return NULL;
-}
 
 static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
 
@@ -125,8 +82,8 @@ static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
 
 /* The inputs of a sentence beside another one. */
 static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
-    const float *table = weight(model, "word.weight"), *P = weight(model, "word.project");
-    const float *b = weight(model, "word.bias"), *idf = weight(model, "word.idf");
+    const float *table = test_weight(model, "word.weight"), *P = test_weight(model, "word.project");
+    const float *b = test_weight(model, "word.bias"), *idf = test_weight(model, "word.idf");
     size_t more = model->desc.option[CARNN__ANSWER_OVERLAP] > 0 ? 2 : 0, i, j, k;
     for (i = 0; i < s->n; i++) {
         double word[E + 2], both = 0.0;
@@ -147,7 +104,7 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
     double c[WIDTH], h[WIDTH];
     size_t i, j, k, t;
 #define OF(what) (snprintf(name, sizeof name, "cell.%s.%s", backwards ? "backward" : "forward", \
-                           what), weight(model, name))
+                           what), test_weight(model, name))
     W = OF("input.weight");
     b = OF("bias");
     U = OF("context.weight");
@@ -185,8 +142,8 @@ static double dot(const double *x, const double *y) {
 /* f of a sentence (2 D, direct D). */
 static void plain_sum(const carnn_model *model, const sentence *s, const sentence *other,
                       double *f) {
-    const float *W1 = weight(model, "attend.weight"), *W2 = weight(model, "attend.other");
-    const float *v = weight(model, "attend.vector");
+    const float *W1 = test_weight(model, "attend.weight"), *W2 = test_weight(model, "attend.other");
+    const float *v = test_weight(model, "attend.vector");
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     double a[LONGEST][D], w[LONGEST], mean[D], all = 0.0;
     size_t i, j, k;
@@ -221,7 +178,7 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
 /* The share of the question's words that are in the answer, by number and by idf. */
 static void plain_overlap(const carnn_model *model, const sentence *q, const sentence *a,
                           double overlap[2]) {
-    const float *idf = weight(model, "word.idf");
+    const float *idf = test_weight(model, "word.idf");
     double sum = 0.0, found = 0.0, both = 0.0;
     size_t i, j;
     for (i = 0; i < q->n; i++) {
@@ -236,7 +193,7 @@ static void plain_overlap(const carnn_model *model, const sentence *q, const sen
 }
 
 static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
-    const float *out = weight(model, "output.weight");
+    const float *out = test_weight(model, "output.weight");
     double f[4 * D], overlap[2], score = 0.0;
     size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D, top = 1;
     int backwards;
@@ -257,14 +214,15 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
         plain_sum(model, a, q, f + F);
         for (top = 0; top < WIDTH; top++)
             score += (double)out[top] *
-                     tanh(row_times(weight(model, "hidden.weight"), top, 2 * F, f) +
-                          (double)weight(model, "hidden.bias")[top]);
+                     tanh(row_times(test_weight(model, "hidden.weight"), top, 2 * F, f) +
+                          (double)test_weight(model, "hidden.bias")[top]);
     }
     if (model->desc.option[CARNN__ANSWER_OVERLAP] > 0) {
         plain_overlap(model, q, a, overlap);
         score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
     }
-    if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1) score += (double)*weight(model, "output.bias");
+    if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
+        score += (double)*test_weight(model, "output.bias");
     return score;
 }
 
@@ -277,11 +235,11 @@ static sentence plain_sentence(const carnn_model *model, const carnn_dataset *da
 
 static void test_answer_scores(const char *options) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model(options, data);
+    carnn_model *model = test_model("answer", options, NULL, data);
     float score[8];
     size_t i;
     CHECK_INT(data->item_count, 8);
-    CHECK_INT(answer_fit(model, data, 1, 3, 0.05), CARNN_OK); /* biases that are not 0 */
+    CHECK_INT(answer_fit(model, data, 3, 0.05), CARNN_OK); /* biases that are not 0 */
     score_pairs(model, data, 64, 1, score);
     for (i = 0; i < 8; i++) {
         sentence q = plain_sentence(model, data, carnn__members(data, &data->items[i])[0].text);
@@ -297,8 +255,8 @@ static void test_answer_scores(const char *options) {
 /* A siamese model whose cosine and bias count nothing scores by the share of the question's words
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
-    carnn_model *model = answer_model("model=siamese loss=pair", data);
-    float *out = (float *)(uintptr_t)weight(model, "output.weight");
+    carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
+    float *out = (float *)(uintptr_t)test_weight(model, "output.weight");
     out[0] = out[2] = 0.0f;
     out[1] = 1.0f;
     return model;
@@ -340,7 +298,7 @@ static void test_company(const carnn_model *model, const carnn_dataset *data, do
     const carnn_model *both[2];
     carnn_scores s[3];
     carnn_error error;
-    carnn_model *other = answer_model("", data);
+    carnn_model *other = test_model("answer", "", NULL, data);
     both[0] = model;
     both[1] = other;
     CHECK_INT(carnn_test(both, 2, data, 1, s, &error), CARNN_OK);
@@ -389,7 +347,7 @@ static void test_long_question(void) {
 /* How pairs are put together in batches changes no score. */
 static void test_answer_batches(const char *options) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model(options, data);
+    carnn_model *model = test_model("answer", options, NULL, data);
     float one[8], all[8], threads[8];
     score_pairs(model, data, 1, 1, one);
     score_pairs(model, data, 64, 1, all);
@@ -400,20 +358,9 @@ static void test_answer_batches(const char *options) {
     carnn_dataset_free(data);
 }
 
-/* The same bytes with one thread and three, with and without SIMD. */
 static void test_answer_same_bytes(const char *options) {
     carnn_dataset *data = answer_data(pairs);
-    const char *best = carnn_simd_name(0);
-    carnn_model *model[3];
-    size_t i;
-    for (i = 0; i < 3; i++) {
-        model[i] = answer_model(options, data);
-        model[i]->desc.simd = i == 2 ? "portable" : best;
-        CHECK_INT(answer_fit(model[i], data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
-        CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
-                      model[0]->params.size * sizeof(float)));
-    }
-    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_model_free(test_same_bytes("answer", options, data, answer_training(3, 0.01)));
     carnn_dataset_free(data);
 }
 
@@ -428,7 +375,7 @@ static void test_answer_resume(void) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model[3];
     carnn_model_desc desc;
-    carnn_train_desc train = answer_training(1, 4, 0.01);
+    carnn_train_desc train = answer_training(4, 0.01);
     carnn_error error;
     int stop = 0;
     size_t i;
@@ -484,8 +431,8 @@ static void test_answer_validation(const char *options) {
     size_t i;
     memset(all, 0, sizeof all);
     for (i = 0; i < 2; i++) {
-        carnn_model *model = answer_model(options, data);
-        carnn_train_desc train = answer_training(1, 4, 0.01);
+        carnn_model *model = test_model("answer", options, NULL, data);
+        carnn_train_desc train = answer_training(4, 0.01);
         train.progress = keep_loss;
         train.user = &all[i];
         CHECK_INT(carnn_train(model, data, i ? valid : NULL, &train, NULL), CARNN_OK);
@@ -502,9 +449,9 @@ static void test_answer_validation(const char *options) {
 /* A file may say nothing of an option that is a choice: training leaves the description alone. */
 static void test_description_stays(void) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model("overlap=0", data);
+    carnn_model *model = test_model("answer", "overlap=0", NULL, data);
     model->desc.option[CARNN__ANSWER_OVERLAP] = 0;
-    CHECK_INT(answer_fit(model, data, 1, 1, 0.01), CARNN_OK);
+    CHECK_INT(answer_fit(model, data, 1, 0.01), CARNN_OK);
     CHECK_INT(model->desc.option[CARNN__ANSWER_OVERLAP], 0);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -541,11 +488,11 @@ static void test_vectors(int tuned) {
     CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
     CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NO_INDEX);
     CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
-    CHECK_INT(answer_fit(model, data, 1, 2, 0.01), CARNN_OK);
-    cat = weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
+    CHECK_INT(answer_fit(model, data, 2, 0.01), CARNN_OK);
+    cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
     for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
     CHECK(tuned ? moved > 1e-4 && moved < 0.5 : moved == 0.0);
-    cat = weight(model, "word.weight") + carnn__names_find(&model->words, "zebra", 5) * 5;
+    cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "zebra", 5) * 5;
     CHECK_NEAR(cat[0], 5.0, 0.0); /* never met in training */
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -622,7 +569,7 @@ static void test_memory_runs_out(void) {
     static const char vectors[] = "cat 1 2 3 4 5\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
     carnn_dataset *data = answer_data(pairs);
-    carnn_train_desc train = answer_training(1, 1, 0.01);
+    carnn_train_desc train = answer_training(1, 0.01);
     test_memory memory;
     carnn_allocator allocator;
     carnn_status status = CARNN_ERR_MEMORY;
@@ -658,8 +605,8 @@ static void test_memory_runs_out(void) {
 
 static void test_answer_learns(const char *options) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model(options, data);
-    carnn_train_desc train = answer_training(1, 60, 0.02);
+    carnn_model *model = test_model("answer", options, NULL, data);
+    carnn_train_desc train = answer_training(60, 0.02);
     carnn_scores s;
     carnn_error error;
     train.dropout = CARNN_NONE;
@@ -691,7 +638,7 @@ static double match(carnn_session *session, const char *question, size_t questio
    explain is all of their last states, and rows of alignments are 1 in all. */
 static void test_answer_session(const char *options, int additive) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model(options, data);
+    carnn_model *model = test_model("answer", options, NULL, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_explanation e;
@@ -703,7 +650,7 @@ static void test_answer_session(const char *options, int additive) {
     size_t i, j, rows, columns;
     const float *aligned;
     int words;
-    CHECK_INT(answer_fit(model, data, 1, 2, 0.02), CARNN_OK);
+    CHECK_INT(answer_fit(model, data, 2, 0.02), CARNN_OK);
     score_pairs(model, data, 64, 1, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
@@ -776,7 +723,7 @@ static void test_answer_mean_loss(void) {
                                (unsigned)question, (unsigned)(i % 7), i < LONG ? !i : (int)(i % 2));
     }
     data = answer_data(text);
-    model = answer_model("cell=icarnn", data);
+    model = test_model("answer", "cell=icarnn", NULL, data);
     score_pairs(model, data, 64, 1, score);
     for (i = 0; i < PAIRS; i++) {
         all += exp((double)score[i]);
@@ -818,7 +765,7 @@ static void test_parts(void) {
     static const double odd[6] = {0.9, 0.1, 0.5, 0.3, 0.7, 0.3};
     double better[6];
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model("", data);
+    carnn_model *model = test_model("answer", "", NULL, data);
     carnn_test_desc desc;
     carnn_scores s;
     carnn_error error;

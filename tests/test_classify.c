@@ -154,75 +154,15 @@ static void classify_sources(void) {
 static const char classify_letters[] =
     "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\nz\t\nx\ta a a\n";
 
-static carnn_model *classify_model(const char *options, const char *simd,
-                                   const carnn_dataset *data) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
+static carnn_status classify_fit(carnn_model *model, const carnn_dataset *data, int64_t epochs) {
+    carnn_train_desc train = test_training(epochs, 4, 0.02, 0.1);
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "classify";
-    desc.hidden = 6;
-    desc.embedding = 5;
-    desc.simd = simd;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
-    return model;
-}
-
-static carnn_status classify_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
-                                 int64_t epochs) {
-    carnn_train_desc train;
-    carnn_error error;
-    memset(&train, 0, sizeof train);
-    train.epochs = epochs;
-    train.batch = 4;
-    train.lr = 0.02;
-    train.dropout = 0.1;
-    train.threads = threads;
     return carnn_train(model, data, data, &train, &error);
-}
-
-/* The classes that are predicted, with their probabilities. */
-typedef struct classified {
-    size_t count;
-    size_t choice[64];
-    double probability[64];
-} classified;
-
-static void classify_keep(const carnn_prediction *p, void *user) {
-    classified *c = (classified *)user;
-    CHECK_INT(p->example, c->count);
-    CHECK_INT(p->kind, CARNN_PREDICTS_CHOICES);
-    c->choice[c->count] = p->choice[0];
-    c->probability[c->count++] = p->probability[0];
-}
-
-static classified classify_all(const carnn_model *model, const carnn_dataset *data,
-                               int64_t threads) {
-    classified c;
-    carnn_predict_desc desc;
-    carnn_error error;
-    memset(&c, 0, sizeof c);
-    memset(&desc, 0, sizeof desc);
-    desc.threads = threads;
-    desc.example = classify_keep;
-    desc.user = &c;
-    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
-    return c;
 }
 
 /* --- the network behind the recurrent layer, by plain loops in doubles ------------------------- */
 
 enum { CLASSIFY_WIDE = 64 };
-
-static const float *classify_weight(const carnn_model *model, const char *name) {
-    size_t i;
-    for (i = 0; i < model->params.count; i++)
-        if (!strcmp(model->params.item[i].name, name))
-            return model->params.value + model->params.item[i].offset;
-    printf("no weight %s\n", name);
-    return NULL;
-}
 
 /* Column j of the words' states x (n, D), pooled. */
 static double classify_pooled(const float *x, size_t n, size_t D, size_t j, const char *kind,
@@ -244,10 +184,10 @@ static double classify_pooled(const float *x, size_t n, size_t D, size_t j, cons
 static void classify_logits(const carnn_model *model, const float *x, size_t n, size_t directions,
                             double *logit) {
     const char *pooling = carnn__poolings[carnn__chosen(model, CARNN__CLASSIFY_POOLING)];
-    const float *W1 = classify_weight(model, "hidden.weight");
-    const float *b1 = classify_weight(model, "hidden.bias");
-    const float *W2 = classify_weight(model, "output.weight");
-    const float *b2 = classify_weight(model, "output.bias");
+    const float *W1 = test_weight(model, "hidden.weight");
+    const float *b1 = test_weight(model, "hidden.bias");
+    const float *W2 = test_weight(model, "output.weight");
+    const float *b2 = test_weight(model, "output.bias");
     size_t h = (size_t)model->desc.hidden, D = directions * h, V = 0, i, j;
     double v[CLASSIFY_WIDE], y[CLASSIFY_WIDE];
     const char *kind = pooling;
@@ -272,29 +212,16 @@ static void classify_logits(const carnn_model *model, const float *x, size_t n, 
 /* Compares a batch of all texts. */
 static void classify_by_loops(const char *options, size_t directions) {
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
-    carnn_model *model = classify_model(options, NULL, data);
-    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn_model *model = test_model("classify", options, NULL, data);
     const carnn__mat *x;
-    carnn__classify *m;
-    carnn__engine engine;
-    carnn__tally tally;
-    carnn__work work;
-    carnn_error error;
+    const carnn__classify *m;
+    test_work w;
     double worst = 0.0;
     size_t i, j;
-    CHECK_INT(classify_fit(model, data, 1, 2), CARNN_OK); /* biases that are not 0 */
-    memset(&tally, 0, sizeof tally);
-    CHECK_INT(carnn__engine_open(&engine, NULL, 1, model->allocator, &error), 0);
-    work = carnn__scoring_work(model, data, &engine);
-    CHECK_INT(carnn__net_open(&work, &error), 0);
-    carnn__net_carve(&work, &arena);
-    arena.size = arena.peak;
-    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
-    arena.used = 0;
-    carnn__net_carve(&work, &arena);
-    CHECK_INT(carnn__net_batches(&work, 0), 1);
-    carnn__net_batch(&work, 0, 0, &tally);
-    m = (carnn__classify *)work.state;
+    CHECK_INT(classify_fit(model, data, 2), CARNN_OK); /* biases that are not 0 */
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_run(&w, 0), 1);
+    m = (const carnn__classify *)w.work.state;
     x = carnn__rnn_output(&m->encoder);
     CHECK_INT(m->net.texts.count, data->item_count);
     for (i = 0; i < data->item_count; i++) {
@@ -305,22 +232,12 @@ static void classify_by_loops(const char *options, size_t directions) {
             worst = test_worse(fabs(logit[j] - (double)m->output.y.x[i * 3 + j]), worst);
     }
     CHECK_NEAR(worst, 0.0, 1e-5);
-    carnn__net_close(&work);
-    carnn__free_aligned(&model->allocator, arena.base);
-    carnn__engine_close(&engine);
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static int classify_checked(const carnn_check *check, void *user) {
-    ++*(int *)user;
-    CHECK(check->passed);
-    return 0;
-}
-
 static void classify_numbers(void) {
-    carnn_error error;
-    int rows = 0;
     classify_by_loops("pooling=max", 2);
     classify_by_loops("pooling=mean cell=gru", 2);
     classify_by_loops("pooling=min cell=ran directions=1", 1);
@@ -329,8 +246,7 @@ static void classify_numbers(void) {
     classify_by_loops("pooling=max,mean,min", 2);
     classify_by_loops("pooling=mean,last", 2);
     classify_by_loops("pooling=max,mean,min,last directions=1", 1);
-    CHECK_INT(carnn_gradcheck("classify", 1, classify_checked, &rows, &error), CARNN_OK);
-    CHECK_INT(rows, 1);
+    test_derivatives("classify");
 }
 
 /* --- unusual data -------------------------------------------------------------------------------- */
@@ -340,7 +256,7 @@ static void classify_one_class(void) {
     static const char ones[] = "x\ta b\nx\t\nx\tc\n", others[] = "x\ta\nw\tb\nx\tq\nx\t\n";
     carnn_dataset *data = test_data("classify", ones, strlen(ones), 0, 0);
     carnn_dataset *other = test_data("classify", others, strlen(others), 0, 0);
-    carnn_model *model = classify_model("", NULL, data);
+    carnn_model *model = test_model("classify", "", NULL, data);
     carnn_scores scores;
     carnn_train_desc train;
     carnn_error error;
@@ -378,17 +294,18 @@ static void classify_sessions(void) {
     static const char texts[] = "a b a b d d\n\nd c q\nzz\na a a a a a a a a b c d a\n3 b c\n";
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     carnn_dataset *asked = test_data("classify", texts, strlen(texts), 0, 1);
-    carnn_model *model = classify_model("max_words=7 layers=2", NULL, data);
+    carnn_model *model = test_model("classify", "max_words=7 layers=2", NULL, data);
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
-    classified all;
+    test_answers all;
     const char *line = texts;
     size_t i;
     int found;
-    CHECK_INT(classify_fit(model, data, 1, 10), CARNN_OK);
-    all = classify_all(model, asked, 1);
+    CHECK_INT(classify_fit(model, data, 10), CARNN_OK);
+    all = test_predict_all(model, asked, 1);
     CHECK_INT(all.count, 6);
+    CHECK_INT(all.kind, CARNN_PREDICTS_CHOICES);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = 0; i < all.count; i++) {
         size_t length = strcspn(line, "\n");
@@ -396,14 +313,14 @@ static void classify_sessions(void) {
         text.at = line;
         text.length = length;
         CHECK_INT(carnn_session_line(session, line, length, i + 1, 1, &found, &p, &error), 0);
-        CHECK(found && p.choice[0] == all.choice[i] && p.probability[0] == all.probability[i]);
+        CHECK(found && p.choice[0] == all.choice[i] && p.probability[0] == all.value[i]);
         CHECK_INT(carnn_session_predict(session, &text, 1, 1, &p, &error), CARNN_OK);
-        CHECK(p.choice[0] == all.choice[i] && p.probability[0] == all.probability[i]);
+        CHECK(p.choice[0] == all.choice[i] && p.probability[0] == all.value[i]);
         line += length + 1;
     }
     for (i = 0; i < all.count; i++) {
         CHECK_INT(carnn_session_example(session, asked, i, 3, &p, &error), CARNN_OK);
-        CHECK(p.count == 3 && p.example == i && p.probability[0] == all.probability[i]);
+        CHECK(p.count == 3 && p.example == i && p.probability[0] == all.value[i]);
         CHECK_NEAR(p.probability[0] + p.probability[1] + p.probability[2], 1.0, 1e-6);
     }
     carnn_session_free(session);
@@ -417,7 +334,7 @@ static void classify_tree_session(void) {
     static const char letters[] = "(1 (2 a) (1 b))\n(2 c)\n", tree[] = "(2 (1 b) (0 (1 c) (1 a)))";
     static char large[3 * CARNN__TREE_BYTES];
     carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
-    carnn_model *model = classify_model("", NULL, data);
+    carnn_model *model = test_model("classify", "", NULL, data);
     carnn_session *session;
     carnn_prediction p;
     carnn_error error;
@@ -439,28 +356,10 @@ static void classify_tree_session(void) {
     carnn_dataset_free(data);
 }
 
-/* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
 static void classify_same_bytes(void) {
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
-    classified first, other;
-    float *kept = NULL;
-    size_t size = 0, i;
-    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
-        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
-        carnn_model *model = classify_model("pooling=max,mean,min layers=2", simd, data);
-        CHECK_INT(classify_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
-        other = classify_all(model, data, i == 1 ? 2 : 1);
-        size = model->params.size * sizeof(float);
-        if (!i) {
-            kept = (float *)malloc(size);
-            memcpy(kept, model->params.value, size);
-            first = other;
-        }
-        CHECK(!memcmp(kept, model->params.value, size));
-        CHECK(!memcmp(&first, &other, sizeof first));
-        carnn_model_free(model);
-    }
-    free(kept);
+    carnn_model_free(test_same_bytes("classify", "pooling=max,mean,min layers=2", data,
+                                     test_training(3, 4, 0.02, 0.1)));
     carnn_dataset_free(data);
 }
 
@@ -469,26 +368,18 @@ static void classify_kept(void) {
     static const char trec[] = "A:x a b\nB:x b b\nA:y c a\nB:z d a\nA:x b b\n";
     carnn_dataset *data;
     carnn_model *model, *again;
-    carnn_source source;
     carnn_error error;
-    size_t size;
-    void *bytes;
     CHECK_INT(classify_load(&data, trec, 1, 0, &error), CARNN_OK);
-    model = classify_model("fine=1", NULL, data);
+    model = test_model("classify", "fine=1", NULL, data);
     CHECK_INT(carnn_model_choice_count(model), 4);
     CHECK_TEXT(carnn_model_choice(model, 2), "A:y");
-    CHECK_INT(classify_fit(model, data, 1, 1), CARNN_OK);
-    size = carnn_model_size(model);
-    bytes = malloc(size);
-    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
-    source = test_source("model", bytes, size);
-    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(classify_fit(model, data, 1), CARNN_OK);
+    again = test_reload(model);
     CHECK(carnn_model_describe(again)->option[CARNN__CLASSIFY_FINE] > 0.0);
     CHECK(test_scores(again, data).loss == test_scores(model, data).loss);
     carnn_model_free(again);
     carnn_model_free(model);
     carnn_dataset_free(data);
-    free(bytes);
 }
 
 int main(void) {

@@ -122,66 +122,15 @@ static const char cloze_asked[] =
     "1 a Zoe b Yan Zoe\n2 Yan XXXXX\t\t\tYan|Zoe|Xi\n\n1 q\n2 r\n3 XXXXX\tB|A\n\nXXXXX a\tBob|Ann\n"
     "\t\n1 Bob Ann\n2 XXXXX\t\t\tAnn\n3 Ann XXXXX\t\t\tBob|Ann\n";
 
-static carnn_model *cloze_model(const char *options, const char *simd, const carnn_dataset *data) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
+static carnn_status cloze_fit(carnn_model *model, const carnn_dataset *data, int64_t epochs) {
+    carnn_train_desc train = test_training(epochs, 3, 0.02, 0.1);
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "cloze";
-    desc.hidden = 6;
-    desc.embedding = 5;
-    desc.simd = simd;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
-    return model;
-}
-
-static carnn_status cloze_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
-                              int64_t epochs) {
-    carnn_train_desc train;
-    carnn_error error;
-    memset(&train, 0, sizeof train);
-    train.epochs = epochs;
-    train.batch = 3;
-    train.lr = 0.02;
-    train.dropout = 0.1;
-    train.threads = threads;
     return carnn_train(model, data, data, &train, &error);
-}
-
-typedef struct clozed {
-    size_t count;
-    char choice[16][16];
-    double probability[16];
-} clozed;
-
-static void cloze_keep(const carnn_prediction *p, void *user) {
-    clozed *c = (clozed *)user;
-    CHECK_INT(p->example, c->count);
-    c->probability[c->count] = p->count ? p->probability[0] : 0.0;
-    carnn_prediction_text(NULL, p, 0, c->choice[c->count++], sizeof *c->choice);
-}
-
-static clozed cloze_all(const carnn_model *model, const carnn_dataset *data, int64_t threads) {
-    clozed c;
-    carnn_predict_desc desc;
-    carnn_error error;
-    memset(&c, 0, sizeof c);
-    memset(&desc, 0, sizeof desc);
-    desc.threads = threads;
-    desc.example = cloze_keep;
-    desc.user = &c;
-    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
-    return c;
 }
 
 /* --- both readers by plain loops in doubles, from the states of the recurrent layers ---------- */
 
 enum { CLOZE_D = 12, CLOZE_E = 5, CLOZE_H = 6 };
-
-static const float *cloze_weight(const carnn_model *model, const char *name) {
-    return carnn__named((carnn__store *)&model->params, name);
-}
 
 /* Softmax of e (n) in place. */
 static void cloze_softmax(double *e, size_t n) {
@@ -203,10 +152,10 @@ static void cloze_attention(const carnn_model *model, const float *f, size_t n, 
         for (k = 0; attentive && k < CLOZE_H; k++) {
             double a = 0.0;
             for (j = 0; j < CLOZE_D; j++)
-                a += (double)cloze_weight(model, "attend.weight")[k * CLOZE_D + j] *
+                a += (double)test_weight(model, "attend.weight")[k * CLOZE_D + j] *
                          (double)f[i * CLOZE_D + j] +
-                     (double)cloze_weight(model, "attend.other")[k * CLOZE_D + j] * (double)g[j];
-            s[i] += (double)cloze_weight(model, "attend.vector")[k] * tanh(a);
+                     (double)test_weight(model, "attend.other")[k * CLOZE_D + j] * (double)g[j];
+            s[i] += (double)test_weight(model, "attend.vector")[k] * tanh(a);
         }
     }
     cloze_softmax(s, n);
@@ -215,7 +164,7 @@ static void cloze_attention(const carnn_model *model, const float *f, size_t n, 
 /* The vector tanh(W [r; g]) of the attentive reader. */
 static void cloze_top(const carnn_model *model, const float *f, size_t n, const float *g,
                       const double *s, double *top) {
-    const float *W = cloze_weight(model, "hidden.weight");
+    const float *W = test_weight(model, "hidden.weight");
     size_t i, j, k;
     for (k = 0; k < CLOZE_E; k++) {
         double a = 0.0;
@@ -234,7 +183,7 @@ static void cloze_logits(const carnn_model *model, const char *example, const fl
                          const float *g, const char *const *candidate, size_t count, double *z) {
     int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
     int anonymous = carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0;
-    const float *E = cloze_weight(model, "word.weight");
+    const float *E = test_weight(model, "word.weight");
     carnn__words w = carnn__words_of(CARNN__SPACES, example, strlen(example));
     double s[32], top[CLOZE_E];
     size_t i, j;
@@ -261,29 +210,16 @@ static void cloze_by_loops(const char *options) {
                                                {"Ann", NULL, "Eve"}};
     static const size_t answer[] = {0, 1, 2};
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
-    carnn_model *model = cloze_model(options, NULL, data);
+    carnn_model *model = test_model("cloze", options, NULL, data);
     int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__cloze *m;
-    carnn__engine engine;
-    carnn__tally tally;
-    carnn__work work;
-    carnn_error error;
+    const carnn__cloze *m;
+    test_work w;
     double worst = 0.0, loss = 0.0;
     size_t i, j;
-    CHECK_INT(cloze_fit(model, data, 1, 3), CARNN_OK);
-    memset(&tally, 0, sizeof tally);
-    CHECK_INT(carnn__engine_open(&engine, NULL, 1, model->allocator, &error), 0);
-    work = carnn__scoring_work(model, data, &engine);
-    CHECK_INT(carnn__net_open(&work, &error), 0);
-    carnn__net_carve(&work, &arena);
-    arena.size = arena.peak;
-    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
-    arena.used = 0;
-    carnn__net_carve(&work, &arena);
-    CHECK_INT(carnn__net_batches(&work, 0), 1);
-    carnn__net_batch(&work, 0, 0, &tally);
-    m = (carnn__cloze *)work.state;
+    CHECK_INT(cloze_fit(model, data, 3), CARNN_OK);
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_run(&w, 0), 1);
+    m = (const carnn__cloze *)w.work.state;
     CHECK_INT(m->net.texts.texts, 4);
     for (i = 0; i < 3; i++) {
         size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at, count = 0;
@@ -311,30 +247,19 @@ static void cloze_by_loops(const char *options) {
         loss -= z[answer[i]];
     }
     CHECK_NEAR(worst, 0.0, 1e-5);
-    if (!attentive) CHECK_NEAR(tally.loss, loss, 1e-5); /* the fourth has no answer to learn */
-    carnn__net_close(&work);
-    carnn__free_aligned(&model->allocator, arena.base);
-    carnn__engine_close(&engine);
+    if (!attentive) CHECK_NEAR(w.tally.loss, loss, 1e-5); /* the fourth has no answer to learn */
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static int cloze_checked(const carnn_check *check, void *user) {
-    ++*(int *)user;
-    CHECK(check->passed);
-    return 0;
-}
-
 static void cloze_numbers(void) {
-    carnn_error error;
-    int rows = 0;
     cloze_by_loops("anonymous=0");
     cloze_by_loops("anonymous=1 cell=icarnn");
     cloze_by_loops("anonymous=0 cell=lstm layers=2");
     cloze_by_loops("anonymous=0 model=attentive");
     cloze_by_loops("anonymous=1 model=attentive cell=ran");
-    CHECK_INT(carnn_gradcheck("cloze", 1, cloze_checked, &rows, &error), CARNN_OK);
-    CHECK_INT(rows, 1);
+    test_derivatives("cloze");
 }
 
 /* --- unusual data ----------------------------------------------------------------------------- */
@@ -344,17 +269,17 @@ static void cloze_numbers(void) {
 static void cloze_choices(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
-    carnn_model *model = cloze_model("anonymous=0", NULL, data);
-    clozed all = cloze_all(model, asked, 1);
+    carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
+    test_answers all = test_predict_all(model, asked, 1);
     CHECK_INT(all.count, 6);
-    CHECK(!strcmp(all.choice[0], "Yan") || !strcmp(all.choice[0], "Zoe"));
-    CHECK(all.probability[0] > 0.5 && all.probability[0] < 1.0);
-    CHECK_TEXT(all.choice[1], "B");
-    CHECK_TEXT(all.choice[2], "Bob");
-    CHECK_NEAR(all.probability[2], 0.5, 1e-6);
-    CHECK_TEXT(all.choice[3], "");
-    CHECK_TEXT(all.choice[4], "Ann");
-    CHECK_NEAR(all.probability[4], 1.0, 1e-6);
+    CHECK(!strcmp(all.text[0], "Yan") || !strcmp(all.text[0], "Zoe"));
+    CHECK(all.value[0] > 0.5 && all.value[0] < 1.0);
+    CHECK_TEXT(all.text[1], "B");
+    CHECK_TEXT(all.text[2], "Bob");
+    CHECK_NEAR(all.value[2], 0.5, 1e-6);
+    CHECK_TEXT(all.text[3], "");
+    CHECK_TEXT(all.text[4], "Ann");
+    CHECK_NEAR(all.value[4], 1.0, 1e-6);
     CHECK_INT(test_scores(model, data).examples, 4);
     CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
     CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
@@ -367,17 +292,17 @@ static void cloze_choices(void) {
 /* Only the beginning of a long text is read, the same one in sessions and in batches. */
 static void cloze_cut(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
-    carnn_model *model = cloze_model("", NULL, data);
+    carnn_model *model = test_model("cloze", "", NULL, data);
     char *bytes = cloze_long(3000, 700);
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
-    clozed all;
+    test_answers all;
     asked = test_data("cloze", bytes, strlen(bytes), 0, 1);
-    all = cloze_all(model, asked, 1);
+    all = test_predict_all(model, asked, 1);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_example(session, asked, 0, 1, &p, &error), CARNN_OK);
-    CHECK(p.probability[0] == all.probability[0]);
+    CHECK(p.probability[0] == all.value[0]);
     carnn_session_free(session);
     carnn_dataset_free(asked);
     carnn_model_free(model);
@@ -387,28 +312,28 @@ static void cloze_cut(void) {
 
 /* --- sessions, explanations, threads, SIMD paths, files --------------------------------------- */
 
-static void cloze_same(const carnn_prediction *p, const clozed *all, size_t i) {
+static void cloze_same(const carnn_prediction *p, const test_answers *all, size_t i) {
     char text[16];
     carnn_prediction_text(NULL, p, 0, text, sizeof text);
-    CHECK_TEXT(text, all->choice[i]);
-    CHECK((p->count ? p->probability[0] : 0.0) == all->probability[i]);
+    CHECK_TEXT(text, all->text[i]);
+    CHECK(test_value(p) == all->value[i]);
 }
 
 /* Sessions predict what batches do, from lines, examples and texts, bit by bit. */
 static void cloze_sessions(const char *options) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
-    carnn_model *model = cloze_model(options, NULL, data);
+    carnn_model *model = test_model("cloze", options, NULL, data);
     carnn_text texts[3] = {{"a Zoe b Yan Zoe", 15}, {"Yan XXXXX", 9}, {"Yan|Zoe|Xi", 10}};
     const char *line;
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
-    clozed all;
+    test_answers all;
     size_t i, number = 0;
     int found;
-    CHECK_INT(cloze_fit(model, data, 1, 5), CARNN_OK);
-    all = cloze_all(model, asked, 1);
+    CHECK_INT(cloze_fit(model, data, 5), CARNN_OK);
+    all = test_predict_all(model, asked, 1);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = 0, line = cloze_asked; *line; line += strcspn(line, "\n") + 1) {
         CHECK_INT(carnn_session_line(session, line, strcspn(line, "\n"), ++number, 1, &found, &p,
@@ -438,7 +363,7 @@ static void cloze_sessions(const char *options) {
 /* The words' attention is 1 in all; that of the answer's places is P(answer). */
 static void cloze_explains(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
-    carnn_model *model = cloze_model("", NULL, data);
+    carnn_model *model = test_model("cloze", "", NULL, data);
     carnn_contribution part[32];
     carnn_explanation e;
     carnn_prediction p;
@@ -446,7 +371,7 @@ static void cloze_explains(void) {
     carnn_error error;
     double sum = 0.0, score = 0.0, rest = 0.0;
     size_t i;
-    CHECK_INT(cloze_fit(model, data, 1, 5), CARNN_OK);
+    CHECK_INT(cloze_fit(model, data, 5), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_example(session, data, 0, 4, &p, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
@@ -471,47 +396,21 @@ static void cloze_explains(void) {
     carnn_dataset_free(data);
 }
 
-/* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
 static void cloze_same_bytes(const char *options) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
-    clozed first, other;
-    float *kept = NULL;
-    size_t size = 0, i;
-    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
-        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
-        carnn_model *model = cloze_model(options, simd, data);
-        CHECK_INT(cloze_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
-        other = cloze_all(model, data, i == 1 ? 2 : 1);
-        size = model->params.size * sizeof(float);
-        if (!i) {
-            kept = (float *)malloc(size);
-            memcpy(kept, model->params.value, size);
-            first = other;
-        }
-        CHECK(!memcmp(kept, model->params.value, size));
-        CHECK(!memcmp(&first, &other, sizeof first));
-        carnn_model_free(model);
-    }
-    free(kept);
+    carnn_model_free(test_same_bytes("cloze", options, data, test_training(3, 3, 0.02, 0.1)));
     carnn_dataset_free(data);
 }
 
 /* A file keeps the model and its options; several models vote. */
 static void cloze_kept(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
-    carnn_model *model = cloze_model("model=attentive anonymous=0", NULL, data), *again;
+    carnn_model *model = test_model("cloze", "model=attentive anonymous=0", NULL, data), *again;
     const carnn_model *both[2];
-    carnn_source source;
     carnn_scores scores[3];
     carnn_error error;
-    size_t size;
-    void *bytes;
-    CHECK_INT(cloze_fit(model, data, 1, 2), CARNN_OK);
-    size = carnn_model_size(model);
-    bytes = malloc(size);
-    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
-    source = test_source("model", bytes, size);
-    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(cloze_fit(model, data, 2), CARNN_OK);
+    again = test_reload(model);
     CHECK_INT(carnn__chosen(again, CARNN__CLOZE_MODEL), 1);
     both[0] = model;
     both[1] = again;
@@ -522,7 +421,6 @@ static void cloze_kept(void) {
     carnn_model_free(again);
     carnn_model_free(model);
     carnn_dataset_free(data);
-    free(bytes);
 }
 
 int main(void) {

@@ -20,25 +20,15 @@ static carnn_dataset *ranker_data(void) {
     return test_data("answer", ranker_pairs, strlen(ranker_pairs), 0, 0);
 }
 
+static carnn_train_desc ranker_training(int64_t epochs) {
+    return test_training(epochs, 4, 0.02, 0.0);
+}
+
 /* A small model that has been trained a little, so that no weight is 0. */
-static carnn_model *ranker_model(const char *options, const carnn_dataset *data, int64_t epochs,
-                                 int64_t threads, const char *simd) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
-    carnn_train_desc train;
+static carnn_model *ranker_model(const char *options, const carnn_dataset *data, int64_t epochs) {
+    carnn_model *model = test_model("answer", options, NULL, data);
+    carnn_train_desc train = ranker_training(epochs);
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    memset(&train, 0, sizeof train);
-    desc.task = "answer";
-    desc.hidden = RANKER_H;
-    desc.embedding = RANKER_E;
-    desc.simd = simd;
-    train.epochs = epochs;
-    train.batch = 4;
-    train.lr = 0.02;
-    train.threads = threads;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
     return model;
 }
@@ -65,13 +55,8 @@ static carnn_scores ranker_scores(const carnn_model *model, const carnn_dataset 
 
 static const float *ranker_weight(const carnn_model *model, const char *a, const char *b) {
     char name[64];
-    size_t i;
     snprintf(name, sizeof name, "%s%s", a, b);
-    for (i = 0; i < model->params.count; i++)
-        if (!strcmp(model->params.item[i].name, name))
-            return model->params.value + model->params.item[i].offset;
-    printf("no weight %s\n", name);
-    return NULL;
+    return test_weight(model, name);
 }
 
 static double ranker_row(const float *W, size_t row, size_t columns, const double *x) {
@@ -233,7 +218,7 @@ static double ranker_loss(const carnn_model *model, const double *z) {
 
 static void test_ranker_scores(const char *options) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model(options, data, 3, 1, NULL);
+    carnn_model *model = ranker_model(options, data, 3);
     double score[RANKER_PAIRS];
     carnn_scores s = ranker_scores(model, data, score);
     size_t i, j;
@@ -261,7 +246,7 @@ static void test_ranker_alignment(void) {
     /*  who saw the cat and the dog ?  /  a Cat is not the dog the dog is it ? */
     static const int third[] = {-1, 3, -1, -1, 5, 6, 2, -1, -1, -1, 7};
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model("model=ca", data, 1, 1, NULL);
+    carnn_model *model = ranker_model("model=ca", data, 1);
     carnn_session *session = NULL;
     const carnn__answer *m;
     carnn_prediction p;
@@ -281,8 +266,8 @@ static void test_ranker_alignment(void) {
 /* Where no word is aligned, gates change nothing. */
 static void test_ranker_no_alignment(void) {
     carnn_dataset *data = ranker_data();
-    carnn_model *gated = ranker_model("model=ca", data, 2, 1, NULL);
-    carnn_model *plain = ranker_model("model=ca alignment=none", data, 1, 1, NULL);
+    carnn_model *gated = ranker_model("model=ca", data, 2);
+    carnn_model *plain = ranker_model("model=ca alignment=none", data, 1);
     carnn_session *session[2] = {NULL, NULL};
     carnn_text texts[2] = {{"who saw it", 10}, {"the tree", 8}};
     carnn_prediction p[2];
@@ -311,28 +296,20 @@ static void test_ranker_no_alignment(void) {
 
 /* --- whatever runs it ------------------------------------------------------------------------- */
 
-/* The same model with one thread and three, with and without SIMD; learning ranks the pairs. */
+/* Whatever runs it makes the same model; learning ranks the pairs. */
 static void test_ranker_same_bytes(const char *options) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model[3];
+    carnn_model *model = test_same_bytes("answer", options, data, ranker_training(60));
     double score[RANKER_PAIRS];
-    carnn_scores s;
-    size_t i;
-    for (i = 0; i < 3; i++) {
-        model[i] = ranker_model(options, data, 60, i == 1 ? 3 : 1, i == 2 ? "portable" : NULL);
-        CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
-                      model[0]->params.size * sizeof(float)));
-    }
-    s = ranker_scores(model[0], data, score);
-    CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
-    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    CHECK_NEAR(ranker_scores(model, data, score).metric[0].value, 1.0, 1e-9);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
 /* A session scores as a test does; the shares of the words of a text are 1 in all. */
 static void test_ranker_session(const char *options, int weighs_question, int weighs_sentence) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model(options, data, 2, 1, NULL);
+    carnn_model *model = ranker_model(options, data, 2);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_explanation e;
@@ -395,7 +372,7 @@ static void test_ranker_negatives(void) {
     int i;
     for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q\tw%d\t0\n", i);
     data = test_data("answer", text, strlen(text), 0, 0);
-    model = ranker_model("model=cosine", data, 3, 1, NULL);
+    model = ranker_model("model=cosine", data, 3);
     s = ranker_scores(model, data, score);
     CHECK(s.loss >= 0.0 && s.loss <= 2.1);
     CHECK_INT(s.examples, 13);

@@ -115,82 +115,20 @@ static const char pair_letters[] =
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n"
     "2\tc\te e a\n1\ta b c d e\te d c b a\n1\td\td\n";
 
-static carnn_model *pair_model(const char *options, const char *simd, const carnn_dataset *data) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "pair";
-    desc.hidden = 6;
-    desc.embedding = 5;
-    desc.simd = simd;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
-    return model;
-}
-
 static carnn_status pair_fit(carnn_model *model, const carnn_dataset *data,
-                             const carnn_dataset *valid, int64_t threads, int64_t epochs,
-                             carnn_error *error) {
-    carnn_train_desc train;
-    memset(&train, 0, sizeof train);
-    train.epochs = epochs;
-    train.batch = 4;
-    train.lr = 0.02;
-    train.threads = threads;
+                             const carnn_dataset *valid, int64_t epochs, carnn_error *error) {
+    carnn_train_desc train = test_training(epochs, 4, 0.02, 0.0);
     return carnn_train(model, data, valid, &train, error);
-}
-
-/* A head at work on a data set in one batch. */
-typedef struct paired {
-    carnn__engine engine;
-    carnn__arena arena;
-    carnn__work work;
-    carnn__pair *m;
-    carnn__tally tally;
-} paired;
-
-static void pair_open(paired *p, const carnn_model *model, const carnn_dataset *data) {
-    carnn_error error;
-    memset(p, 0, sizeof *p);
-    CHECK_INT(carnn__engine_open(&p->engine, NULL, 1, model->allocator, &error), 0);
-    p->work = carnn__scoring_work(model, data, &p->engine);
-    CHECK_INT(carnn__net_open(&p->work, &error), 0);
-    carnn__net_carve(&p->work, &p->arena);
-    p->arena.size = p->arena.peak;
-    p->arena.base = (char *)carnn__alloc_aligned(&model->allocator, p->arena.size, 1);
-    p->arena.used = 0;
-    carnn__net_carve(&p->work, &p->arena);
-    CHECK_INT(carnn__net_batches(&p->work, 0), 1);
-    carnn__net_batch(&p->work, 0, 0, &p->tally);
-    p->m = (carnn__pair *)p->work.state;
-    CHECK_INT(p->m->net.texts.count, data->item_count);
-}
-
-static void pair_close(paired *p) {
-    carnn_allocator a = p->work.allocator;
-    carnn__net_close(&p->work);
-    carnn__free_aligned(&a, p->arena.base);
-    carnn__engine_close(&p->engine);
 }
 
 /* --- the network by plain loops in doubles ------------------------------------------------------ */
 
 enum { PAIR_WIDE = 128 };
 
-static const float *pair_weight(const carnn_model *model, const char *name) {
-    size_t i;
-    for (i = 0; i < model->params.count; i++)
-        if (!strcmp(model->params.item[i].name, name))
-            return model->params.value + model->params.item[i].offset;
-    printf("no weight %s\n", name);
-    return NULL;
-}
-
 /* y = W x + b of the layer `name`. */
 static void pair_linear(const carnn_model *model, const char *weight, const char *bias,
                         const double *x, size_t in, double *y, size_t out) {
-    const float *W = pair_weight(model, weight), *b = pair_weight(model, bias);
+    const float *W = test_weight(model, weight), *b = test_weight(model, bias);
     size_t i, j;
     for (i = 0; i < out; i++) {
         y[i] = (double)b[i];
@@ -218,9 +156,9 @@ static void pair_highways(const carnn_model *model, const char *name, double *x,
 }
 
 /* The largest and the mean state of every column of text s. */
-static void pair_pooled(const paired *p, size_t s, double *v) {
-    const carnn__mat *x = carnn__rnn_output(&p->m->encoder);
-    const size_t *at = p->m->net.texts.at;
+static void pair_pooled(const carnn__pair *m, size_t s, double *v) {
+    const carnn__mat *x = carnn__rnn_output(&m->encoder);
+    const size_t *at = m->net.texts.at;
     size_t D = x->columns, j, r, n = at[s + 1] - at[s];
     for (j = 0; j < D; j++) {
         v[j] = -1e30;
@@ -233,15 +171,15 @@ static void pair_pooled(const paired *p, size_t s, double *v) {
 }
 
 /* What the encoder reads of input i: word and flag. */
-static void pair_input(const carnn_model *model, const paired *p, size_t i, double *u) {
+static void pair_input(const carnn_model *model, const carnn__pair *m, size_t i, double *u) {
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, j;
-    size_t word = p->m->net.texts.input[i] / 2, flag = p->m->net.texts.input[i] % 2;
+    size_t word = m->net.texts.input[i] / 2, flag = m->net.texts.input[i] % 2;
     int told = model->desc.option[CARNN__PAIR_OVERLAP] > 0.0;
     double x[PAIR_WIDE];
-    for (j = 0; j < e; j++) x[j] = (double)pair_weight(model, "word.weight")[word * e + j];
+    for (j = 0; j < e; j++) x[j] = (double)test_weight(model, "word.weight")[word * e + j];
     if (told) {
         x[e] = (double)flag;
-        x[e + 1] = flag ? (double)pair_weight(model, "word.idf")[word] : 0.0;
+        x[e + 1] = flag ? (double)test_weight(model, "word.idf")[word] : 0.0;
     }
     pair_linear(model, "word.project", "word.bias", x, told ? e + 2 : e, u, h);
     pair_highways(model, "below", u, h);
@@ -276,25 +214,29 @@ static void pair_told(const carnn_model *model, const double *a, const double *b
 /* Every number of a batch; the loss, with the target's distribution by its definition. */
 static void pair_by_loops(const char *options, int grades) {
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
-    carnn_model *model = pair_model(options, NULL, data);
+    carnn_model *model = test_model("pair", options, NULL, data);
     size_t K = grades ? (size_t)model->desc.option[CARNN__PAIR_GRADES] : model->choices.count;
     size_t h = (size_t)model->desc.hidden, s = 4 * h, i, j;
     double worst = 0.0, loss = 0.0;
     carnn_error error;
-    paired p;
-    CHECK_INT(pair_fit(model, data, data, 1, 2, &error), CARNN_OK); /* biases that are not 0 */
-    pair_open(&p, model, data);
-    for (i = 0; i < p.m->net.texts.inputs; i++) {
+    const carnn__pair *m;
+    test_work w;
+    CHECK_INT(pair_fit(model, data, data, 2, &error), CARNN_OK); /* biases that are not 0 */
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_run(&w, 0), 1);
+    m = (const carnn__pair *)w.work.state;
+    CHECK_INT(m->net.texts.count, data->item_count);
+    for (i = 0; i < m->net.texts.inputs; i++) {
         double u[PAIR_WIDE];
-        pair_input(model, &p, i, u);
+        pair_input(model, m, i, u);
         for (j = 0; j < h; j++)
-            worst = test_worse(fabs(u[j] - (double)p.m->below.y[1].x[i * h + j]), worst);
+            worst = test_worse(fabs(u[j] - (double)m->below.y[1].x[i * h + j]), worst);
     }
     for (i = 0; i < data->item_count; i++) {
         double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
-        const float *z = p.m->z->x + i * K;
-        pair_pooled(&p, 2 * i, a);
-        pair_pooled(&p, 2 * i + 1, b);
+        const float *z = m->z->x + i * K;
+        pair_pooled(m, 2 * i, a);
+        pair_pooled(m, 2 * i + 1, b);
         pair_told(model, a, b, s, K, q);
         for (j = 0; j < K; j++) sum += exp((double)z[j]);
         for (j = 0; j < K; j++)
@@ -304,59 +246,25 @@ static void pair_by_loops(const char *options, int grades) {
             double p_j = at == low ? low + 1.0 - y : at == low + 1.0 ? y - low : 0.0;
             if (p_j > 0.0) loss += p_j * log(p_j / q[j]);
         }
-        if (!grades) loss -= log(q[p.m->target[i]]);
+        if (!grades) loss -= log(q[m->target[i]]);
     }
     CHECK_NEAR(worst, 0.0, 2e-5);
-    CHECK_NEAR(p.tally.loss / loss, 1.0, 1e-4);
-    pair_close(&p);
+    CHECK_NEAR(w.tally.loss / loss, 1.0, 1e-4);
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static int pair_checked(const carnn_check *check, void *user) {
-    ++*(int *)user;
-    CHECK(check->passed);
-    return 0;
-}
-
 static void pair_numbers(void) {
-    carnn_error error;
-    int rows = 0;
     pair_by_loops("", 0);
     pair_by_loops("cell=lstm overlap=0", 0);
     pair_by_loops("cell=gru model=manhattan", 0);
     pair_by_loops("cell=scarnn target=relatedness", 1);
     pair_by_loops("model=manhattan target=relatedness grades=4 overlap=0 layers=2", 1);
-    CHECK_INT(carnn_gradcheck("pair", 1, pair_checked, &rows, &error), CARNN_OK);
-    CHECK_INT(rows, 1);
+    test_derivatives("pair");
 }
 
 /* --- metrics by their definitions ------------------------------------------------------------- */
-
-typedef struct pair_answers {
-    size_t count, choice[64];
-    double score[64];
-} pair_answers;
-
-static void pair_keep(const carnn_prediction *p, void *user) {
-    pair_answers *a = (pair_answers *)user;
-    CHECK_INT(p->example, a->count);
-    a->choice[a->count] = p->count ? p->choice[0] : 0;
-    a->score[a->count++] = p->kind == CARNN_PREDICTS_SCORE ? p->score : p->probability[0];
-}
-
-static pair_answers pair_all(const carnn_model *model, const carnn_dataset *data, int64_t threads) {
-    pair_answers a;
-    carnn_predict_desc desc;
-    carnn_error error;
-    memset(&a, 0, sizeof a);
-    memset(&desc, 0, sizeof desc);
-    desc.threads = threads;
-    desc.example = pair_keep;
-    desc.user = &a;
-    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
-    return a;
-}
 
 static double pair_mean(const double *x, size_t n) {
     double sum = 0.0;
@@ -390,21 +298,21 @@ static void pair_grade_metrics(void) {
         "1\ta b\tb a\n4.5\ta\ta\n";
     static const float x[] = {3.0f, 1.0f, 3.0f, 2.0f, -7.0f, 3.0f};
     carnn_dataset *data = pair_data(grades, 1, 0);
-    carnn_model *model = pair_model("target=relatedness", NULL, data);
-    pair_answers a;
+    carnn_model *model = test_model("pair", "target=relatedness", NULL, data);
+    test_answers a;
     carnn_scores scores;
     carnn_error error;
     double y[64], rank[2][64], squares = 0.0;
     uint32_t order[6];
     size_t i;
-    CHECK_INT(pair_fit(model, data, data, 1, 3, &error), CARNN_OK);
-    a = pair_all(model, data, 1);
+    CHECK_INT(pair_fit(model, data, data, 3, &error), CARNN_OK);
+    a = test_predict_all(model, data, 1);
     CHECK_INT(a.count, 9);
     for (i = 0; i < a.count; i++) {
-        CHECK(a.score[i] >= 1.0 && a.score[i] <= 5.0);
+        CHECK(a.value[i] >= 1.0 && a.value[i] <= 5.0);
         y[i] = (double)data->items[i].value;
-        squares += (a.score[i] - y[i]) * (a.score[i] - y[i]);
-        a.score[i] = (double)(float)a.score[i];
+        squares += (a.value[i] - y[i]) * (a.value[i] - y[i]);
+        a.value[i] = (double)(float)a.value[i];
     }
     scores = test_scores(model, data);
     CHECK_INT(scores.count, 3);
@@ -412,8 +320,8 @@ static void pair_grade_metrics(void) {
     CHECK_TEXT(scores.metric[1].name, "spearman");
     CHECK_TEXT(scores.metric[2].name, "mse");
     CHECK(scores.metric[2].lower_is_better && !scores.metric[0].lower_is_better);
-    CHECK_NEAR(scores.metric[0].value, pair_pearson(a.score, y, 9), 1e-6);
-    pair_ranks(a.score, 9, rank[0]);
+    CHECK_NEAR(scores.metric[0].value, pair_pearson(a.value, y, 9), 1e-6);
+    pair_ranks(a.value, 9, rank[0]);
     pair_ranks(y, 9, rank[1]);
     CHECK_NEAR(scores.metric[1].value, pair_pearson(rank[0], rank[1], 9), 1e-9);
     CHECK_NEAR(scores.metric[2].value, squares / 9.0, 1e-6);
@@ -429,13 +337,13 @@ static void pair_grade_metrics(void) {
 /* Accuracy, and F1 of the class whose name comes last, whatever class is met first. */
 static void pair_class_metrics(const char *letters) {
     carnn_dataset *data = pair_data(letters, 0, 0);
-    carnn_model *model = pair_model("cell=lstm", NULL, data);
+    carnn_model *model = test_model("pair", "cell=lstm", NULL, data);
     carnn_scores scores;
     carnn_error error;
-    pair_answers a;
+    test_answers a;
     size_t i, right = 0, both = 0, told = 0, there = 0;
-    CHECK_INT(pair_fit(model, data, data, 1, 1, &error), CARNN_OK);
-    a = pair_all(model, data, 1);
+    CHECK_INT(pair_fit(model, data, data, 1, &error), CARNN_OK);
+    a = test_predict_all(model, data, 1);
     for (i = 0; i < a.count; i++) {
         const char *name = carnn_model_choice(model, a.choice[i]);
         const char *target = carnn_dataset_target(data, i);
@@ -456,14 +364,14 @@ static void pair_class_metrics(const char *letters) {
 /* One answer for all: a correlation is 0, not NaN. Three classes: there is no F1. */
 static void pair_flat_metrics(void) {
     carnn_dataset *data = pair_data("3\ta\tb\n3\tc\tb\n", 1, 0);
-    carnn_model *model = pair_model("target=relatedness", NULL, data);
+    carnn_model *model = test_model("pair", "target=relatedness", NULL, data);
     carnn_scores scores = test_scores(model, data);
     CHECK_NEAR(scores.metric[0].value, 0.0, 0.0);
     CHECK_NEAR(scores.metric[1].value, 0.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = pair_data("x\ta\tb\ny\tc\tb\nz\tc\tb\n", 0, 0);
-    model = pair_model("", NULL, data);
+    model = test_model("pair", "", NULL, data);
     scores = test_scores(model, data);
     CHECK_INT(scores.count, 1);
     carnn_model_free(model);
@@ -475,7 +383,7 @@ static void pair_flat_metrics(void) {
 static void pair_refused(void) {
     static const char one[] = "x\ta\tb\nx\tc\td\n", three[] = "x\ta\tb\ny\ta\tc\nz\tb\ta\n";
     carnn_dataset *data = pair_data(pair_letters, 0, 0), *other = pair_data(three, 0, 0), *ones;
-    carnn_model *model = pair_model("", NULL, data), *none;
+    carnn_model *model = test_model("pair", "", NULL, data), *none;
     const carnn_model *all[1];
     carnn_model_desc desc;
     carnn_scores scores;
@@ -484,8 +392,8 @@ static void pair_refused(void) {
     CHECK_INT(carnn_test(all, 1, other, 1, &scores, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "f.txt:1: expected a class that the model knows, found \"x\"");
     CHECK_INT(error.line, 1);
-    CHECK_INT(pair_fit(model, data, other, 1, 1, &error), CARNN_ERR_DATA);
-    CHECK_INT(pair_all(model, other, 1).count, 3); /* to be predicted all the same */
+    CHECK_INT(pair_fit(model, data, other, 1, &error), CARNN_ERR_DATA);
+    CHECK_INT(test_predict_all(model, other, 1).count, 3); /* to be predicted all the same */
     ones = pair_data(one, 0, 0);
     memset(&desc, 0, sizeof desc);
     desc.task = "pair";
@@ -497,8 +405,8 @@ static void pair_refused(void) {
     CHECK_TEXT(error.message, "a pair model needs grades or two classes, found 3 classes");
     carnn_model_free(model);
     /* classes, where the model tells grades */
-    model = pair_model("target=relatedness", NULL, data);
-    CHECK_INT(pair_fit(model, data, NULL, 1, 1, &error), CARNN_ERR_DATA);
+    model = test_model("pair", "target=relatedness", NULL, data);
+    CHECK_INT(pair_fit(model, data, NULL, 1, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "f.txt:1: expected a grade that the model knows, found \"1\"");
     carnn_model_free(model);
     carnn_dataset_free(other);
@@ -511,18 +419,18 @@ static void pair_sessions(const char *options, int grades) {
     static const char texts[] = "a b a\tb a\n\t\nq\tb\nc\nz z z z\ta b c d e a b c d e\n";
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
     carnn_dataset *asked = pair_data(texts, grades, 1);
-    carnn_model *model = pair_model(options, NULL, data);
+    carnn_model *model = test_model("pair", options, NULL, data);
     const char *line = texts;
     carnn_contribution part[8];
     carnn_explanation e;
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
-    pair_answers all;
+    test_answers all;
     size_t i;
     int found;
-    CHECK_INT(pair_fit(model, data, data, 1, 5, &error), CARNN_OK);
-    all = pair_all(model, asked, 1);
+    CHECK_INT(pair_fit(model, data, data, 5, &error), CARNN_OK);
+    all = test_predict_all(model, asked, 1);
     CHECK_INT(all.count, 5);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = 0; i < all.count; i++, line += strcspn(line, "\n") + 1) {
@@ -533,12 +441,12 @@ static void pair_sessions(const char *options, int grades) {
         text[1].at = line + carnn__min(first + 1, length);
         text[1].length = length - carnn__min(first + 1, length);
         CHECK_INT(carnn_session_line(session, line, length, i + 1, 1, &found, &p, &error), 0);
-        CHECK(found && (grades ? p.score : p.probability[0]) == all.score[i]);
+        CHECK(found && test_value(&p) == all.value[i]);
         CHECK_INT(carnn_session_predict(session, text, 2, 1, &p, &error), CARNN_OK);
-        CHECK((grades ? p.score : p.probability[0]) == all.score[i]);
-        CHECK(all.score[i] == all.score[i]);
+        CHECK(test_value(&p) == all.value[i]);
+        CHECK(all.value[i] == all.value[i]);
         CHECK_INT(carnn_session_example(session, asked, i, 1, &p, &error), CARNN_OK);
-        CHECK((grades ? p.score : p.probability[0]) == all.score[i]);
+        CHECK(test_value(&p) == all.value[i]);
         if (i) continue;
         CHECK_INT(carnn_session_explain(session, 8, part, &e, &error), CARNN_OK);
         CHECK(e.count == 5 && !strcmp(part[3].text, "b") && !strcmp(part[3].role, "second"));
@@ -552,26 +460,7 @@ static void pair_sessions(const char *options, int grades) {
 
 static void pair_same_bytes(const char *options, int grades) {
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
-    pair_answers first, other;
-    float *kept = NULL;
-    size_t size = 0, i;
-    carnn_error error;
-    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
-        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
-        carnn_model *model = pair_model(options, simd, data);
-        CHECK_INT(pair_fit(model, data, data, i == 1 ? 2 : 1, 3, &error), CARNN_OK);
-        other = pair_all(model, data, i == 1 ? 2 : 1);
-        size = model->params.size * sizeof(float);
-        if (!i) {
-            kept = (float *)malloc(size);
-            memcpy(kept, model->params.value, size);
-            first = other;
-        }
-        CHECK(!memcmp(kept, model->params.value, size));
-        CHECK(!memcmp(&first, &other, sizeof first));
-        carnn_model_free(model);
-    }
-    free(kept);
+    carnn_model_free(test_same_bytes("pair", options, data, test_training(3, 4, 0.02, 0.0)));
     carnn_dataset_free(data);
 }
 
@@ -581,35 +470,28 @@ static void pair_kept(void) {
     carnn_model *model[2], *again;
     const carnn_model *all[2];
     carnn_scores scores[3];
-    pair_answers a[2];
-    carnn_source source;
+    test_answers a[2];
     carnn_error error;
     double squares = 0.0, y;
-    size_t size, i;
-    void *bytes;
+    size_t i;
     for (i = 0; i < 2; i++) {
-        all[i] = model[i] = pair_model(i ? "target=relatedness model=manhattan"
+        all[i] = model[i] = test_model("pair", i ? "target=relatedness model=manhattan"
                                          : "target=relatedness", NULL, data);
-        CHECK_INT(pair_fit(model[i], data, data, 1, 2, &error), CARNN_OK);
-        a[i] = pair_all(model[i], data, 1);
+        CHECK_INT(pair_fit(model[i], data, data, 2, &error), CARNN_OK);
+        a[i] = test_predict_all(model[i], data, 1);
     }
     CHECK_INT(carnn_test(all, 2, data, 1, scores, &error), CARNN_OK);
     for (i = 0; i < 3; i++) {
-        y = 0.5 * (a[0].score[i] + a[1].score[i]) - (double)data->items[i].value;
+        y = 0.5 * (a[0].value[i] + a[1].value[i]) - (double)data->items[i].value;
         squares += y * y / 3.0;
     }
     CHECK_NEAR(scores[2].metric[2].value, squares, 1e-5);
-    size = carnn_model_size(model[0]);
-    bytes = malloc(size);
-    CHECK_INT(carnn_model_write(model[0], bytes, size, &error), CARNN_OK);
-    source = test_source("model", bytes, size);
-    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    again = test_reload(model[0]);
     CHECK_INT(carnn_model_scores(again)->count, 3);
     CHECK_TEXT(carnn_model_scores(again)->metric[0].name, "pearson");
     CHECK(carnn_model_scores(again)->metric[2].value == scores[0].metric[2].value);
-    CHECK(pair_all(again, data, 1).score[1] == a[0].score[1]);
+    CHECK(test_predict_all(again, data, 1).value[1] == a[0].value[1]);
     carnn_model_free(again);
-    free(bytes);
     carnn_model_free(model[0]);
     carnn_model_free(model[1]);
     carnn_dataset_free(data);

@@ -136,70 +136,34 @@ static void rcrn_golden(carnn__engine *e) {
 static const char rcrn_texts[] =
     "x\te b e b\ny\tb e c c d\nx\tc e\ny\td b e\ny\te c b b c\nx\tc e\nz\td d c\nz\t\nx\te e e\n";
 
+/* A small model whose encoder is RCRN unless `options` say another, with no weight 0 or small. */
 static carnn_model *rcrn_model(const char *task, const char *options, const char *simd,
                                const carnn_dataset *data) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
-    carnn_error error;
+    char all[128];
+    carnn_model *model;
     size_t i;
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.hidden = 6;
-    desc.embedding = 5;
-    desc.simd = simd;
-    CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_OK);
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
-    for (i = 0; i < model->params.size; i++) /* nothing is 0 or small */
+    snprintf(all, sizeof all, "encoder=rcrn %s", options);
+    model = test_model(task, all, simd, data);
+    for (i = 0; i < model->params.size; i++)
         model->params.value[i] += carnn__uniform(9, i) - 0.5f;
     return model;
 }
 
 static carnn_status rcrn_fit(carnn_model *model, const carnn_dataset *data, int64_t threads) {
-    carnn_train_desc train;
+    carnn_train_desc train = test_training(3, 4, 0.0, 0.2);
     carnn_error error;
-    memset(&train, 0, sizeof train);
-    train.epochs = 3;
-    train.batch = 4;
-    train.dropout = 0.2;
     train.threads = threads;
     return carnn_train(model, data, data, &train, &error);
 }
 
-/* A batch of all texts of a classifier: its work, which is at work until rcrn_close. */
-typedef struct rcrn_at_work {
-    carnn__engine engine;
-    carnn__arena arena;
-    carnn__work work;
-    carnn__classify *head;
-} rcrn_at_work;
-
-static void rcrn_open(rcrn_at_work *w, const carnn_model *model, const carnn_dataset *data,
-                      float *g, uint64_t key) {
-    carnn__tally tally;
-    carnn_error error;
-    memset(w, 0, sizeof *w);
-    memset(&tally, 0, sizeof tally);
-    CHECK_INT(carnn__engine_open(&w->engine, NULL, 1, model->allocator, &error), 0);
-    w->work = carnn__scoring_work(model, data, &w->engine);
+/* A batch of all texts of a classifier, which it returns; at work until test_work_close(). */
+static carnn__classify *rcrn_open(test_work *w, const carnn_model *model,
+                                  const carnn_dataset *data, float *g, uint64_t key) {
+    test_work_open(w, model, data, 1);
     w->work.g = g;
     w->work.dropout = 0.5;
-    CHECK_INT(carnn__net_open(&w->work, &error), 0);
-    carnn__net_carve(&w->work, &w->arena);
-    w->arena.size = w->arena.peak;
-    w->arena.base = (char *)carnn__alloc_aligned(&model->allocator, w->arena.size, 1);
-    w->arena.used = 0;
-    carnn__net_carve(&w->work, &w->arena);
-    CHECK_INT(carnn__net_batches(&w->work, 0), 1);
-    carnn__net_batch(&w->work, 0, key, &tally);
-    w->head = (carnn__classify *)w->work.state;
-}
-
-static void rcrn_close(rcrn_at_work *w) {
-    carnn_allocator a = w->work.model->allocator;
-    carnn__net_close(&w->work);
-    carnn__free_aligned(&a, w->arena.base);
-    carnn__engine_close(&w->engine);
+    CHECK_INT(test_work_run(w, key), 1);
+    return (carnn__classify *)w->work.state;
 }
 
 /* --- the encoder by plain loops in doubles ------------------------------------------------------ */
@@ -213,6 +177,8 @@ typedef struct rcrn_reader { /* one RNN in one direction */
     size_t in, h, d;
     const double *c; /* (d) */
     char prefix[96];
+    size_t skip;
+    const double *old; /* (h) the state so many steps before, or NULL */
 } rcrn_reader;
 
 static double rcrn_weight(const rcrn_reader *r, const char *name, size_t at) {
@@ -241,6 +207,7 @@ static double rcrn_gate(const rcrn_reader *r, size_t g, size_t i, const double *
     size_t row = g * r->h + i;
     double a = rcrn_product(r, "input.weight", row, x, r->in) + rcrn_weight(r, "bias", row);
     if (h) a += rcrn_product(r, "recurrent.weight", row, h, r->h);
+    if (h && r->old) a += rcrn_product(r, "skip.weight", row, r->old, r->h);
     if (h && !strcmp(r->cell, "gru-after")) a += rcrn_weight(r, "recurrent.bias", row);
     if (r->d) a += rcrn_product(r, "context.weight", row, r->c, r->d);
     return a;
@@ -286,6 +253,7 @@ static void rcrn_base(rcrn_reader *r, const char *name, size_t i, size_t directi
              directions == 1 ? "" : i ? ".backward" : ".forward");
     for (t = 0; t < n; t++) {
         size_t word = i ? n - 1 - t : t;
+        r->old = r->skip && t >= r->skip ? s[i ? word + r->skip : word - r->skip] + i * r->h : NULL;
         rcrn_step(r, x[word], h, memory);
         for (j = 0; j < r->h; j++) s[word][i * r->h + j] = h[j];
     }
@@ -341,19 +309,22 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
     const carnn__mat *y;
     double worst = 0.0, c[RCRN_WIDE];
     static rcrn_states x;
-    rcrn_at_work w;
+    carnn__classify *head;
+    test_work w;
     size_t i, l, r, j, n;
-    rcrn_open(&w, model, data, NULL, 0);
-    t = &w.head->net.texts;
-    y = carnn__rnn_output(&w.head->encoder);
+    head = rcrn_open(&w, model, data, NULL, 0);
+    t = &head->net.texts;
+    y = carnn__rnn_output(&head->encoder);
     CHECK_INT(y->columns, D);
     CHECK_INT(t->packed.sequences, 8); /* equal texts are read once */
     for (i = 0; i < t->texts; i++) {
-        rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, ""};
+        rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, "", 0,
+                           NULL};
+        one.skip = (size_t)model->desc.option[CARNN__CLASSIFY_ENCODER + 2];
         n = t->at[i + 1] - t->at[i];
         for (r = 0; r < n; r++)
             for (j = 0; j < e; j++)
-                x[r][j] = (double)w.head->words.y.x[t->ids[t->at[i] + r] * e + j];
+                x[r][j] = (double)head->words.y.x[t->ids[t->at[i] + r] * e + j];
         if (carnn__classify_has_context(model)) {
             one.d = e;
             rcrn_context(x, n, e, c);
@@ -364,20 +335,12 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
                 worst = test_worse(fabs(x[r][j] - (double)y->x[(t->at[i] + r) * D + j]), worst);
     }
     CHECK_NEAR(worst, 0.0, 2e-6);
-    rcrn_close(&w);
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static int rcrn_checked(const carnn_check *check, void *user) {
-    ++*(int *)user;
-    CHECK(check->passed);
-    return 0;
-}
-
 static void rcrn_numbers(void) {
-    carnn_error error;
-    int rows = 0;
     rcrn_by_loops("", 2, 1, 0);
     rcrn_by_loops("directions=1 layers=2 raw_output_gate=1", 1, 2, 1);
     rcrn_by_loops("cell=gru layers=2", 2, 2, 0);
@@ -386,9 +349,11 @@ static void rcrn_numbers(void) {
     rcrn_by_loops("cell=icarnn context=none layers=3", 2, 3, 0);
     rcrn_by_loops("cell=scarnn layers=2", 2, 2, 0);
     rcrn_by_loops("cell=scarnn hidden=5 directions=1", 1, 1, 0);
-    CHECK_INT(carnn_gradcheck("answer", 1, rcrn_checked, &rows, &error), CARNN_OK);
-    CHECK_INT(carnn_gradcheck("lm", 1, rcrn_checked, &rows, &error), CARNN_OK);
-    CHECK_INT(rows, 2);
+    rcrn_by_loops("cell=lstm skip=2 layers=2", 2, 2, 0);
+    rcrn_by_loops("cell=gru skip=3", 2, 1, 0);
+    rcrn_by_loops("cell=gru-after skip=2 directions=1", 1, 1, 0);
+    test_derivatives("answer");
+    test_derivatives("lm");
 }
 
 /* models.md 1.19: an LSTM's RCRN of 1,024 units over 1,024 inputs. */
@@ -396,7 +361,7 @@ static void rcrn_parameters(void) {
     static carnn__store store;
     static carnn__rnn rnn;
     carnn__plan p = {&store, NULL, NULL, NULL};
-    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0};
+    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0, 0};
     size_t i, sum = 0;
     carnn__rnn_plan(&p, &rnn, "cell", shape, 1, 1, 1);
     for (i = 0; i < store.count; i++) sum += store.item[i].rows * store.item[i].columns;
@@ -413,16 +378,17 @@ static void rcrn_masks(void) {
     float *g = (float *)carnn__alloc_aligned(&model->allocator, model->params.size, sizeof *g);
     unsigned char dropped[3][2][256];
     size_t l, b, i, pass, count[2], differ;
-    rcrn_at_work w;
+    carnn__classify *head;
+    test_work w;
     memset(g, 0, model->params.size * sizeof *g);
-    rcrn_open(&w, model, data, g, 7);
+    head = rcrn_open(&w, model, data, g, 7);
     for (pass = 0; pass < 2; pass++)
         for (l = 0; l < 2; l++)
             for (b = 0; b < 3; b++) {
-                carnn__rnn_input x = carnn__texts_read(&w.head->net.texts, &w.head->words.y, NULL);
-                carnn__rnn_input in = carnn__rnn_below(&w.head->encoder, l, &x);
+                carnn__rnn_input x = carnn__texts_read(&head->net.texts, &head->words.y, NULL);
+                carnn__rnn_input in = carnn__rnn_below(&head->encoder, l, &x);
                 const carnn__mat *m =
-                    carnn__rnn_masked(&w.work, &w.head->encoder, l, b, &in, 7);
+                    carnn__rnn_masked(&w.work, &head->encoder, l, b, &in, 7);
                 count[l] = carnn__min(256, in.inputs * in.x->columns);
                 for (i = 0; i < count[l]; i++) {
                     int zero = m->x[i] == 0.0f;
@@ -437,7 +403,7 @@ static void rcrn_masks(void) {
                 differ += dropped[b][l][i] != dropped[(b + 1) % 3][l][i];
             CHECK(differ > count[l] / 5 && differ < count[l] - count[l] / 5);
         }
-    rcrn_close(&w);
+    test_work_close(&w);
     carnn__free_aligned(&model->allocator, g);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -449,26 +415,27 @@ static void rcrn_stepwise(const char *options) {
     carnn_dataset *data = test_data("classify", "x\te b e c d\n", 12, 0, 0);
     carnn_model *model = rcrn_model("classify", options, NULL, data);
     size_t start[] = {0, 1, 1}, word, i, e = (size_t)model->desc.embedding, h;
-    float whole[5 * RCRN_WIDE], state[3 * 7 * RCRN_WIDE] = {0};
+    float whole[5 * RCRN_WIDE], state[3 * 16 * RCRN_WIDE] = {0};
     const carnn__mat *y;
     carnn__packed one = {1, 1, 1, NULL};
     carnn__mat x = {NULL, NULL, 0};
-    rcrn_at_work w;
-    rcrn_open(&w, model, data, NULL, 0);
-    y = carnn__rnn_output(&w.head->encoder);
+    carnn__classify *head;
+    test_work w;
+    head = rcrn_open(&w, model, data, NULL, 0);
+    y = carnn__rnn_output(&head->encoder);
     h = y->columns;
     memcpy(whole, y->x, 5 * h * sizeof(float));
     one.start = start;
     x.columns = e;
     for (word = 0; word < 5; word++) {
         carnn__rnn_input in = {&one, {NULL, NULL}, NULL, NULL, 1, NULL, NULL, 0, NULL};
-        x.x = w.head->words.y.x + w.head->net.texts.ids[word] * e;
+        x.x = head->words.y.x + head->net.texts.ids[word] * e;
         in.x = &x;
         in.state = state;
-        carnn__rnn_forward(&w.work, &w.head->encoder, in, 0);
+        carnn__rnn_forward(&w.work, &head->encoder, in, 0);
         for (i = 0; i < h; i++) CHECK(y->x[i] == whole[word * h + i]);
     }
-    rcrn_close(&w);
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -511,30 +478,6 @@ static void rcrn_generates(void) {
 
 /* --- files, sessions, threads, SIMD paths ------------------------------------------------------- */
 
-typedef struct rcrn_told {
-    size_t count;
-    double probability[32];
-} rcrn_told;
-
-static void rcrn_keep(const carnn_prediction *p, void *user) {
-    rcrn_told *told = (rcrn_told *)user;
-    told->probability[told->count++] = p->kind == CARNN_PREDICTS_SCORE ? p->score
-                                                                       : p->probability[0];
-}
-
-static rcrn_told rcrn_predict(const carnn_model *model, const carnn_dataset *data) {
-    carnn_predict_desc desc;
-    carnn_error error;
-    rcrn_told told;
-    memset(&told, 0, sizeof told);
-    memset(&desc, 0, sizeof desc);
-    desc.threads = 1;
-    desc.example = rcrn_keep;
-    desc.user = &told;
-    CHECK_INT(carnn_predict(model, data, &desc, &error), 0);
-    return told;
-}
-
 /* The bytes of a model that was trained. */
 static void *rcrn_bytes(const char *task, const char *text, const char *options, const char *simd,
                         int64_t threads, size_t *size) {
@@ -560,7 +503,7 @@ static void rcrn_everywhere(const char *task, const char *text, const char *opti
     carnn_prediction p;
     carnn_error error;
     carnn_source source;
-    rcrn_told told;
+    test_answers told;
     size_t size, other, i, found = 0;
     void *bytes = rcrn_bytes(task, text, options, NULL, 1, &size), *same;
     same = rcrn_bytes(task, text, options, NULL, 3, &other);
@@ -579,12 +522,11 @@ static void rcrn_everywhere(const char *task, const char *text, const char *opti
         found += !strcmp(o->name, "raw_output_gate") && !strcmp(value, "1");
     }
     CHECK_INT(found, 2);
-    told = rcrn_predict(model, data);
+    told = test_predict_all(model, data, 1);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);
     for (i = 0; i < told.count; i++) {
         CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), 0);
-        CHECK((p.kind == CARNN_PREDICTS_SCORE ? p.score : p.probability[0]) ==
-              told.probability[i]);
+        CHECK(test_value(&p) == told.value[i]);
     }
     CHECK(told.count > 5);
     carnn_session_free(session);
@@ -629,6 +571,9 @@ static void rcrn_errors(void) {
     CHECK_INT(carnn_set(&desc, NULL, "context", "text", &error), 0);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "context is text, which the cell lstm does not read");
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "context=none cell=icarnn skip=2", &error), 0);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "no gate of the cell icarnn reads a state, as skip connections need");
     memset(&desc, 0, sizeof desc);
     desc.task = "dialog";
     CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_ERR_ARGUMENT);
@@ -662,10 +607,13 @@ int main(void) {
     rcrn_masks();
     rcrn_stepwise("directions=1");
     rcrn_stepwise("directions=1 layers=3 cell=ran raw_output_gate=1");
+    rcrn_stepwise("directions=1 layers=2 cell=gru skip=3");
+    rcrn_stepwise("directions=1 encoder=rnn cell=mi-lstm skip=2");
     rcrn_generates();
     rcrn_everywhere("classify", rcrn_texts, "layers=2 raw_output_gate=1");
     rcrn_everywhere("classify", rcrn_texts, "cell=icarnn raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
+    rcrn_everywhere("answer", pairs, "cell=lstm skip=2 raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
     rcrn_explains(pairs);
     rcrn_errors();

@@ -1,0 +1,122 @@
+/* Going on from a model: what a new one takes over, and what it refuses. */
+
+#include "test.h"
+
+static carnn_model *from_model(const char *task, const char *text, const carnn_model *from) {
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    memset(&error, 0, sizeof error);
+    desc.task = task;
+    desc.from = from;
+    if (!from) desc.hidden = 7;
+    carnn_model_create(&model, &desc, data, &error);
+    CHECK_TEXT(error.message, "");
+    carnn_dataset_free(data);
+    return model;
+}
+
+/* Names come first, in their order. */
+static void test_first_names(const carnn__names *all, const carnn__names *first) {
+    size_t i;
+    CHECK(all->count >= first->count);
+    for (i = 0; i < carnn__min(first->count, all->count); i++)
+        CHECK_TEXT(carnn__names_get(all, i), carnn__names_get(first, i));
+}
+
+static void test_first_rows(const carnn_model *model, const carnn_model *old) {
+    size_t i, j;
+    CHECK_INT(model->params.count, old->params.count);
+    for (i = 0; i < old->params.count; i++) {
+        carnn_tensor to = carnn_model_tensor(model, i), from = carnn_model_tensor(old, i);
+        size_t known = from.rows * from.columns, random = 0;
+        CHECK_TEXT(to.name, from.name);
+        CHECK(!memcmp(to.value, from.value, known * sizeof(float)));
+        for (j = known; j < to.rows * to.columns; j++) random += to.value[j] != 0.0f;
+        CHECK(to.rows == from.rows || random || strstr(to.name, "bias"));
+    }
+}
+
+/* With the same data nothing changes; with other words each array has its old rows first. */
+static void from_every_task(void) {
+    size_t t, j;
+    for (t = 0; t < CARNN__COUNT(carnn__tasks); t++) {
+        const carnn__task *task = carnn__tasks[t];
+        char other[2048];
+        carnn_model *old = from_model(task->name, task->sample, NULL), *same, *grown;
+        carnn_dataset *data = test_data(task->name, task->sample, strlen(task->sample), 0, 0);
+        carnn_scores before, after;
+        CHECK(strlen(task->sample) < sizeof other);
+        for (j = 0; j <= strlen(task->sample); j++)
+            other[j] = task->sample[j] == 'b' ? 'w' : task->sample[j];
+        for (j = 0; j < old->params.size; j++) old->params.value[j] += 0.125f;
+        before = test_scores(old, data);
+        same = from_model(task->name, task->sample, old);
+        after = test_scores(same, data);
+        CHECK_INT(same->words.count, old->words.count);
+        CHECK_INT(same->desc.hidden, 7);
+        CHECK(before.loss == after.loss);
+        CHECK(before.metric[0].value == after.metric[0].value);
+        grown = from_model(task->name, other, old);
+        CHECK(grown->words.count > old->words.count);
+        test_first_names(&grown->words, &old->words);
+        test_first_names(&grown->choices, &old->choices);
+        test_first_rows(grown, old);
+        carnn_dataset_free(data);
+        carnn_model_free(grown);
+        carnn_model_free(same);
+        carnn_model_free(old);
+    }
+}
+
+/* Another network, or another task, is refused, and what memory was taken is given back. */
+static void from_refused(void) {
+    static const char text[] = "x\ta b c\ny\tb d\n", lm[] = "a b c\nb d\n";
+    static const char *const options[] = {"hidden=8", "layers=2", "cell=gru", "embedding=9",
+                                          "pooling=max,mean"};
+    carnn_model *old = from_model("classify", text, NULL), *model = NULL;
+    carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);
+    carnn_dataset *sentences = test_data("lm", lm, strlen(lm), 0, 0);
+    carnn_model_desc desc;
+    carnn_error error;
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = test_allocator(&memory);
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(options); i++) {
+        memset(&desc, 0, sizeof desc);
+        desc.task = "classify";
+        desc.from = old;
+        desc.allocator = &a;
+        CHECK_INT(carnn__set_all(&desc, NULL, 0, options[i], &error), CARNN_OK);
+        CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+        CHECK(strstr(error.message, "the model to go on from"));
+        CHECK(!model && !memory.blocks);
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.from = old;
+    CHECK_INT(carnn_model_create(&model, &desc, sentences, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the model to go on from is of the task classify, not lm");
+    for (memory.fail_at = 1;; memory.fail_at++) {
+        carnn_status status;
+        memory.calls = 0;
+        desc.task = "classify";
+        desc.allocator = &a;
+        status = carnn_model_create(&model, &desc, data, &error);
+        carnn_model_free(model);
+        CHECK_INT(memory.blocks, 0);
+        if (!status) break;
+        CHECK_INT(status, CARNN_ERR_MEMORY);
+    }
+    carnn_dataset_free(sentences);
+    carnn_dataset_free(data);
+    carnn_model_free(old);
+}
+
+int main(void) {
+    from_every_task();
+    from_refused();
+    return test_end();
+}
