@@ -14675,6 +14675,7 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
     carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
         carnn__span text = carnn__text(data, data->choices[i]);
         carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
