@@ -558,7 +558,7 @@ static void signal_memory(void) {
     data = signal_text(line, "16", NULL);
     model = signal_model("hidden=64 layers=1", NULL, data);
     size = carnn_session_size(model);
-    CHECK(size <= 10240);
+    CHECK(size <= 12288);
     block = (char *)carnn__alloc_aligned(&model->allocator, size + 64, 1);
     memset(block + size, 77, 64);
     CHECK_INT(carnn_session_open(&session, model, block, &error), CARNN_OK);
