@@ -7803,7 +7803,7 @@ static const carnn__reader carnn__cloze_reader = {
                                     be a semicolon, a comma or blanks: what the first line has
        day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
        1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
-       1,0.3,16,up                  are the rows of a sequence; without groups a line is one, as above
+       1,0.3,16,up                  are the rows of a sequence; without groups each line is one
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack what is right, in images the file of labels, and rows. */
@@ -9562,8 +9562,8 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
-/* The same over rows that come one by one, without a number of them: x is the state of the next one,
-   *seen how many there were, sum (D) for the mean. */
+/* The same over rows that come one by one, however many: x is the state of the next one, *seen how
+   many there were, sum (D) for the mean. */
 static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
                             size_t *seen, float *sum) {
     size_t D = x->columns, first = !(*seen)++, i, j;

@@ -7,13 +7,13 @@
    A line is what is right, then the numbers of all rows, with tabs between them. N lines are for
    training, a tenth of that for dev and for test.
 
-   A gesture is a hand that is tracked: a row has the two coordinates of its velocity. It rests, draws
-   a figure at some speed, with a tremor, and rests again. Most figures have the same velocities as
+   A gesture is a hand that is tracked: a row has the two coordinates of its velocity. It rests,
+   draws a figure at some speed, with a tremor, and rests again. Most figures have the same velocities as
    another one in another order.
 
    Adding (Hochreiter and Schmidhuber 1997): a row has a number between 0 and 1 and a mark, which is
-   1 in one row of each half; the sum of the two marked numbers is to be told. Copying (the same): ten
-   symbols out of eight, T - 1 blanks, a signal, ten blanks during which the symbols are to be told;
+   1 in one row of each half; the sum of the two marked numbers is to be told. Copying (the same):
+   ten symbols out of eight, T - 1 blanks, a signal, ten blanks during which the symbols are to be told;
    a row has a 1 in the column of its symbol, and a line a class for each row.
 
    Licence: MIT-0 or public domain, as you like. */
