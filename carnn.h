@@ -12637,14 +12637,17 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
                                          size_t top, carnn_prediction *prediction,
                                          carnn_error *error) {
     size_t i, wanted = carnn_session_columns(session);
-    carnn_status status;
+    carnn_status status = CARNN_OK;
     if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
     for (i = 0; i < columns && fabsf(row[i]) <= FLT_MAX;) i++;
     if (columns != wanted || i < columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu "
                            "of them", wanted, i);
-    if (row != session->data.numbers) memcpy(session->data.numbers, row, columns * sizeof *row);
-    status = carnn__session_of(session)->row(session, top, prediction, error);
+    for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
+        carnn_session *s = i ? session->member[i] : session;
+        if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
+        status = carnn__session_of(s)->row(s, top, prediction, error);
+    }
     session->parts = status ? 0 : prediction->parts;
     return status;
 }
@@ -16129,7 +16132,6 @@ static void carnn__signal_reset(carnn_session *s) {
 static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
                                       carnn_error *error) {
     carnn__signal *m = (carnn__signal *)s->work.state;
-    carnn__logits o;
     if (!m->state || m->context.ramp)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
                            "with directions 1 and context none; this one has %s",
@@ -16138,9 +16140,7 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
     carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
     carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
     carnn__signal_tell(&s->work, m);
-    o = carnn__signal_output(&s->work);
-    m->net.top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
     return CARNN_OK;
 }
 
