@@ -1,0 +1,286 @@
+/* Batch normalisation of recurrent cells: against its equations, written down again as plain loops
+   in double precision and differentiated by differences; the averages that training keeps; that
+   what a model says does not depend on the batch; the same bits whatever runs the arithmetic. */
+
+
+#include "test.h"
+
+/* --- a cell over a packed batch --------------------------------------------------------------- */
+
+enum { BN_E = 5, BN_H = 19, BN_B = 6, BN_T = 7, BN_INPUTS = 8, BN_KNOWN = 4 };
+
+/* Step 5 has two live rows, step 6 one. */
+static const uint32_t bn_length[BN_B] = {3, 7, 5, 0, 6, 1};
+
+typedef struct bn_subject {
+    carnn__store store;
+    carnn__cell cell;
+    carnn__cell_run run;
+    carnn__packed seq;
+    size_t start[BN_T + 2];
+    uint32_t rank[BN_B], index[32];
+    float *w, *g, *x, *dx, *h0, *c0, *weight; /* inputs, initial states, weights of the loss */
+    int trains;
+    double new_mean[BN_T][9 * BN_H], new_variance[BN_T][9 * BN_H]; /* by the equations */
+    double out[32][BN_H];
+} bn_subject;
+
+static const carnn_allocator *bn_allocator(void) {
+    static carnn_allocator a;
+    a = carnn__allocator(NULL);
+    return &a;
+}
+
+static float *bn_floats(size_t count, uint64_t key, float size) {
+    float *x = (float *)carnn__alloc_aligned(bn_allocator(), count + 1, sizeof *x);
+    size_t i;
+    for (i = 0; i <= count; i++) x[i] = size * (2.0f * carnn__uniform(key, i) - 1.0f);
+    return x;
+}
+
+static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
+    size_t i, t;
+    float *piece;
+    memset(s, 0, sizeof *s);
+    s->trains = trains;
+    carnn__pack_sequences(&s->seq, bn_length, BN_B, s->rank, s->start);
+    for (i = 0; i < s->seq.rows; i++) s->index[i] = (uint32_t)(i * 5 % BN_INPUTS);
+    carnn__cell_declare(&s->cell, &s->store, "", kind, BN_E, BN_H, 0);
+    carnn__cell_declare_skip(&s->cell, &s->store, "", skip);
+    carnn__cell_declare_norm(&s->cell, &s->store, "");
+    s->w = bn_floats(s->store.size, 1, 0.5f);
+    s->g = bn_floats(s->store.size, 1, 0.0f);
+    s->x = bn_floats(BN_INPUTS * BN_E, 2, 1.0f);
+    s->dx = bn_floats(BN_INPUTS * BN_E, 2, 0.0f);
+    s->h0 = bn_floats(BN_B * BN_H, 3, 1.0f);
+    s->c0 = bn_floats(BN_B * BN_H, 4, 1.0f);
+    s->weight = bn_floats(32 * BN_H, 5, 1.0f);
+    piece = carnn__piece(&s->store, s->w, s->cell.norm + CARNN__NORM_VARIANCE);
+    for (i = 0; i < s->store.item[s->cell.norm + CARNN__NORM_VARIANCE].rows *
+                        s->store.item[s->cell.norm + CARNN__NORM_VARIANCE].columns; i++)
+        piece[i] = 0.6f + piece[i];
+    piece = carnn__piece(&s->store, s->w, s->cell.norm + CARNN__NORM_BATCHES);
+    for (t = 0; t < CARNN__NORM_STEPS; t++) piece[t] = t < BN_KNOWN ? (float)(40 - 12 * t) : 0.0f;
+}
+
+static void bn_close(bn_subject *s) {
+    float **all[] = {&s->w, &s->g, &s->x, &s->dx, &s->h0, &s->c0, &s->weight};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(all); i++) carnn__free_aligned(bn_allocator(), *all[i]);
+}
+
+/* --- the equations ---------------------------------------------------------------------------- */
+
+static double bn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/* Normalises column `at` of the term in v (rows, columns), all rows of step t. */
+static void bn_term(bn_subject *s, const double *w, size_t t, size_t first, size_t columns,
+                    const double *shift, double *v) {
+    const carnn__param *p = &s->store.item[s->cell.norm];
+    size_t n = s->start[t + 1] - s->start[t], j, b, W = p->columns;
+    size_t slot = t < BN_KNOWN ? t : BN_KNOWN - 1;
+    const double *gain = w + p[0].offset, *means = w + p[1].offset, *variances = w + p[2].offset;
+    for (j = 0; j < columns; j++) {
+        double mean = 0.0, variance = 0.0, rate;
+        for (b = 0; b < n; b++) mean += v[b * columns + j] / (double)n;
+        for (b = 0; b < n; b++) variance += pow(v[b * columns + j] - mean, 2.0) / (double)n;
+        rate = 1.0 / (w[p[3].offset + t] + 1.0);
+        if (rate < 0.05) rate = 0.05;
+        s->new_mean[t][first + j] = (1.0 - rate) * means[t * W + first + j] + rate * mean;
+        s->new_variance[t][first + j] =
+            (1.0 - rate) * variances[t * W + first + j] + rate * variance;
+        if (!s->trains || n < 2) {
+            mean = means[slot * W + first + j];
+            variance = variances[slot * W + first + j];
+        }
+        for (b = 0; b < n; b++)
+            v[b * columns + j] = gain[first + j] * (v[b * columns + j] - mean) /
+                                     sqrt(variance + 1e-5) + (shift ? shift[j] : 0.0);
+    }
+}
+
+static double bn_gate(const bn_subject *s, const double *w, size_t g, size_t j, double m,
+                      double n) {
+    const double *a = w + s->store.item[s->cell.alpha].offset + g * BN_H + j;
+    if (!carnn__cells[s->cell.kind].vectors) return m + n;
+    return a[0] * m * n + w[s->store.item[s->cell.alpha + 1].offset + g * BN_H + j] * n +
+           w[s->store.item[s->cell.alpha + 2].offset + g * BN_H + j] * m +
+           w[s->store.item[s->cell.bias].offset + g * BN_H + j];
+}
+
+static double bn_dot(const double *a, const double *b, size_t n) {
+    double sum = 0.0;
+    while (n-- > 0) sum += a[n] * b[n];
+    return sum;
+}
+
+/* The loss of weights, inputs and initial states, which lie behind one another. */
+static double bn_loss(bn_subject *s, const double *all) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell.kind];
+    const double *w = all, *x = w + s->store.size, *h = x + BN_INPUTS * BN_E, *c = h + BN_B * BN_H;
+    const double *wx = w + s->store.item[s->cell.input].offset;
+    const double *wh = w + s->store.item[s->cell.recurrent].offset;
+    const double *wk = s->cell.skip ? w + s->store.item[s->cell.skipping].offset : NULL;
+    const double *bias = k->vectors ? NULL : w + s->store.item[s->cell.bias].offset;
+    static double m[BN_B * 4 * BN_H], n[BN_B * 4 * BN_H], y[BN_B * BN_H], state[BN_B * BN_H];
+    size_t t, b, g, j, G = k->gates, lstm = k->flags & CARNN__HAS_CELL_STATE;
+    double loss = 0.0, a[4];
+    memcpy(state, c, sizeof state);
+    for (t = 0; t < s->seq.steps; t++) {
+        size_t row = s->start[t], live = s->start[t + 1] - row;
+        for (b = 0; b < live; b++)
+            for (g = 0; g < G * BN_H; g++) {
+                const double *before = t ? s->out[s->start[t - 1] + b] : h + b * BN_H;
+                m[b * G * BN_H + g] = bn_dot(wx + g * BN_E, x + s->index[row + b] * BN_E, BN_E);
+                n[b * G * BN_H + g] = bn_dot(wh + g * BN_H, before, BN_H);
+                if (wk && t >= s->cell.skip)
+                    n[b * G * BN_H + g] +=
+                        bn_dot(wk + g * BN_H, s->out[s->start[t - s->cell.skip] + b], BN_H);
+            }
+        bn_term(s, w, t, 0, G * BN_H, bias, m);
+        bn_term(s, w, t, G * BN_H, G * BN_H, NULL, n);
+        for (b = 0; b < live; b++)
+            for (j = 0; j < BN_H; j++) {
+                for (g = 0; g < G; g++)
+                    a[g] = bn_gate(s, w, g, j, m[(b * G + g) * BN_H + j], n[(b * G + g) * BN_H + j]);
+                if (!lstm) s->out[row + b][j] = tanh(a[0]);
+                else y[b * BN_H + j] = state[b * BN_H + j] =
+                    bn_sigmoid(a[0]) * tanh(a[3]) + bn_sigmoid(a[1]) * state[b * BN_H + j];
+                if (lstm) s->out[row + b][j] = bn_sigmoid(a[2]);
+            }
+        if (lstm)
+            bn_term(s, w, t, 2 * G * BN_H, BN_H,
+                    w + s->store.item[s->cell.norm + CARNN__NORM_SHIFT].offset, y);
+        for (b = 0; b < live; b++)
+            for (j = 0; j < BN_H; j++) {
+                if (lstm) s->out[row + b][j] *= tanh(y[b * BN_H + j]);
+                loss += (double)s->weight[(row + b) * BN_H + j] * s->out[row + b][j];
+            }
+    }
+    return loss;
+}
+
+/* --- our code against them -------------------------------------------------------------------- */
+
+static void *bn_run(bn_subject *s, carnn__engine *e) {
+    carnn__arena arena = {NULL, 0, 0, 0};
+    int pass;
+    for (pass = 0; pass < 2; pass++) {
+        carnn__cell_plan(&s->run, &s->cell, &s->store, s->w, s->trains ? s->g : NULL, &arena,
+                         BN_INPUTS, s->seq.rows, BN_B, NULL);
+        if (pass) break;
+        carnn__arena_open(&arena, &e->allocator, NULL);
+        memset(arena.base, 0xFF, arena.size); /* NaN: nothing may be read that was not written */
+    }
+    memset(s->g, 0, s->store.size * sizeof(float));
+    memset(s->dx, 0, BN_INPUTS * BN_E * sizeof(float));
+    carnn__cell_ready(&s->run, e);
+    carnn__cell_project(&s->run, e, s->x, 0, BN_INPUTS);
+    carnn__cell_forward(&s->run, e, &s->seq, s->index, s->h0, s->c0);
+    if (s->trains) {
+        float *dout = bn_floats(s->seq.rows * BN_H, 0, 0.0f); /* skip connections add to it */
+        memcpy(dout, s->weight, s->seq.rows * BN_H * sizeof *dout);
+        carnn__cell_backward(&s->run, e, dout, s->dx);
+        carnn__free_aligned(bn_allocator(), dout);
+        carnn__cell_project_back(&s->run, e, s->dx);
+    }
+    return arena.base;
+}
+
+static void bn_widen(double *to, const float *from, size_t count) {
+    while (count-- > 0) to[count] = (double)from[count];
+}
+
+/* The derivative along `count` numbers from `first` on, against differences of the equations. */
+static double bn_slopes(bn_subject *s, double *all, size_t first, const float *gradient,
+                        size_t count) {
+    double worst = 0.0, size = 0.0;
+    size_t i;
+    for (i = 0; i < count; i++) size += (double)gradient[i] * (double)gradient[i];
+    size = sqrt(size / (double)carnn__max(count, 1)) + 1e-2;
+    for (i = 0; i < count; i++) {
+        double keep = all[first + i], step = 1e-6, slope;
+        all[first + i] = keep + step;
+        slope = bn_loss(s, all);
+        all[first + i] = keep - step;
+        slope = (slope - bn_loss(s, all)) / (2.0 * step);
+        all[first + i] = keep;
+        worst = test_worse(fabs(slope - (double)gradient[i]) / size, worst);
+    }
+    return worst;
+}
+
+static void bn_cell(size_t kind, size_t skip, int trains) {
+    static bn_subject s;
+    carnn__engine e;
+    size_t x, h, c, i, j, t;
+    double *all, worst = 0.0;
+    void *memory;
+    bn_open(&s, kind, skip, trains);
+    carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL);
+    x = s.store.size;
+    h = x + BN_INPUTS * BN_E;
+    c = h + BN_B * BN_H;
+    all = (double *)calloc(c + BN_B * BN_H, sizeof *all);
+    bn_widen(all, s.w, s.store.size);
+    bn_widen(all + x, s.x, BN_INPUTS * BN_E);
+    bn_widen(all + h, s.h0, BN_B * BN_H);
+    bn_widen(all + c, s.c0, BN_B * BN_H);
+    memory = bn_run(&s, &e);
+    bn_loss(&s, all);
+    for (i = 0; i < s.seq.rows; i++)
+        for (j = 0; j < BN_H; j++)
+            worst = test_worse(fabs(s.out[i][j] - (double)s.run.scan.out[i * BN_H + j]), worst);
+    CHECK_NEAR(worst, 0.0, 2e-5);
+    for (t = 0, worst = 0.0; trains && t < BN_T; t++) {
+        const carnn__param *p = &s.store.item[s.cell.norm];
+        const float *mean = s.run.norm.now[0] + t * p->columns;
+        const float *variance = s.run.norm.now[1] + t * p->columns;
+        int moves = s.start[t + 1] - s.start[t] > 1;
+        CHECK_NEAR(s.run.norm.now[2][t], (double)s.w[p[3].offset + t] + moves, 0.0);
+        for (j = 0; j < p->columns; j++) {
+            if (!moves) CHECK(mean[j] == s.w[p[1].offset + t * p->columns + j]);
+            if (!moves) continue;
+            worst = test_worse(fabs((double)mean[j] - s.new_mean[t][j]), worst);
+            worst = test_worse(fabs((double)variance[j] - s.new_variance[t][j]), worst);
+        }
+    }
+    CHECK_NEAR(worst, 0.0, 2e-5);
+    for (i = 0, worst = 0.0; trains && i < s.store.count; i++) {
+        const carnn__param *p = &s.store.item[i];
+        for (j = 0; p->statistic && j < p->rows * p->columns; j++)
+            CHECK(s.g[p->offset + j] == 0.0f);
+        if (!p->statistic)
+            worst = test_worse(
+                bn_slopes(&s, all, p->offset, s.g + p->offset, p->rows * p->columns), worst);
+    }
+    if (trains) {
+        worst = test_worse(bn_slopes(&s, all, x, s.dx, BN_INPUTS * BN_E), worst);
+        worst = test_worse(bn_slopes(&s, all, h, s.run.scan.dh, BN_B * BN_H), worst);
+    }
+    if (trains && s.run.scan.dc)
+        worst = test_worse(bn_slopes(&s, all, c, s.run.scan.dc, BN_B * BN_H), worst);
+    if (test_fails(worst < 1e-3, "gradients", __FILE__, __LINE__))
+        printf(" of %s, skip %zu: error %g\n", carnn__cells[kind].name, skip, worst);
+    free(all);
+    carnn__free_aligned(bn_allocator(), memory);
+    carnn__engine_close(&e);
+    bn_close(&s);
+}
+
+static void bn_cells(void) {
+    static const size_t kind[] = {CARNN__CELL_rnn, CARNN__CELL_lstm, CARNN__CELL_mi_rnn,
+                                  CARNN__CELL_mi_lstm};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(kind); i++) {
+        bn_cell(kind[i], 0, 0);
+        bn_cell(kind[i], 0, 1);
+    }
+    bn_cell(CARNN__CELL_lstm, 2, 1);
+    bn_cell(CARNN__CELL_mi_rnn, 3, 0);
+}
+
+int main(void) {
+    bn_cells();
+    return test_end();
+}
