@@ -4420,14 +4420,18 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
    over the rows that are live at step t. b is the bias, 0 where gates have one of their own
    (multiplicative integration). The c that is carried on is not normalised.
 
-   Training normalises by the rows at hand, a single row by the population, and so does all that
-   does not train: mean and variance of each step t, averaged over batches with a rate of 0.05, and
-   of the first 20 batches that have the step equally. Steps behind the last one that has them use
-   those of that one. They are weights to which the optimisers give no change, as their gradient is
-   zero: training sets them after each step, in the moving average of the weights, too. */
+   Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
+   a batch, is normalised by the population (among few rows, some are nearly equal in some column;
+   divided by that, gradients grow with each step of a long text until they are no floats), and so
+   is everything that does not train. The population: mean and variance of each step t, averaged
+   over batches with a rate of 0.05, over the first 20 that have the step equally. Steps behind the
+   last one that has them use those of that one. They are weights that no optimiser changes, as
+   their gradient is zero: training sets them after each batch, those in the moving average of the
+   weights, too. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
+#define CARNN__NORM_SHARE 4 /* at least one in so many sequences has a step with own rows */
 
 enum { CARNN__NORM_X, CARNN__NORM_H, CARNN__NORM_C, CARNN__NORM_TERMS };
 enum { /* parameters, from cell->norm on: (1, W), (steps, W), (steps, W), (1, steps), (1, h) */
@@ -4791,6 +4795,13 @@ static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, siz
         memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
 }
 
+/* Is step t normalised by its own rows? */
+static int carnn__norm_own(const carnn__cell_run *r, size_t t) {
+    const size_t *start = r->scan.seq->start;
+    size_t rows = start[t + 1] - start[t];
+    return r->g && rows > 1 && CARNN__NORM_SHARE * rows >= start[1];
+}
+
 /* Normalises a term of step t, or takes its gradient d back; v, y and d: its first row. */
 static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t t, size_t term,
                              carnn__norm m) {
@@ -4804,7 +4815,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     W = from[CARNN__NORM_TERMS];
     m.rows = s->seq->start[t + 1] - s->seq->start[t];
     m.columns = from[term + 1] - from[term];
-    m.own = r->g && m.rows > 1;
+    m.own = carnn__norm_own(r, t);
     if (m.own && step < CARNN__NORM_STEPS) {
         at = step * W + from[term];
         m.new_mean = r->norm.now[0] + at;
@@ -4962,7 +4973,6 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
 /* Which steps of the population are known, and, in training, what it will be after this batch. */
 static void carnn__norm_open(carnn__cell_run *r) {
     carnn__cell_norm *m = &r->norm;
-    const carnn__packed *seq = r->scan.seq;
     size_t first = r->cell->norm + CARNN__NORM_MEAN, i, t;
     const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
     m->index = r->scan.index;
@@ -4972,8 +4982,8 @@ static void carnn__norm_open(carnn__cell_run *r) {
         const carnn__param *p = &r->store->item[first + i];
         memcpy(m->now[i], r->w + p->offset, p->rows * p->columns * sizeof(float));
     }
-    for (t = 0; r->g && t < carnn__min(seq->steps, CARNN__NORM_STEPS); t++)
-        if (seq->start[t + 1] - seq->start[t] > 1) m->now[2][t] += 1.0f;
+    for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
+        if (carnn__norm_own(r, t)) m->now[2][t] += 1.0f;
     m->moved = r->g != NULL;
 }
 
