@@ -13523,9 +13523,7 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",
     "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
-    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3",
-    "hidden=19 embedding=17 cell=lstm skip=2 normalise=batch",
-    "hidden=19 embedding=17 cell=mi-rnn encoder=rcrn normalise=batch", NULL};
+    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14338,9 +14336,7 @@ static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *
 static const char *const carnn__cloze_variants[] = {
     "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
     "hidden=19 embedding=17 cell=lstm model=attentive anonymous=0",
-    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn",
-    "hidden=19 embedding=17 cell=mi-lstm model=attentive normalise=batch",
-    "hidden=19 embedding=17 layers=2 cell=rnn normalise=batch", NULL};
+    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn", NULL};
 
 /* 21 lines an example: 20 sentences of 24 words, a question of 24. */
 static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
@@ -16834,6 +16830,7 @@ struct carnn__subject {
     float *value, *gradient; /* copies of those of the array that is checked */
     size_t batch, batches;   /* of tasks: the batch whose loss it is, and how many there are */
     int holds;               /* the masks of relu and max stay as they are */
+    int bends;               /* the loss is curved so much that steps are an eighth as long */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -16902,13 +16899,16 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
 
 /* --- sequences ------------------------------------------------------------------------------- */
 
-enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD };
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_NORMAL };
 
 static const char *const carnn__check_readings[] = {
-    "each row has an input of its own", "rows share inputs", "rows are read backwards", NULL};
+    "each row has an input of its own", "rows share inputs", "rows are read backwards",
+    "each step is normalised over its rows", NULL};
 
 static void carnn__check_sequences(carnn__subject *s, size_t reading) {
-    static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
+    /* what two rows become when they are normalised is nearly a step, which has no slope */
+    static const uint32_t lengths[2][CARNN__CHECK_B] = {{3, 5, 0, 1}, {2, 3, 2, 2}};
+    const uint32_t *length = lengths[reading == CARNN__CHECK_NORMAL];
     const int shared = reading == CARNN__CHECK_SHARED;
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
@@ -16942,6 +16942,8 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *w = carnn__floats(&s->arena, 1, s->store.size);
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
+    s->store.value = w;
+    if (w) carnn__store_init(&s->store, s->key); /* for what is not checked */
     carnn__check_store(s, &s->store, w, g);
     s->x = carnn__check_array(s, "x", s->inputs, s->cell.e);
     if (s->cell.d) s->c = carnn__check_array(s, "context", CARNN__CHECK_B, s->cell.d);
@@ -16957,9 +16959,12 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     s->how = carnn__check_readings[s->variant];
+    if (s->variant == CARNN__CHECK_NORMAL && !(k->flags & CARNN__NORMALISES)) s->how = NULL;
     if (!s->how) return CARNN_OK;
     carnn__check_sequences(s, s->variant);
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
+    s->bends = s->variant == CARNN__CHECK_NORMAL;
+    if (s->bends) carnn__cell_declare_norm(&s->cell, &s->store, "");
     s->carve = carnn__check_cell_carve;
     s->loss = carnn__check_cell_loss;
     return CARNN_OK;
@@ -17198,13 +17203,14 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_
                                size_t count, double size) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
     double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    double shorter = s->bends ? 8.0 * root : root;
     carnn_check *check = s->check;
     char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
         along += carnn__check_sign(s->key, i) * (double)s->gradient[i];
     for (i = 0; i < 3; i++) {
-        double slope = carnn__check_slope(s, a, first, count, step[i] / root);
+        double slope = carnn__check_slope(s, a, first, count, step[i] / shorter);
         if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
     error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
