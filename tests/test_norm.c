@@ -280,7 +280,265 @@ static void bn_cells(void) {
     bn_cell(CARNN__CELL_mi_rnn, 3, 0);
 }
 
+/* --- models ----------------------------------------------------------------------------------- */
+
+enum { BN_TEXTS = 40, BN_WORDS = 12 };
+
+/* Texts of 1 to 9 words out of 12, no two alike; the class is whether b is there. */
+static carnn_dataset *bn_data(size_t texts) {
+    static char text[BN_TEXTS * 64];
+    size_t i, j, at = 0;
+    for (i = 0; i < texts; i++) {
+        size_t n = i % 9 + 1, has = 0, from = at;
+        at += 2;
+        for (j = 0; j < n; j++) {
+            size_t word = (size_t)(carnn__random(i + 1, j) % BN_WORDS);
+            has |= word == 0;
+            text[at++] = (char)('b' + word);
+            text[at++] = ' ';
+        }
+        text[at - 1] = '\n';
+        text[from] = has ? 'y' : 'n';
+        text[from + 1] = '\t';
+    }
+    return test_data("classify", text, at, 0, 0);
+}
+
+static carnn_train_desc bn_training(int64_t epochs) {
+    carnn_train_desc train = test_training(epochs, BN_TEXTS, 0.02, 0.2);
+    train.weight_decay = 0.5;
+    train.average = 0.9;
+    return train;
+}
+
+static carnn_model *bn_trained(const char *options, const carnn_dataset *data,
+                               const carnn_train_desc *train) {
+    carnn_model *model = test_model("classify", options, NULL, data);
+    carnn_error error;
+    if (carnn_train(model, data, data, train, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+/* Neither decay nor the moving average changes what has been counted: all nine steps in each of six
+   batches but those that fewer than ten of the 40 texts have (the sixth is the last with more). */
+static void bn_batches(void) {
+    carnn_dataset *data = bn_data(BN_TEXTS);
+    carnn_train_desc train = bn_training(6);
+    carnn_model *model = bn_trained("cell=lstm normalise=batch", data, &train), *again;
+    const float *batches = test_weight(model, "cell.backward.norm.batches");
+    carnn_source file = {"test_norm.gguf", NULL, 0};
+    test_answers before, after;
+    size_t t, best = (size_t)model->best_epoch;
+    for (t = 0; t < CARNN__NORM_STEPS; t++)
+        CHECK_NEAR(batches[t], (9 - t) * BN_TEXTS / 9 + (t < 4) >= 10 && t < 9 ? best : 0, 0.0);
+    CHECK_INT(carnn_model_save(model, "test_norm.gguf", NULL), CARNN_OK);
+    CHECK_INT(carnn_model_load(&again, &file, NULL, NULL), CARNN_OK);
+    CHECK(!memcmp(model->params.value, again->params.value,
+                  model->params.size * sizeof(float)));
+    before = test_predict_all(model, data, 1);
+    after = test_predict_all(again, data, 2);
+    CHECK(!memcmp(&before, &after, sizeof before));
+    remove("test_norm.gguf");
+    carnn_model_free(again);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* While no weight changes, the population is the batch: that of Wx x by loops over the texts. */
+static void bn_population(void) {
+    carnn_dataset *data = bn_data(BN_TEXTS);
+    carnn_train_desc train = test_training(3, BN_TEXTS, 1e-30, CARNN_NONE);
+    carnn_model *model;
+    const float *mean, *variance, *E, *wx;
+    size_t t, j, i, k, W = 9 * 6, e = 5;
+    double worst = 0.0;
+    train.average = train.weight_decay = CARNN_NONE;
+    model = bn_trained("cell=lstm normalise=batch directions=1", data, &train);
+    mean = test_weight(model, "cell.norm.mean");
+    variance = test_weight(model, "cell.norm.variance");
+    E = test_weight(model, "word.weight");
+    wx = test_weight(model, "cell.input.weight");
+    for (t = 0; t < 5; t++)
+        for (j = 0; j < 4 * 6; j++) {
+            double sum = 0.0, squares = 0.0, n = 0.0, v;
+            for (i = 0; i < data->item_count; i++) {
+                carnn__span text = carnn__text(data, data->members[data->items[i].first].text);
+                if (text.length < 2 * t + 1) continue;
+                for (k = 0, v = 0.0; k < e; k++) {
+                    uint32_t id = carnn__names_find(&model->words, text.at + 2 * t, 1);
+                    if (id == CARNN__NO_INDEX) id = 0; /* too rare */
+                    v += (double)wx[j * e + k] * (double)E[id * e + k];
+                }
+                sum += v;
+                squares += v * v;
+                n += 1.0;
+            }
+            sum /= n;
+            worst = test_worse(fabs(sum - (double)mean[t * W + j]), worst);
+            worst = test_worse(
+                fabs(squares / n - sum * sum - (double)variance[t * W + j]), worst);
+        }
+    CHECK_NEAR(worst, 0.0, 2e-6);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A text by itself and among others; word by word and at once. */
+static void bn_alone(const char *options) {
+    carnn_dataset *data = bn_data(BN_TEXTS), *one;
+    carnn_train_desc train = bn_training(5);
+    carnn_model *model = bn_trained(options, data, &train);
+    test_answers all = test_predict_all(model, data, 1);
+    size_t i, start[] = {0, 1, 1};
+    float whole[16 * 64], state[16 * 64] = {0};
+    carnn__packed step = {1, 1, 1, NULL};
+    carnn__mat x = {NULL, NULL, 5}, *y;
+    carnn__classify *head;
+    test_work w;
+    for (i = 0; i < BN_TEXTS; i += 13) {
+        carnn__span text = carnn__text(data, data->members[data->items[i].first].text);
+        char line[64];
+        int n = snprintf(line, sizeof line, "y\t%.*s\n", (int)text.length, text.at);
+        test_answers alone;
+        one = test_data("classify", line, (size_t)n, 0, 0);
+        alone = test_predict_all(model, one, 1);
+        CHECK_NEAR(alone.value[0], all.value[i], 1e-6);
+        if (i == 26) { /* nine words */
+            test_work_open(&w, model, one, 1);
+            CHECK_INT(test_work_run(&w, 0), 1);
+            head = (carnn__classify *)w.work.state;
+            y = &head->encoder.layer[head->encoder.layers - 1].y;
+            CHECK_INT(head->net.texts.at[1], 9);
+            memcpy(whole, y->x, 9 * y->columns * sizeof(float));
+            step.start = start;
+            for (n = 0; n < 9 && head->encoder.directions == 1; n++) {
+                carnn__rnn_input in = {&step, {NULL, NULL}, NULL, &x, 1, NULL, NULL, 0, NULL};
+                x.x = head->words.y.x + head->net.texts.ids[n] * 5;
+                in.state = state;
+                head->encoder.before = (size_t)n;
+                carnn__rnn_forward(&w.work, &head->encoder, in, 0);
+                CHECK(!memcmp(y->x, whole + (size_t)n * y->columns, y->columns * sizeof(float)));
+            }
+            test_work_close(&w);
+        }
+        carnn_dataset_free(one);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static int bn_stop(const carnn_progress *p, void *user) {
+    return *(int *)user && p->epoch_ended && p->epoch == 2;
+}
+
+static void bn_resume(void) {
+    carnn_dataset *data = bn_data(BN_TEXTS);
+    carnn_train_desc train = bn_training(4);
+    carnn_model *whole, *parts;
+    carnn_error error;
+    int stop = 0;
+    train.batch = 16;
+    train.checkpoint = "test_norm.resume";
+    train.progress = bn_stop;
+    train.user = &stop;
+    whole = bn_trained("cell=mi-lstm normalise=batch", data, &train);
+    parts = test_model("classify", "cell=mi-lstm normalise=batch", NULL, data);
+    stop = 1;
+    CHECK_INT(carnn_train(parts, data, data, &train, &error), CARNN_ERR_STOPPED);
+    carnn_model_free(parts);
+    parts = test_model("classify", "cell=mi-lstm normalise=batch", NULL, data);
+    stop = 0;
+    train.resume = 1;
+    CHECK_INT(carnn_train(parts, data, data, &train, &error), CARNN_OK);
+    CHECK(!memcmp(whole->params.value, parts->params.value,
+                  whole->params.size * sizeof(float)));
+    remove("test_norm.resume");
+    carnn_model_free(parts);
+    carnn_model_free(whole);
+    carnn_dataset_free(data);
+}
+
+/* The loss of a batch in training along a random direction of all weights. */
+static double bn_along(carnn_model *model, const carnn_dataset *data, float *g, double step,
+                       const float *start) {
+    double loss;
+    test_work w;
+    size_t i;
+    for (i = 0; i < model->params.trained; i++)
+        model->params.value[i] =
+            start[i] + (float)step * (2.0f * carnn__uniform(99, i) - 1.0f);
+    for (i = 0; i < model->params.count; i++)
+        if (model->params.item[i].statistic)
+            memcpy(model->params.value + model->params.item[i].offset,
+                   start + model->params.item[i].offset,
+                   model->params.item[i].rows * model->params.item[i].columns * sizeof(float));
+    memset(g, 0, model->params.size * sizeof *g);
+    test_work_open(&w, model, data, 1);
+    w.work.g = g;
+    w.work.batch = BN_TEXTS;
+    CHECK_INT(test_work_run(&w, 0), 1);
+    loss = w.tally.loss / BN_TEXTS;
+    test_work_close(&w);
+    return loss;
+}
+
+static void bn_direction(const char *options) {
+    carnn_dataset *data = bn_data(BN_TEXTS);
+    carnn_model *model = test_model("classify", options, NULL, data);
+    size_t size = model->params.size, i;
+    float *g = bn_floats(size, 0, 0.0f), *start = bn_floats(size, 0, 0.0f);
+    double along = 0.0, slope[3], step = 1e-3, error = 1.0;
+    memcpy(start, model->params.value, size * sizeof *start);
+    for (i = 0; i < 3; i++, step *= 0.3) /* a shorter one: less curved, but a difference of less */
+        slope[i] = (8.0 * (bn_along(model, data, g, step, start) -
+                           bn_along(model, data, g, -step, start)) -
+                    bn_along(model, data, g, 2.0 * step, start) +
+                    bn_along(model, data, g, -2.0 * step, start)) / (12.0 * step);
+    bn_along(model, data, g, 0.0, start);
+    for (i = 0; i < model->params.trained; i++)
+        along += (double)g[i] * (double)(2.0f * carnn__uniform(99, i) - 1.0f);
+    CHECK(fabs(along) > 0.01);
+    for (i = 0; i < 3; i++) error = fmin(error, fabs(slope[i] / along - 1.0));
+    CHECK_NEAR(error, 0.0, 0.01);
+    carnn__free_aligned(bn_allocator(), g);
+    carnn__free_aligned(bn_allocator(), start);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static void bn_refused(const char *task, const char *options, const char *why) {
+    static const char pairs[] = "a b\tb\t1\na b\tc\t0\n", texts[] = "x\ta b\ny\tb\n";
+    const char *text = !strcmp(task, "answer") ? pairs : texts;
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 6;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, why) != NULL);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
+    carnn_dataset *data = bn_data(BN_TEXTS);
     bn_cells();
+    bn_batches();
+    bn_population();
+    bn_alone("cell=lstm normalise=batch directions=1");
+    bn_alone("cell=mi-lstm normalise=batch directions=1 layers=2 skip=2");
+    bn_alone("cell=rnn normalise=batch encoder=rcrn");
+    bn_resume();
+    bn_direction("cell=lstm normalise=batch layers=2");
+    bn_direction("cell=mi-lstm normalise=batch encoder=rcrn");
+    carnn_model_free(test_same_bytes("classify", "cell=lstm normalise=batch hidden=130", data,
+                                     bn_training(2)));
+    carnn_model_free(test_same_bytes("classify", "cell=mi-rnn normalise=batch hidden=520", data,
+                                     bn_training(1)));
+    bn_refused("classify", "cell=gru normalise=batch", "mi-lstm, found gru");
+    bn_refused("answer", "cell=lstm model=ca normalise=batch", "alignment none");
+    carnn_dataset_free(data);
     return test_end();
 }
