@@ -77,6 +77,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static int is_finite(double x) { return x - x == 0.0; }
 
 /* ==== Arguments ============================================================================== */
 typedef struct list {
@@ -90,12 +91,13 @@ static void add_item(list *l, const char *item) {
 }
 
 static struct arguments { /* what the command line says */
-    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run,
-        *from;
-    list train, valid, test, data, vectors, files; /* files: what is no option */
+    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    const char *from, *ensemble, *text, *group, *target, *permutation;
+    double share;
+    list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
-    int json, quiet, resume, explain, help, counts, clean, color, report;
+    int json, quiet, resume, explain, help, counts, clean, color, report, stream;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -110,7 +112,8 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ALL = 4095
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191,
+    READS_ROWS = TRAIN | TEST | PREDICT
 };
 
 typedef struct flag {
@@ -125,23 +128,34 @@ static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"ensemble", "RULE", "average the models: vote, mean, or greedy: the mean of those that "
+     "together score best on --valid", TEST, AT(ensemble)},
+    {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
+    {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"out", "FILE", "keep the ensemble: a model file with all members", TEST, AT(out)},
     {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
+    {"target", "COLUMN", "of tables of numbers: what is right", READS_ROWS, AT(target)},
+    {"group", "COLUMN", "of tables: its lines are the rows of a sequence", READS_ROWS, AT(group)},
+    {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
+    {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
+    {"stream", NULL, "a line is a row: predict from the rows so far", PREDICT, AT(stream)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
     {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
     {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
-    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
-    {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
+    {"text", "FILE", "what the questions are about", ASK, AT(text)},
+    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK | ASK, AT(top)},
+    {"color", NULL, "colours also where the output is no terminal", EXPLAIN | ASK, AT(color)},
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
@@ -151,6 +165,7 @@ static const flag flags[] = {
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
     {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
+    {"explain", NULL, "show where it looked, as on a terminal", ASK, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
@@ -255,6 +270,15 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(o->name, &g);
 }
 
+/* The flag that `g` is about; NULL: none. */
+static const flag *flag_named(unsigned bit, guess *g) {
+    const flag *found = NULL;
+    size_t i;
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & bit) && is_word(g, flags[i].name)) found = &flags[i];
+    return found;
+}
+
 /* The option of a task that `g` is about; NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
@@ -270,9 +294,11 @@ static void set_own_options(void) {
     for (i = 0; i < arg.own.count; i += 2) {
         guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
         const carnn_option *o = option_named(arg.task, TRAIN, &g);
+        const flag *f;
         for (t = 0; carnn_task_name(t); t++)
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
         if (o) set_option(o, arg.own.item[i + 1]);
+        else if ((f = flag_named(TRAIN, &g)) != NULL) read_flag(f, arg.own.item[i + 1]);
         else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
                  arg.task);
     }
@@ -283,13 +309,12 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
-    const flag *f = NULL;
+    const flag *f;
     const carnn_option *o = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
-    for (i = 0; i < COUNT(flags); i++)
-        if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
+    f = flag_named(bit, &g);
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
@@ -298,7 +323,7 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     if (name[length]) value = name + length + 1;
     else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
-    if (f) read_flag(f, value);
+    if (f && !o) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
     else add_item(&arg.own, o->name), add_item(&arg.own, value);
 }
@@ -352,7 +377,7 @@ static void json(FILE *to, const char *format, ...) {
         else if (*format == 'g') {
             double number = va_arg(values, double);
             int whole = fabs(number) < 1e16 && number == floor(number);
-            if (isfinite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
+            if (is_finite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
             else fputs("null", to);
         } else {
             const char *text = va_arg(values, const char *);
@@ -454,7 +479,7 @@ static void on_interrupt(int number) {
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
-static carnn_model *models[MODELS], *model; /* model: the first one */
+static carnn_model *models[MODELS + 1], *model; /* model: the first one; last: their ensemble */
 static carnn_dataset *data;
 
 static carnn_model *load_file(const char *name) {
@@ -481,9 +506,10 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by,
-                         arg.from};
-    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    const char *one[] = {arg.out,      arg.log,  arg.qrels, arg.run,        arg.candidates,
+                         arg.folds_by, arg.from, arg.text,  arg.permutation};
+    const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
+                          &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
@@ -520,21 +546,29 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
-/* One file or several as one data set; NULL where there is none. */
+/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
+    static size_t used; /* of the labels */
+    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
+                 .count = least(names->count, arg.labels.count - used)};
     carnn_source *sources = open_sources(names), choices = {.name = candidates};
+    carnn_source order = {.name = arg.permutation}, *labels = open_sources(&left);
+    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count,
+                            arg.permutation ? &order : NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient,
+                               .clean = clean, .lenient = lenient, .rows = &rows,
                                .model = model ? carnn_model_describe(model) : &arg.model};
     carnn_dataset *loaded = NULL;
+    used += left.count;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 *names->item, carnn_dataset_left_out(loaded));
+    free(labels);
     free(sources);
     return loaded;
 }
@@ -801,6 +835,7 @@ static struct { /* what is scored */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
+    size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
 
@@ -917,9 +952,20 @@ static void make_report(report *r, const carnn_model *m) {
             task_of(m));
 }
 
+/* What the files say together is called. */
+static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
+
+static void json_members(void) {
+    size_t i;
+    json(stdout, ", 'rule': %s, 'members': [", arg.ensemble);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        json(stdout, i ? ", %s" : "%s", arg.files.item[tested.chosen[i]]);
+    json(stdout, "]");
+}
+
 /* Of a model, or of the vote: then what the models share, and their parameters together. */
 static void json_score(size_t number) {
-    int vote = number == tested.count;
+    int vote = number == tested.count && !models[number];
     size_t i, parameters = 0;
     const carnn_scores *s = &tested.scores[number];
     const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
@@ -937,29 +983,31 @@ static void json_score(size_t number) {
     i = carnn_dataset_left_out(data);
     if (i) json(stdout, ", 'left_out': %z", i);
     if (number) json(stdout, ", 'p_value': %g", significance(number));
-    if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
-    if (!vote && arg.report) print_report(&tested.report[number]);
+    if (number < tested.count) json(stdout, ", 'file': %s", arg.files.item[number]);
+    else if (arg.ensemble) json_members();
+    if (number < tested.count && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
 
 static void json_test(void) {
     size_t i;
-    if (tested.count > 1) json(stdout, "{'models': [");
+    if (tested.voices > 1) json(stdout, "{'models': [");
     for (i = 0; i < tested.voices; i++) {
-        json(stdout, !i ? "" : i < tested.count ? ", " : "], 'vote': ");
+        if (i < tested.count) json(stdout, i ? ", " : "");
+        else json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
-    json(stdout, tested.count > 1 ? "}\n" : "\n");
+    json(stdout, tested.voices > 1 ? "}\n" : "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(void) {
     const char *const *file = arg.files.item;
     const carnn_scores *s = tested.scores;
-    size_t i, width = 4;
+    size_t i, width = strlen(voice());
     for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
     for (i = 0; i < tested.voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
+        printf("%-*s  ", (int)width, i < tested.count ? file[i] : voice());
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(i));
@@ -971,22 +1019,59 @@ static void print_test(void) {
     }
 }
 
+static void check_ensemble(void) {
+    guess g = guess_for(arg.ensemble ? arg.ensemble : "");
+    int chooses;
+    if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
+        say(USAGE, "test: --valid, --share and --out go with --ensemble");
+    if (!arg.ensemble) return;
+    if (!(is_word(&g, "vote") | is_word(&g, "mean") | is_word(&g, "greedy"))) unknown("rule", &g);
+    chooses = !strcmp(arg.ensemble, "greedy") || arg.share > 0.0;
+    if (chooses && !arg.valid.count)
+        say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
+    if (arg.out) check(carnn_file_check(arg.out, &error));
+}
+
+/* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
+static void make_ensemble(void) {
+    carnn_ensemble_desc desc = {.threads = arg.training.threads, .share = arg.share,
+                                .chosen = tested.chosen};
+    size_t i;
+    if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
+    desc.greedy = !strcmp(arg.ensemble, "greedy");
+    desc.valid = load_data(task_of(model), &arg.valid, NULL, arg.clean, 0);
+    check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
+                               tested.count, &desc, &error));
+    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
+    if (!desc.valid) return;
+    fprintf(stderr, "%s on %s: %s %.4f, members:", arg.ensemble, *arg.valid.item,
+            carnn_model_scores(models[tested.count])->metric[0].name,
+            carnn_model_scores(models[tested.count])->metric[0].value);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
+    fputc('\n', stderr);
+}
+
 static int test(void) {
     carnn_test_desc desc = {.threads = arg.training.threads,
-                            .part = arg.files.count > 1 ? on_part : NULL,
-                            .ranked = arg.qrels || arg.run ? on_ranked : NULL};
+                            .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
+                            .ranked = arg.qrels || arg.run ? on_ranked : NULL,
+                            .alone = arg.ensemble != NULL};
     size_t i;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    check_ensemble();
     tested.count = arg.files.count;
-    tested.voices = tested.count + (tested.count > 1);
+    tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
     for (i = 0; i < tested.count; i++) {
         load_model(i);
         if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
+    if (arg.ensemble) make_ensemble();
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
-    check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
-                           tested.scores, &error));
+    check(carnn_test_parts((const carnn_model *const *)models,
+                           arg.ensemble ? tested.voices : tested.count, data, &desc, tested.scores,
+                           &error));
     if (tested.scores->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
             *arg.data.item, 100.0 * tested.scores->unknown);
@@ -1030,14 +1115,19 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer, but rows of
+   numbers come one by one only where that is asked for. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
     size_t i;
     int found;
     open_session();
-    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
+    if (arg.stream && (!carnn_session_columns(session) || arg.data.count))
+        say(USAGE, "--stream is for rows of numbers on standard input, %s",
+            arg.data.count ? "not for --data" : "which the task does not read");
+    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
+        (carnn_session_columns(session) && !arg.stream)) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {
@@ -1276,15 +1366,205 @@ static int generate(void) {
     return DONE;
 }
 
+/* ==== ask ==================================================================================== */
+typedef struct prose { /* a text as words with blanks between them */
+    char *at;
+    size_t length, room, words;
+} prose;
+
+static void add_word(prose *p, const char *word, size_t length) {
+    size_t i;
+    for (i = 0; length && i <= length; i++) {
+        p->at = (char *)grow(p->at, p->length + 1, &p->room, 1);
+        p->at[p->length++] = i == length ? ' ' : word[i] ? word[i] : '?';
+        p->at[p->length] = '\0';
+    }
+    p->words += length > 0;
+}
+
+/* Adds a piece between blanks as the Children's Book Test has it: marks stand by themselves, as do
+   's, 'll and the like; a short abbreviation keeps its period, if another piece follows. */
+static void add_piece(prose *p, const char *s, size_t length, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; length && strchr(marks, *s); s++, length--) add_word(p, s, 1);
+    for (end = length; end && strchr(marks, s[end - 1]);) end--;
+    end += !last && end < length && end <= 3 && s[end] == '.' && isupper((unsigned char)*s);
+    for (stem = end, i = 0; i < COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s + end - n, ends[i], n)) stem = end - n;
+    }
+    add_word(p, s, stem);
+    add_word(p, s + stem, end - stem);
+    for (; end < length; end++) add_word(p, s + end, 1);
+}
+
+static void add_prose(prose *p, const char *s) {
+    size_t length, dashes;
+    for (;; s += length + dashes) {
+        const char *dash;
+        s += strspn(s, " \t\r");
+        if (!*s) return;
+        length = strcspn(s, " \t\r");
+        dash = strstr(s, "--");
+        dashes = dash && dash < s + length ? strspn(dash, "-") : 0;
+        if (dashes) length = (size_t)(dash - s);
+        add_piece(p, s, length, !s[length]);
+        if (dashes) add_word(p, "--", 2);
+    }
+}
+
+/* Is the word, with a small first letter, one that the model or the text knows? */
+static int is_common(const char *word, size_t length, const char *text) {
+    char small[64];
+    const char *at;
+    size_t i;
+    if (length >= sizeof small) return 0;
+    small[0] = (char)tolower((unsigned char)*word);
+    memcpy(small + 1, word + 1, length - 1);
+    small[length] = '\0';
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        if (!strcmp(carnn_model_word(model, i), small)) return 1;
+    for (at = text; (at = strstr(at, small)) != NULL; at += length)
+        if (at[length] == ' ' && (at == text || at[-1] == ' ')) return 1;
+    return 0;
+}
+
+/* The names of a text, with | between them: words with a capital inside a sentence, or at its
+   beginning where they are not known without one. */
+static void find_names(prose *names, const char *text) {
+    const char *s = text, *found;
+    size_t length, i;
+    int begins = 1;
+    for (; *s; s += length + 1) {
+        length = strcspn(s, " ");
+        for (i = 0; isalpha((unsigned char)s[i]) || s[i] == '-' || (s[i] & 0x80);) i++;
+        if (i == length && length > 1 && isupper((unsigned char)*s) &&
+            (!begins || !is_common(s, length, text))) {
+            for (found = names->at; found && (found = strchr(found, *s)) != NULL; found++)
+                if (!strncmp(found, s, length) && found[length] == '|' &&
+                    (found == names->at || found[-1] == '|'))
+                    break;
+            if (!found) add_word(names, s, length), names->at[names->length - 1] = '|';
+        }
+        begins = length == 1 && strchr(".?!\"'`:", *s);
+    }
+    if (names->length) names->at[--names->length] = '\0';
+}
+
+/* Where the model looked: the sentences with some attention, and what the places of the answer add
+   up to. */
+static void print_attention(const carnn_prediction *p) {
+    carnn_explanation e;
+    carnn_contribution *part;
+    size_t i, k, end, places = 0;
+    double sum = 0.0, high = 0.0;
+    check(carnn_session_explain(session, 0, NULL, &e, &error));
+    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
+    check(carnn_session_explain(session, e.count, part, &e, &error));
+    for (i = 0; i < e.count; i++) high = fmax(high, part[i].attention);
+    for (i = 0; i < e.count; i = end) {
+        double here = 0.0;
+        for (end = i; end < e.count;) {
+            here += part[end].attention;
+            sum += part[end].score;
+            places += part[end].score > 0.0;
+            if (strchr(".?!", *part[end++].text)) break;
+        }
+        if (here < 0.02) continue;
+        printf("%7.4f ", here);
+        for (k = i; k < end; k++) {
+            int marked = part[k].attention >= 0.005;
+            putchar(' ');
+            if (marked && is_colored()) begin_color(part[k].attention, 0.0, high);
+            fputs(part[k].text, stdout);
+            if (marked && is_colored()) fputs("\033[0m", stdout);
+            else if (marked) printf("[%.3f]", part[k].attention);
+        }
+        putchar('\n');
+    }
+    if (e.exact && p->count)
+        printf("%7.4f  is what %s has in %zu place%s: the answer's probability is exactly this "
+               "sum\n", sum, e.of, places, places == 1 ? "" : "s");
+    else if (p->count)
+        printf("attention says where it looked; of this model the answer is no sum of it\n");
+    free(part);
+}
+
+/* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
+static void answer_question(const prose *text, const prose *names, int shown) {
+    static prose question;
+    carnn_text texts[3] = {{text->at, text->length}, {NULL, 0}, {names->at, names->length}};
+    char *own = strrchr(input.text, '\t');
+    carnn_prediction p;
+    if (own) {
+        texts[2] = (carnn_text){own + 1, strlen(own + 1)};
+        input.text[strcspn(input.text, "\t")] = '\0';
+    }
+    question.length = 0;
+    add_prose(&question, input.text);
+    if (!question.length || !strstr(question.at, "XXXXX")) {
+        say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
+            input.number);
+        if (!shown) putchar('\n');
+        return;
+    }
+    texts[1] = (carnn_text){question.at, question.length};
+    check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
+    on_prediction(&p, NULL);
+    if (shown) print_attention(&p);
+}
+
+static int ask(void) {
+    int prompt = is_terminal(stdin) && is_terminal(stdout);
+    int shown = arg.explain || is_terminal(stdout);
+    static prose text, names;
+    FILE *in;
+    if (!arg.text || !strcmp(arg.text, "-"))
+        say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
+            "standard input");
+    open_session();
+    in = open_input(arg.text);
+    while (next_line(in, arg.text, &input)) add_prose(&text, input.text);
+    fclose(in);
+    if (!text.words) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
+    find_names(&names, text.at);
+    input.number = 0;
+    if (prompt) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
+                        "ends. Names: %s\n", text.words, names.at ? names.at : "none");
+    for (;; fflush(stdout)) {
+        if (prompt) fputs("> ", stdout), fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
+        if (input.text[strspn(input.text, " \t")]) answer_question(&text, &names, shown);
+    }
+    if (prompt) putchar('\n');
+    return DONE;
+}
+
 /* ==== info =================================================================================== */
+static const char *rule_of(const carnn_model *m) {
+    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+}
+
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
+    const carnn_model *member;
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
          carnn_model_size(model), task_of(model), carnn_model_word_count(model));
     json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
          carnn_model_parameters(model));
+    for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
+        if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
+        json(stdout, i ? ", {" : "{");
+        json_options(carnn_model_describe(member), NULL);
+        json(stdout, ", 'parameters': %z, ", carnn_model_parameters(member));
+        json_metrics(stdout, carnn_model_scores(member), "");
+        json(stdout, "}");
+    }
+    if (i) json(stdout, "], ");
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
@@ -1298,6 +1578,19 @@ static void json_info(const char *file) {
     json(stdout, "]}\n");
 }
 
+static void print_members(void) {
+    const carnn_model *m;
+    size_t i;
+    for (i = 0; (m = carnn_model_member(model, i)) != NULL; i++) {
+        const carnn_model_desc *d = carnn_model_describe(m);
+        if (!i) printf("%-14s%s\n", "ensemble", rule_of(model));
+        printf("member %-7zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
+               (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
+        print_metrics(carnn_model_scores(m), 0);
+        printf("\n");
+    }
+}
+
 static void print_info(const char *file) {
     const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_train_desc *trained = carnn_model_training(model);
@@ -1308,7 +1601,8 @@ static void print_info(const char *file) {
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; (o = carnn_option_at(d->task, i)) != NULL; i++) {
+    print_members();
+    for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
@@ -1316,7 +1610,9 @@ static void print_info(const char *file) {
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
-        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(model));
+        printf("%-14s", "scores");
+        if (carnn_model_best_epoch(model))
+            printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
         print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
@@ -1369,7 +1665,7 @@ static int read_epoch(history *h, double *e, const char *s) {
         } else if (!strncmp(s, "null", 4)) s += 4;
         else {
             number = strtod(s, &end);
-            if (end == s || !isfinite(number)) return 0;
+            if (end == s || !is_finite(number)) return 0;
             s = end;
         }
         *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
@@ -1388,7 +1684,7 @@ static void read_history(history *h, const char *file) {
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
         int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
-        if (!right || isnan(e[TRAIN_LOSS]))
+        if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
@@ -1405,7 +1701,7 @@ static const char *summary(const history *h) {
     static char text[96];
     const double *e = h->epoch[h->count - 1], *best = e;
     while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
-    if (best[EPOCH] == h->best && !isnan(best[SCORE]))
+    if (best[EPOCH] == h->best && is_finite(best[SCORE]))
         snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
     else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
     return text;
@@ -1440,7 +1736,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     for (; h < end; h++)
         for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
             for (i = 0; i < h->count && shows(p, h, curve); i++) {
-                if (isnan(h->epoch[i][curve])) continue;
+                if (!is_finite(h->epoch[i][curve])) continue;
                 p->left = fmin(p->left, h->epoch[i][EPOCH]);
                 p->right = fmax(p->right, h->epoch[i][EPOCH]);
                 p->bottom = fmin(p->bottom, h->epoch[i][curve]);
@@ -1466,7 +1762,7 @@ static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history 
     size_t i;
     for (i = 0; i < h->count && shows(p, h, curve); i++) {
         double *to = h->epoch[i];
-        if (isnan(to[curve])) continue;
+        if (!is_finite(to[curve])) continue;
         if (!from) from = to;
         column = ceil(last * x_of(p, from[EPOCH]));
         for (; column <= last * x_of(p, to[EPOCH]); column++) {
@@ -1534,12 +1830,12 @@ static void svg_curve(FILE *to, const panel *p, const history *h, int curve, con
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
             curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
                     HIGH * y_of(p, h->epoch[i][curve]));
     fprintf(to, "\"/>\n");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
                     WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
                     curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);
@@ -1921,13 +2217,19 @@ static const command commands[] = {
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
-     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
+     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
+     "  carnn test *.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
+     TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
+    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions that leave out a word of a text",
+     "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
+     "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
+     "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
@@ -1950,10 +2252,29 @@ static const command commands[] = {
      "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
+static int is_man; /* help is printed as a man page */
+
+/* Text as troff reads it. */
+static void put_roff(const char *text) {
+    int starts = 1; /* a line, where . and ' would begin a macro */
+    for (; *text; starts = *text++ == '\n') {
+        if (starts && strchr(".'", *text)) fputs("\\&", stdout);
+        printf(*text == '-' ? "\\-" : *text == '\\' ? "\\e" : "%c", *text);
+    }
+}
+
 /* Behind `head`, words of a text from column 24 on, in lines that end before column 80. */
 static void print_help(const char *head, const char *text) {
-    int length, at = printf("%-24s", head);
-    for (; *text; text += length + (text[length] == ' ')) {
+    int length, at;
+    if (is_man) {
+        fputs(*head ? ".TP\n.B " : ".br", stdout);
+        put_roff(head + strspn(head, " "));
+        putchar('\n');
+        put_roff(text);
+        puts("");
+        return;
+    }
+    for (at = printf("%-24s", head); *text; text += length + (text[length] == ' ')) {
         length = (int)strcspn(text, " ");
         if (at + length > 78) at = printf("\n%24s", "") - 1;
         at += printf("%s%.*s", at > 24 ? " " : "", length, text);
@@ -1993,7 +2314,7 @@ static void print_options(const char *title, const char *task, unsigned bit,
     size_t i, k, at;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         if (o->place != place || !(option_commands(o) & bit)) continue;
-        if (title) printf("\n%s:\n", title);
+        if (title) printf(is_man ? ".SS %s\n" : "\n%s:\n", title);
         title = NULL;
         snprintf(text, sizeof text / 2, "%s", o->help);
         add_default(text, sizeof text, o, task);
@@ -2008,18 +2329,147 @@ static void print_options(const char *title, const char *task, unsigned bit,
 static int help_command(const command *c) {
     const char *task;
     size_t i;
-    printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
+    if (is_man) printf(".SH carnn %s\n.B carnn %s\n", c->name, c->name), put_roff(c->files);
+    else printf("usage: carnn %s %s", c->name, c->files);
+    printf(is_man ? "\n.PP\n%s.\n" : "\n\n%s.\n\noptions:\n", c->help);
     for (i = 0; i < COUNT(flags); i++)
         if (flags[i].commands & c->bit)
             print_option(flags[i].name, flags[i].value, flags[i].help);
     print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
     for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
-        printf("\ntask %s: %s\n", task, carnn_task_title(i));
+        printf(is_man ? ".SS task %s: %s\n" : "\ntask %s: %s\n", task, carnn_task_title(i));
         print_help("  data:", carnn_task_data(i));
         print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
-    printf("\nexamples:\n%s", c->examples);
+    fputs(is_man ? ".SS examples\n.nf\n" : "\nexamples:\n", stdout);
+    if (is_man) put_roff(c->examples), puts(".fi");
+    else fputs(c->examples, stdout);
+    return DONE;
+}
+
+/* All of help for man. */
+static int man_page(void) {
+    size_t i;
+    is_man = 1;
+    printf(".TH CARNN 1 \"\" \"carnn %s\"\n.SH NAME\ncarnn \\- context-dependent additive recurrent "
+           "networks\n.SH SYNOPSIS\n.B carnn\nCOMMAND [options] [files]\n", CARNN_VERSION);
+    for (i = 0; i < COUNT(commands); i++) help_command(&commands[i]);
+    puts(".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 "
+         "diverged, 130 interrupted");
+    return DONE;
+}
+
+/* ==== Completion in shells =================================================================== */
+typedef struct entry { /* an option of some commands */
+    char name[LONGEST_NAME + 1];
+    const char *value, *help; /* value: as in struct flag */
+    unsigned commands;
+    list words; /* that the value can be */
+} entry;
+
+static entry *entries;
+static size_t entry_count, entry_room;
+
+/* The entry of this name, which more commands have now. */
+static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
+    size_t i = 0;
+    while (i < entry_count && strcmp(entries[i].name, dashed(name))) i++;
+    if (i == entry_count) {
+        entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
+        entries[i] = (entry){.value = value, .help = text};
+        strcpy(entries[i].name, dashed(name));
+    }
+    entries[i].commands |= bits;
+    return &entries[i];
+}
+
+static void add_once(list *l, const char *item) {
+    size_t i;
+    for (i = 0; i < l->count; i++)
+        if (!strcmp(l->item[i], item)) return;
+    add_item(l, item);
+}
+
+static void add_entries(void) {
+    const char *task, *word;
+    const carnn_option *o;
+    size_t i, k, t;
+    for (i = 0; i < COUNT(flags); i++)
+        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
+        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
+            for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
+        }
+    }
+}
+
+static void put_words(const list *l, const char *end) {
+    size_t i;
+    for (i = 0; i < l->count; i++) printf("%s ", l->item[i]);
+    fputs(end, stdout);
+}
+
+/* A word of a shell: a word with what it means behind a colon, or one of both alone. */
+static void put_quoted(const char *dashes, const char *word, const char *text) {
+    printf(" '%s%s%s", dashes, word, *word && *text ? ":" : "");
+    for (; *text; text++) printf(*text == '\'' ? "'\\''" : "%c", *text);
+    putchar('\'');
+}
+
+/* What bash and zsh complete, by "number of the word:command:word before". */
+static void put_cases(int zsh) {
+    size_t i, k;
+    printf("1:*|2:help:*) list=(help");
+    for (i = 0; i < COUNT(commands); i++)
+        put_quoted("", commands[i].name, zsh ? commands[i].help : "");
+    puts(") ;;");
+    for (i = 0; i < entry_count; i++)
+        if (entries[i].value)
+            printf("*:--%s) list=(", entries[i].name), put_words(&entries[i].words, ") ;;\n");
+    for (i = 0; i < COUNT(commands); i++) {
+        printf("*:%s:*) list=(", commands[i].name);
+        for (k = 0; k < entry_count; k++)
+            if (entries[k].commands & commands[i].bit)
+                put_quoted("--", entries[k].name, zsh ? entries[k].help : "");
+        puts(") ;;");
+    }
+}
+
+static int put_fish(void) {
+    size_t i, k;
+    for (i = 0; i < COUNT(commands); i++) {
+        printf("complete -c carnn -n __fish_use_subcommand -xa %s -d", commands[i].name);
+        put_quoted("", "", commands[i].help);
+        for (k = 0; k < entry_count; k++) {
+            const entry *e = &entries[k];
+            if (!(e->commands & commands[i].bit)) continue;
+            printf("\ncomplete -c carnn -n '__fish_seen_subcommand_from %s' -l %s%s",
+                   commands[i].name, e->name, !e->value ? "" : e->words.count ? " -xa '" : " -r");
+            put_words(&e->words, e->words.count ? "' -d" : " -d");
+            put_quoted("", "", e->help);
+        }
+        puts("");
+    }
+    return DONE;
+}
+
+static int complete(const char *shell) {
+    guess g = guess_for(shell);
+    int bash = is_word(&g, "bash"), zsh = is_word(&g, "zsh");
+    if (!is_word(&g, "fish") && !bash && !zsh) unknown("shell", &g);
+    add_entries();
+    if (!bash && !zsh) return put_fish();
+    puts(bash ? "_carnn() {\nlocal list=() at=$COMP_CWORD\n"
+                "case $at:${COMP_WORDS[1]}:${COMP_WORDS[at-1]} in"
+              : "#compdef carnn\nlocal -a list\n"
+                "case $((CURRENT-1)):${words[2]}:${words[CURRENT-1]} in");
+    put_cases(zsh);
+    puts(bash ? "esac\nCOMPREPLY=($(compgen -W \"${list[*]}\" -- \"${COMP_WORDS[at]}\"))\n}\n"
+                "complete -o default -F _carnn carnn"
+              : "esac\n_describe carnn list || _files");
     return DONE;
 }
 
@@ -2030,7 +2480,8 @@ static int help(int asked) {
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  help       this text, or with the name of a command, all about it\n\nexamples:\n"
+    fprintf(to, "  help       this text, or with the name of a command, all about it; --man: a man\n"
+            "             page; --complete bash, zsh or fish: a completion script\n\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
     return asked ? DONE : USAGE;
@@ -2045,6 +2496,8 @@ static int run(int count, char **argument) {
     if (count < 2 || (asks && count == 2)) return help(asks);
     if (!strcmp(word, "--version") || !strcmp(word, "version"))
         return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used()), DONE;
+    if (asks && !strcmp(argument[2], "--man")) return man_page();
+    if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
     g = guess_for(asks ? argument[2] : word);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
