@@ -9939,7 +9939,9 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
    goes through all columns of [fw; bw] from the first word to the last.
 
-   Dropout is on what layers read. Each base has a mask of its own. */
+   Dropout is on what layers read. Each base has a mask of its own.
+
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). */
 
 #define CARNN__BASES 3
 
@@ -17033,7 +17035,8 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
     for (i = 0; i < model->member_count; i++) sum += carnn_model_parameters(model->members[i]);
     for (i = 0; !model->member_count && i < model->params.count; i++)
-        sum += model->params.item[i].rows * model->params.item[i].columns;
+        if (!model->params.item[i].statistic)
+            sum += model->params.item[i].rows * model->params.item[i].columns;
     return sum;
 }
 
