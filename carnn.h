@@ -12927,7 +12927,8 @@ static const carnn__task carnn__dialog_task = {
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
-    "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+    "5 in the north\tapi_call thai north\n6 is there one\tthai_house is nice\n"
+    "7 thank you\tyou are welcome\n\n"
     "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
     carnn__dialog_variants, CARNN__TRAIN_ONLY(&carnn__dialog_bench)};
 
@@ -15591,9 +15592,14 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is an ensemble: "
                            "expected one of its members");
     desc->task = old->task;
-    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
-        if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
-            carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++) {
+        double value;
+        if (o->place == CARNN_OPTION_OF_TRAINING || carnn__option_value(o, desc, NULL) != 0.0)
+            continue;
+        value = carnn__option_value(o, old, NULL);
+        if (o->none && value == 0.0) value = CARNN_NONE; /* the file is older than the option */
+        carnn__option_put(o, desc, NULL, value);
+    }
     return CARNN_OK;
 }
 
