@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -354,6 +354,16 @@ CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a pro
 /* A data set is text read from files in one of the published formats; it knows nothing of a
    vocabulary and can be shared between models and threads. */
 
+/* How rows of numbers are read (signal). */
+typedef struct carnn_rows_desc {
+    const char *group;  /* tables: the column that tells which rows are a sequence; NULL: each is */
+    const char *target; /* tables: the column of what is right */
+    const carnn_source *labels; /* images: a file of their classes (idx) for each source */
+    size_t label_count;
+    const carnn_source *permutation; /* images: a file with the numbers of their pixels, from 0, in
+                                        the order in which they are read; NULL: as they stand */
+} carnn_rows_desc;
+
 typedef struct carnn_dataset_desc {
     const char *task;
     const carnn_source *sources; /* read one after the other */
@@ -367,6 +377,10 @@ typedef struct carnn_dataset_desc {
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */
+    const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two texts
+                                       are aligned, "0-0 1-2", a line for every example, one file
+                                       for each source; NULL: beside a file X lies X.align */
+    const carnn_rows_desc *rows; /* signal; may be NULL */
 } carnn_dataset_desc;
 
 /* On an error *dataset is NULL, and the error names source, line and what was expected there. */
@@ -640,9 +654,10 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
-   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
-   choices are told. The prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2", where
+   alignments are read); of classify a text; of cloze a text, a question with XXXXX and candidates
+   "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
+   belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -652,11 +667,21 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
+/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
+   and predicts from the rows so far, in the same time and memory for every row. The model's layers
+   read in one direction, and its context is none. */
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error);
+
+/* The numbers of a row; 0: the task reads texts. */
+CARNN_API size_t carnn_session_columns(const carnn_session *session);
+
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors. */
+   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -698,7 +723,8 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7; 0: for this cell they are what each step
+                           additive cells, Eq. 4 and 7, and for RCRN, whose last states are sums of
+                           what it hears at each word; 0: for this cell they are what each step
                            has by itself, or all is left to the rest */
 } carnn_explanation;
 
@@ -730,8 +756,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
-   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
-   words' states. NULL where the model has no alignment. Belongs to the session. */
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
+   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -6578,8 +6604,11 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 typedef struct carnn__role {
     const char *name;
     carnn__tokenizer tokenizer;
-    int labels; /* its words name choices of the model (tags): targets, not inputs */
+    int labels; /* 1: its words name choices of the model (tags): targets, not inputs;
+                   CARNN__LINKS: they tell which words of the two texts before are aligned */
 } carnn__role;
+
+#define CARNN__LINKS 2
 
 typedef struct carnn__member {
     uint32_t text, role;
@@ -6609,11 +6638,14 @@ struct carnn_dataset {
     char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
     size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
     float *numbers;      /* (rows, columns) */
+    int has_pixels;      /* they are bytes instead: */
+    unsigned char *pixels; /* (rows, columns) 255 is the number 1 */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
     char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
+    int linked;          /* the last text of an item tells which words of the others are aligned */
     size_t groups_left_out;
 };
 
@@ -6627,6 +6659,7 @@ struct carnn_dataset {
     X(size_t, shown_at)                                                                            \
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
+    X(unsigned char, pixels)                                                                       \
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
 
@@ -6636,9 +6669,10 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
 
 /* The numbers of text i, as bytes. */
 static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
-    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
-                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
-    return rows;
+    size_t at = data->row_at[i] * data->columns, end = data->row_at[i + 1] * data->columns;
+    carnn__span rows = {(const char *)(data->numbers + at), (end - at) * sizeof(float)};
+    carnn__span pixels = {(const char *)data->pixels + at, end - at};
+    return data->has_pixels ? pixels : rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6674,7 +6708,8 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
-    return example < dataset->item_count ? dataset->items[example].count : 0;
+    if (example >= dataset->item_count) return 0;
+    return dataset->items[example].count - (size_t)dataset->linked;
 }
 
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
@@ -6709,11 +6744,66 @@ static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
     return 1;
 }
 
+/* --- alignments ---------------------------------------------------------------------------------
+   Words of two texts that are aligned, in the form of Pharaoh, "0-0 1-2": pairs of numbers from 0.
+   A link i-j is the token i << 16 | j. */
+
+static uint32_t carnn__link(carnn__span text) {
+    carnn__span first = text;
+    uint64_t i, j;
+    first.length = carnn__digits(text);
+    carnn__skip(&text, carnn__min(first.length + 1, text.length));
+    if (!carnn__whole(first, &i) || first.at[first.length] != '-' || !carnn__whole(text, &j) ||
+        i >= 0xFFFF || j >= 0xFFFF)
+        return CARNN__NO_INDEX;
+    return (uint32_t)(i << 16 | j);
+}
+
+static size_t carnn__count_words(carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+/* The first link between texts[0] and texts[1] in texts[2] that is none, or none is there. */
+static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
+    size_t m = carnn__count_words(texts[0]), n = carnn__count_words(texts[1]);
+    carnn__span none = {NULL, 0};
+    while (carnn__next_word(&w)) {
+        uint32_t link = carnn__link(w.word);
+        if (link == CARNN__NO_INDEX || link >> 16 >= m || (link & 0xFFFF) >= n) {
+            snprintf(expected, size, "i-j, word i of %zu and j of %zu from 0 on", m, n);
+            return w.word;
+        }
+    }
+    return none;
+}
+
 typedef struct carnn__reader carnn__reader;
 
 enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 8 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* Those of tasks with two texts, answer and pair, that mean the same in both. */
+enum {
+    CARNN__TWO_OVERLAP = 10,
+    CARNN__TWO_TUNE,
+    CARNN__TWO_ENCODER,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 3,
+    CARNN__TWO_ALIGNMENT,
+    CARNN__TWO_DIRECTION
+};
+enum { CARNN__ALIGN_OVERLAP, CARNN__ALIGN_NONE, CARNN__ALIGN_FILE };
+
+/* Are alignments read? Of tasks whose roles have them. */
+static int carnn__reads_links(const carnn__role *roles, const double *option) {
+    while (roles->name && roles->labels != CARNN__LINKS) roles++;
+    return roles->name && option && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
+}
+enum { CARNN__SIGNAL_COLUMNS }; /* of signal */
 
 /* The largest grade; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
@@ -6759,6 +6849,7 @@ typedef struct carnn__record {
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
     size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
+    int pixels;      /* they are bytes instead */
     int has_target;
     carnn__span target;
     float value;
@@ -6783,6 +6874,7 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
+    struct carnn__reading *reading; /* what it is a part of; NULL: a session */
 } carnn__parser;
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -6828,9 +6920,17 @@ typedef struct carnn__reading {
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, a sentence as words, or candidates */
+    char *scratch;         /* a path, a sentence as words, candidates, pixels in another order */
     char *paths, **path;   /* of the files of a folder: their names, and where each begins */
     void *folder;          /* while its files are listed */
+    carnn__input links;    /* of alignments, where they are read */
+    char *links_name;
+    size_t source;         /* number of the one that is read */
+    /* of rows of numbers */
+    float *row;            /* numbers of the record at hand */
+    uint32_t *order;       /* of pixels */
+    carnn__names keys;     /* of the groups of a table */
+    char label[4];         /* of an image */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6888,10 +6988,13 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / sizeof(float);
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
     if (!d->row_at) stbds_arrput(d->row_at, 0);
-    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
-    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    if (count)
+        memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
+                             : (void *)stbds_arraddnptr(d->numbers, count),
+               numbers.at, numbers.length);
+    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -6915,7 +7018,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most ||
+        (d->row_at && stbds_arrlast(d->row_at) >= most))
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
@@ -6925,10 +7029,12 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (r->lists) carnn__reading_choice(r, target, record->target);
     }
     if (!record->count) return CARNN_OK;
-    if (at && record->columns != d->columns)
+    if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(r->parser.error, l, "rows as long as those before",
-                              "another number of columns");
+                              record->columns != d->columns ? "another number of columns"
+                                                            : "another kind of numbers");
     d->columns = record->columns;
+    d->has_pixels = record->pixels;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -6955,6 +7061,52 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
     }
+    return CARNN_OK;
+}
+
+/* Opens the alignments of a source, where the model reads some. */
+static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *source) {
+    static const char end[] = ".align";
+    carnn_source links = {NULL, NULL, 0};
+    size_t length = source->name ? strlen(source->name) : 0;
+    if (!r->draft.linked) return CARNN_OK;
+    if (r->desc->alignments) {
+        links = r->desc->alignments[r->source];
+    } else if (source->bytes || !length) {
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a file "
+                           "beside the data, which is no file", length ? source->name : "(memory)");
+    } else {
+        stbds_arrsetlen(r->links_name, length + sizeof end);
+        memcpy(r->links_name, source->name, length);
+        memcpy(r->links_name + length, end, sizeof end);
+        links.name = r->links_name;
+    }
+    return carnn__input_open(&r->links, &links, SIZE_MAX, &r->allocator, r->parser.error);
+}
+
+/* Adds the next line of the alignments to an example: it is its last text. */
+static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) {
+    carnn__lines *l = &r->links.lines;
+    char expected[96];
+    carnn__span wrong;
+    if (!r->draft.linked || !record->example) return CARNN_OK;
+    if (!carnn__next_line(l)) {
+        l->number++;
+        return carnn__misread(r->parser.error, l, "a line for every example", "the end");
+    }
+    carnn__record_text(record, (uint32_t)record->count, l->line);
+    record->own = record->count;
+    wrong = carnn__wrong_link(record->text, expected, sizeof expected);
+    return wrong.length ? carnn__expected(r->parser.error, l, expected, wrong) : CARNN_OK;
+}
+
+/* All lines of the alignments have been read. */
+static carnn_status carnn__links_close(carnn__reading *r) {
+    carnn__lines *l = &r->links.lines;
+    if (r->draft.linked && carnn__next_line(l))
+        return carnn__misread(r->parser.error, l, "the end, as there are no more examples",
+                              "another line");
+    carnn__input_close(&r->links, &r->allocator);
     return CARNN_OK;
 }
 
@@ -7013,7 +7165,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
-    if (!source->bytes && source->name && r->reader->folder)
+    r->parser.reading = r;
+    status = carnn__links_open(r, source);
+    if (!status && !source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         carnn__input_close(r->input, &r->allocator);
@@ -7025,11 +7179,13 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
+            if (!status) status = carnn__links_line(r, &record);
             if (!status && (record.count || record.has_target))
                 status = carnn__reading_record(r, &record);
         }
     }
     if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(&r->parser);
+    if (!status) status = carnn__links_close(r);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
@@ -7112,11 +7268,16 @@ static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
     carnn__names_drop(&r->texts);
+    carnn__names_drop(&r->keys);
+    stbds_arrfree(r->row);
+    stbds_arrfree(r->order);
     stbds_arrfree(r->listed);
     stbds_arrfree(r->scratch);
     stbds_arrfree(r->paths);
     stbds_arrfree(r->path);
     carnn__folder_close(r);
+    stbds_arrfree(r->links_name);
+    carnn__input_close(&r->links, &r->allocator);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
@@ -7165,8 +7326,8 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
+    const carnn_rows_desc *rows = r->desc->rows;
     carnn_status status = CARNN_OK;
-    size_t i;
     r->lists = 1;
     if (r->desc->candidates) {
         r->reader = &carnn__candidate_reader;
@@ -7174,16 +7335,22 @@ static carnn_status carnn__reading_all(void *job) {
         r->reader = reader;
         r->lists = 0;
     }
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__reading_source(r, &r->desc->sources[i]);
+    for (; !status && r->source < r->desc->source_count; r->source++)
+        status = carnn__reading_source(r, &r->desc->sources[r->source]);
     if (status) return status;
+    if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
+        stbds_arrlenu(r->draft.items) && !r->draft.columns)
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "the task %s has no rows of "
+                           "numbers: target, group, labels and permutation are of them",
+                           r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
 }
 
-/* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
-static const carnn__reader *carnn__reader_of(const char **task);
+/* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
+   name, and tells whether alignments belong to it. */
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model);
 
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
@@ -7195,7 +7362,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
-    reading.reader = carnn__reader_of(&reading.draft.task);
+    reading.reader = carnn__reader_of(&reading.draft, desc->model);
     if (!reading.reader)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
                            desc->task);
@@ -7497,6 +7664,7 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
                                   "the end");
         }
         status = carnn__pair_record(p, field, &record);
+        if (!status) status = carnn__links_line(r, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -8027,6 +8195,295 @@ static const carnn__reader carnn__cloze_reader = {
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
+/* --- rows of numbers ----------------------------------------------------------------------------
+   A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
+   blanks between them. A source is one of
+
+       up<TAB>0.1<TAB>0.7<TAB>...   UCR: what is right, then the numbers of one sequence, so many of
+                                    them a row as the option `columns` says; the separator may also
+                                    be a semicolon, a comma or blanks: what the first line has
+       day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
+       1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
+       1,0.3,16,up                  are the rows of a sequence; without groups each line is one
+       idx3-ubyte                   images as those of MNIST: pixels, so many a row
+
+   What is only to be predicted may lack what is right, in images the file of labels, and rows. */
+
+#define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
+
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* in parser.column */
+
+enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
+
+/* The next field of a line, without quotation marks; returns 0 behind the last one. */
+static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
+    const char *end;
+    int more;
+    if (separator == ' ') *rest = carnn__trim(*rest); /* any number of blanks */
+    end = rest->length && *rest->at == '"'
+              ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
+    if (end) {
+        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1};
+        carnn__skip(rest, quoted.length + 2);
+        more = carnn__cut(rest, separator, field);
+        *field = quoted;
+    } else {
+        more = carnn__cut(rest, separator, field);
+        *field = carnn__trim(*field);
+    }
+    return more;
+}
+
+/* The number of a field, the column from 1, for errors. */
+static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
+                                        float *number) {
+    char what[48];
+    double x;
+    snprintf(what, sizeof what, "a number in column %zu", column);
+    if (!carnn__number(field, &x) || !(fabs(x) <= CARNN__NUMBER_MOST))
+        return carnn__unexpected(p, what, field);
+    *number = (float)x;
+    return CARNN_OK;
+}
+
+/* Numbers of a row where lines and images are whole sequences. */
+static size_t carnn__signal_columns(const carnn__parser *p) {
+    double columns = p->option ? p->option[CARNN__SIGNAL_COLUMNS] : 0.0;
+    return columns > 0.0 ? (size_t)columns : 1;
+}
+
+/* A record with the numbers in `row`, in rows of so many. */
+static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, carnn__span target,
+                                         size_t columns) {
+    const float *row = p->reading->row;
+    carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
+    char what[64], found[32];
+    double value;
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
+    snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
+    snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
+    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
+        return carnn__misread(p->error, &p->lines, what, stbds_arrlenu(row) ? found : "none");
+    r->begins = r->example = 1;
+    r->own = 1;
+    r->columns = columns;
+    r->has_target = target.length > 0;
+    r->target = target;
+    r->value = carnn__number(target, &value) ? (float)value : (float)NAN;
+    carnn__record_text(r, 0, numbers);
+    return CARNN_OK;
+}
+
+/* Adds the numbers of a line of a table to `row`. key, target: empty where there is no column. */
+static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field;
+    carnn_status status = CARNN_OK;
+    char what[64];
+    float number;
+    size_t i = 0;
+    int more = 1;
+    key->length = target->length = 0;
+    for (; more && !status && i < c[CARNN__TABLE_COLUMNS]; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        if (i == c[CARNN__TABLE_GROUP]) *key = field;
+        else if (i == c[CARNN__TABLE_TARGET]) *target = field;
+        else if (!(status = carnn__field_number(p, field, i + 1, &number)))
+            stbds_arrput(p->reading->row, number);
+    }
+    if (status || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
+    snprintf(what, sizeof what, "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    return carnn__unexpected(p, what, p->lines.line);
+}
+
+/* The line that names the columns of a table. */
+static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
+    const char *const wanted[] = {rows->group, rows->target};
+    carnn__span rest = p->lines.line, field;
+    char what[80];
+    size_t i = 0, j;
+    int more = 1;
+    for (j = 0; j < 2; j++) p->column[j] = SIZE_MAX;
+    for (; more; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        for (j = 0; j < 2; j++)
+            if (wanted[j] && carnn__is(wanted[j], field, 0)) p->column[j] = i;
+    }
+    p->column[CARNN__TABLE_COLUMNS] = i;
+    for (j = 0; j < 2; j++) {
+        snprintf(what, sizeof what, "a column \"%.50s\"", wanted[j] ? wanted[j] : "");
+        if (p->column[j] == SIZE_MAX && wanted[j] && !(j && p->lenient))
+            return carnn__unexpected(p, what, p->lines.line);
+    }
+    if (!rows->target && !p->lenient)
+        return carnn__unexpected(p, "the name of the column of what is right (target)",
+                                 p->lines.line);
+    i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
+    if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
+    carnn__names_drop(&p->reading->keys);
+    return CARNN_OK;
+}
+
+/* A sequence of a table: its first row is the line at hand. */
+static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
+    carnn__names *keys = &p->reading->keys;
+    carnn__span key, target, other, right;
+    size_t known = keys->count, columns;
+    carnn_status status = carnn__table_row(p, &key, &target);
+    if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
+        return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+    columns = stbds_arrlenu(p->reading->row);
+    if (carnn__names_add(keys, key.at, key.length, 0) < known)
+        return carnn__unexpected(p, "the rows of a group one after the other", key);
+    for (;;) {
+        carnn__lines before = p->lines;
+        size_t numbers = stbds_arrlenu(p->reading->row);
+        while (carnn__next_line(&p->lines) && !carnn__trim(p->lines.line).length) {}
+        if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
+        status = carnn__table_row(p, &other, &right);
+        if (status) return status;
+        if (other.length != key.length || memcmp(other.at, key.at, key.length)) {
+            stbds_arrsetlen(p->reading->row, numbers); /* it begins the next group */
+            p->lines = before;
+            break;
+        }
+        if (right.length != target.length || memcmp(right.at, target.at, right.length))
+            return carnn__unexpected(p, "the same to be right in all rows of a group", right);
+    }
+    return carnn__signal_record(p, r, target, columns);
+}
+
+static uint32_t carnn__idx_number(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* The order in which the `size` pixels of an image are read. */
+static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *source, size_t size) {
+    carnn__reading *r = p->reading;
+    carnn__input *in = &r->input[1];
+    uint64_t pixel;
+    carnn_status status;
+    stbds_arrsetlen(r->order, 0);
+    stbds_arrsetlen(r->scratch, size);
+    memset(r->scratch, 0, size);
+    carnn__input_close(in, &r->allocator);
+    status = carnn__input_open(in, source, SIZE_MAX, &r->allocator, p->error);
+    while (!status && carnn__next_line(&in->lines)) {
+        carnn__span field = carnn__trim(in->lines.line);
+        if (!field.length) continue;
+        if (!carnn__whole(field, &pixel) || pixel >= size || r->scratch[pixel]++)
+            return carnn__expected(p->error, &in->lines, "the number of a pixel, from 0, each once",
+                                   field);
+        stbds_arrput(r->order, (uint32_t)pixel);
+    }
+    if (status || stbds_arrlenu(r->order) == size) return status;
+    return carnn__misread(p->error, &in->lines, "as many numbers as an image has pixels", "fewer");
+}
+
+/* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
+static carnn_status carnn__images_open(carnn__parser *p) {
+    carnn__reading *r = p->reading;
+    const carnn_rows_desc *rows = r->desc->rows;
+    carnn__lines *l = &p->lines;
+    carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
+    size_t size, count, columns = carnn__signal_columns(p);
+    carnn_status status = CARNN_OK;
+    p->style = CARNN__SIGNAL_IMAGES;
+    if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
+        return carnn__misread(p->error, l, "images (idx3-ubyte) or text", "other bytes");
+    count = carnn__idx_number(all.at + 4);
+    size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
+    carnn__skip(&all, 16);
+    if (!size || all.length % size || all.length / size != count)
+        return carnn__misread(p->error, l, "as many pixels as the header says", "others");
+    if (size % columns)
+        return carnn__misread(p->error, l, "images that are whole rows (columns)", "others");
+    if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
+    carnn__input_close(&r->input[1], &r->allocator);
+    if (!status && rows && r->source < rows->label_count)
+        status = carnn__input_open(&r->input[1], &rows->labels[r->source], SIZE_MAX, &r->allocator,
+                                   p->error);
+    if (status) return status;
+    labels = &r->input[1].lines.rest;
+    if (r->input[1].lines.name &&
+        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801))
+        return carnn__misread(p->error, &r->input[1].lines, "a label (idx1-ubyte) for each image",
+                              "others");
+    if (r->input[1].lines.name) carnn__skip(labels, 8);
+    else if (!p->lenient)
+        return carnn__misread(p->error, l, "a file of labels beside the images", "none");
+    p->column[0] = size;
+    l->rest = all;
+    l->number = 0;
+    return CARNN_OK;
+}
+
+/* The next image: its line is its number. */
+static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
+    carnn__reading *reading = p->reading;
+    carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
+    carnn__span image = {rest->at, p->column[0]};
+    size_t i;
+    p->lines.number++;
+    carnn__skip(rest, image.length);
+    p->at = rest->length > 0;
+    if (stbds_arrlenu(reading->order)) {
+        for (i = 0; i < image.length; i++) reading->scratch[i] = image.at[reading->order[i]];
+        image.at = reading->scratch;
+    }
+    r->begins = r->example = r->pixels = 1;
+    r->own = 1;
+    r->columns = carnn__signal_columns(p);
+    r->has_target = labels->length > 0;
+    if (r->has_target) {
+        r->value = (float)(unsigned char)*labels->at;
+        r->target.at = reading->label;
+        r->target.length = (size_t)snprintf(reading->label, sizeof reading->label, "%u",
+                                            (unsigned)(unsigned char)*labels->at);
+        carnn__skip(labels, 1);
+    }
+    carnn__record_text(r, 0, image);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
+    const carnn_rows_desc *rows = p->reading->desc->rows;
+    carnn__span rest = p->lines.line, target, field;
+    carnn_status status = CARNN_OK;
+    float number;
+    size_t column = 1;
+    int more;
+    if (!p->style && rest.length && !*rest.at) {
+        status = carnn__images_open(p);
+        if (status || !p->lines.rest.length) return status;
+    }
+    if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
+    if (!carnn__says_something(p)) return CARNN_OK;
+    stbds_arrsetlen(p->reading->row, 0);
+    if (!p->style) {
+        const char *separator = "\t;,";
+        while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+        p->style = *separator ? *separator : ' ';
+        if (rows && (rows->labels || rows->permutation))
+            return carnn__unexpected(p, "images (idx3-ubyte)", rest);
+        if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
+    }
+    if (rows && (rows->group || rows->target)) return carnn__table_group(p, r);
+    more = carnn__field(&rest, (char)p->style, &target);
+    while (!status && more && rest.length) { /* a separator may also be the last of a line */
+        more = carnn__field(&rest, (char)p->style, &field);
+        status = carnn__field_number(p, field, ++column, &number);
+        if (!status) stbds_arrput(p->reading->row, number);
+    }
+    return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+}
+
+static const carnn__reader carnn__signal_reader = {
+    carnn__signal_line, "a target and numbers", 0, 0, NULL,
+    "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
+    "COLUMN, or images (idx) with --labels FILE"};
+
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
@@ -8047,6 +8504,7 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
         memset(&record, 0, sizeof record);
         record.begins = m == first;
         record.columns = data->columns;
+        record.pixels = data->has_pixels;
         carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
                                                               : carnn__text(data, from->text));
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
@@ -8095,7 +8553,8 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.parser.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
-    r.reader = carnn__reader_of(&r.draft.task);
+    r.reader = carnn__reader_of(&r.draft, NULL);
+    r.draft.linked = data->linked;
     return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
@@ -8131,11 +8590,16 @@ struct carnn_model {
     carnn_ensemble_rule rule;
 };
 
+static int carnn__model_links(const carnn_model *model); /* 1: it reads alignments */
+
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
                            "model of the task %s", data->task, model->desc.task);
+    if (data->linked < carnn__model_links(model))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments, the data set "
+                           "has been loaded without them");
     if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
                        "embedding of the model %lld", data->columns,
@@ -8339,6 +8803,10 @@ struct carnn__task {
 
 static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
 
+static int carnn__model_links(const carnn_model *model) {
+    return carnn__reads_links(model->task->roles, model->desc.option);
+}
+
 /* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
    the choices, so that 0 is "not chosen yet" for both. */
@@ -8444,7 +8912,7 @@ typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t 
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read, a bit each */
-    int shares;                 /* equal texts share a sequence */
+    int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
     carnn__flag_fn flag;        /* or NULL */
     size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
     size_t bound;               /* which size of a batch bounds its rows */
@@ -8498,8 +8966,8 @@ static size_t carnn__session_words(const carnn_model *model) {
                                       : (size_t)CARNN__SESSION_WORDS;
 }
 
-/* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
-   does not count them itself, batches read as many as a session has memory for. */
+/* The tokens of a text in a role; of labels their numbers among the model's choices, of alignments
+   links. Where the task does not count them itself, batches read as many as a session has memory for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
@@ -8511,7 +8979,10 @@ static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t
         return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
                                                 ids, max));
     for (n = 0; n < most && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
+        if (n < max)
+            ids[n] = r->labels == CARNN__LINKS
+                         ? carnn__link(w.word)
+                         : carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
 }
 
@@ -8727,14 +9198,21 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
+/* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
+static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
+    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
+    carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
+    carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    t->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+}
+
 /* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
     size_t B, S, R, V;
-    uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
+    uint32_t **of_item[] = {&t->item, &t->piece}, **of_text[] = {&t->list}, **of_row[] = {&t->ids};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -8747,10 +9225,10 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
-    carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    carnn__take_indices(p->arena, of_text, 1, S);
+    carnn__take_indices(p->arena, of_row, 1, R);
+    carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, (t->joined ? R : c->most_steps) + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
@@ -8797,27 +9275,32 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     t->item[t->count++] = (uint32_t)item;
 }
 
-/* A sequence for each text, or for each distinct one. */
-static void carnn__texts_pack(carnn__texts *t) {
+/* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same: a sequence for
+   each text, where t->shares is 1 for each distinct one, where 2 for a run of equal ones. */
+static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
+                              size_t step) {
+    const size_t *at = texts->at;
     size_t P = 0, b, i, r;
-    for (i = 0; i < t->texts; i++) {
-        uint32_t *seen = &t->seen[t->list[i]];
+    for (i = from; i < texts->texts; i += step) {
+        uint32_t *seen = &texts->seen[texts->list[i]];
+        if (t->shares == 2 && i > from && texts->list[i] != texts->list[i - step])
+            texts->seen[texts->list[i - step]] = CARNN__NO_INDEX;
         if (!t->shares || *seen == CARNN__NO_INDEX) {
             t->first[P] = (uint32_t)i;
-            t->length[P] = (uint32_t)(t->at[i + 1] - t->at[i]);
+            t->length[P] = (uint32_t)(at[i + 1] - at[i]);
             *seen = (uint32_t)P++;
         }
-        t->sequence[i] = *seen;
+        t->sequence[i / step] = *seen;
     }
-    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
+    for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
     for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
-    for (i = 0; i < t->texts; i++)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+    for (i = from; i < texts->texts; i += step)
+        for (r = at[i]; r < at[i + 1]; r++) {
+            size_t row = t->start[r - at[i]] + t->place[t->sequence[i / step]];
             t->row[r] = (uint32_t)row;
-            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
+            t->index[0][row] = t->index[1][t->reversed[row]] = texts->ids[r];
         }
 }
 
@@ -8827,7 +9310,7 @@ static void carnn__texts_complete(carnn__texts *t) {
     size_t i;
     for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
         t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t);
+    carnn__texts_pack(t, t, 0, 1);
 }
 
 /* Lists the items, texts, inputs and sequences of a batch. */
@@ -8904,10 +9387,14 @@ static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__text
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     const float *table = work->data->columns ? work->data->numbers : carnn__weight(work, m->table);
-    size_t i, halve = work->data->columns ? 1 : 2;
-    for (i = 0; i < t->inputs; i++)
-        memcpy(m->y.x + i * m->y.columns, table + (t->input[i] / halve) * m->e,
-               m->e * sizeof(float));
+    const unsigned char *pixels = work->data->pixels;
+    size_t i, j, halve = work->data->columns ? 1 : 2;
+    for (i = 0; i < t->inputs; i++) {
+        float *y = m->y.x + i * m->y.columns;
+        size_t at = (t->input[i] / halve) * m->e;
+        for (j = 0; work->data->has_pixels && j < m->e; j++) y[j] = (float)pixels[at + j] / 255.0f;
+        if (!work->data->has_pixels) memcpy(y, table + at, m->e * sizeof(float));
+    }
     carnn__mat_clear(&m->y, t->inputs);
 }
 
@@ -9507,6 +9994,28 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
+/* The same over rows that come one by one, however many: x is the state of the next one, *seen how
+   many there were, sum (D) for the mean. */
+static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
+                            size_t *seen, float *sum) {
+    size_t D = x->columns, first = !(*seen)++, i, j;
+    for (i = 0; i < m->kinds; i++) {
+        carnn__pooling kind = m->kind[i];
+        float *y = m->y.x + i * D;
+        if (kind == CARNN__POOL_MEAN) {
+            if (first) memset(sum, 0, D * sizeof(float));
+            work->engine->k->add(x->x, sum, D);
+            memcpy(y, sum, D * sizeof(float));
+            work->engine->k->scale(y, 1.0f / (float)*seen, D);
+            continue;
+        }
+        for (j = 0; j < D; j++)
+            if (first || kind == CARNN__POOL_LAST ||
+                (kind == CARNN__POOL_MAX ? x->x[j] > y[j] : x->x[j] < y[j]))
+                y[j] = x->x[j];
+    }
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
    k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
    the pair:
@@ -9668,58 +10177,6 @@ static void carnn__signs(const carnn__work *work, const float *x, const float *y
         sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
-/* --- Manhattan similarity -----------------------------------------------------------------------
-   S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
-   2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
-
-     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
-     dL/dD = -sum_k k dL/dz_k / (1 - S)
-
-   So of two choices the second has the probability S; flips: the first. */
-
-typedef struct carnn__manhattan {
-    int flips;
-    signed char *sign; /* (B, s) of a - b */
-    carnn__mat z;      /* (B, K) */
-} carnn__manhattan;
-
-static void carnn__manhattan_plan(carnn__plan *p, carnn__manhattan *m, size_t s, size_t K,
-                                  const carnn__texts *t) {
-    m->z = carnn__plan_mat(p, t->most_items, K);
-    if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K);
-    m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
-}
-
-/* x (S, s): the encodings of texts 2 i and 2 i + 1. */
-static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
-                                 const carnn__texts *t, const carnn__mat *x, int backward) {
-    size_t s = x->columns, K = m->z.columns, i, j, a, b;
-    double scale = 8.0 / (double)s;
-    if (!backward) carnn__mat_clear(&m->z, t->count);
-    for (i = 0; i < t->count; i++) {
-        signed char *sign = m->sign + i * s;
-        double D = 0.0, choose = 0.0, dD = 0.0, other;
-        a = 2 * i * s;
-        b = a + s;
-        if (!backward) carnn__signs(work, x->x + a, x->x + b, s, sign);
-        for (j = 0; j < s; j++)
-            D += scale * (double)sign[j] * ((double)x->x[a + j] - (double)x->x[b + j]);
-        other = fmax(-expm1(-D), 1e-7); /* 1 - S */
-        for (j = 0; j < K; j++) {
-            size_t at = i * K + (m->flips ? K - 1 - j : j);
-            double rest = (double)(K - 1 - j);
-            if (backward) dD -= (double)j * (double)m->z.d[at] / other;
-            else m->z.x[at] = (float)(choose - (double)j * D + rest * log(other));
-            choose += log(rest / (double)(j + 1));
-        }
-        for (j = 0; backward && j < s; j++) {
-            x->d[a + j] += (float)(scale * dD * (double)sign[j]);
-            x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
-        }
-    }
-}
-
 /* --- weighted sums of the words of each text ----------------------------------------------------
    y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D or more,
    of which these are the first columns). */
@@ -9855,45 +10312,77 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
-   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
-   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
+   Of the rows x, y of v (S, s): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-D), D = |x - y|_1. It is told as log S = -D, so that nothing
+   underflows; or of D = 8 mean_j |x_j - y_j|, as the K logits of the binomial distribution of K - 1
+   trials with the probability S:
+
+     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     dL/dD = -sum_k k dL/dz_k / (1 - S)
+
+   So of two choices the second has the probability S; flips: the first. */
 
 typedef struct carnn__similarity {
-    int manhattan;
-    signed char *sign; /* (B, D) of x - y */
-    carnn__mat z;      /* (B, 1) */
+    int manhattan, flips;
+    signed char *sign; /* (B, s) of x - y */
+    carnn__mat z;      /* (B, K); K 1: the cosine or log S */
 } carnn__similarity;
 
-static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t D,
+static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t s, size_t K,
                                    const carnn__texts *t) {
-    m->z = carnn__plan_mat(p, t->most_items, 1);
+    m->z = carnn__plan_mat(p, t->most_items, K);
     if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, 1); /* losses work in it */
-    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * D, 1);
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K); /* losses work in it */
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
 }
 
+/* The logits z (K) of distance D; backward the sum dL/dD from their gradients. */
+static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
+    double other = fmax(-expm1(-D), 1e-7), choose = 0.0, dD = 0.0; /* other: 1 - S */
+    size_t K = m->z.columns, j;
+    for (j = 0; j < K; j++) {
+        size_t at = m->flips ? K - 1 - j : j;
+        double rest = (double)(K - 1 - j);
+        if (backward) dD -= (double)j * (double)z[at] / other;
+        else z[at] = (float)(choose - (double)j * D + rest * log(other));
+        choose += log(rest / (double)(j + 1));
+    }
+    return dD;
+}
+
+static void carnn__manhattan_pair(const carnn__work *work, const carnn__similarity *m,
+                                  const carnn__mat *v, size_t b, int backward) {
+    size_t s = v->columns, K = m->z.columns, at = 2 * b * s, j;
+    const float *x = v->x + at, *y = x + s;
+    signed char *sign = m->sign + b * s;
+    double D = 0.0, dD, scale = K > 1 ? 8.0 / (double)s : 1.0;
+    float log_S = 0.0f;
+    if (!backward) carnn__signs(work, x, y, s, sign);
+    for (j = 0; j < s; j++) {
+        log_S -= (float)sign[j] * (x[j] - y[j]);
+        D += scale * (double)sign[j] * ((double)x[j] - (double)y[j]);
+    }
+    if (!backward && K == 1) m->z.x[b] = log_S;
+    if (!backward && K > 1) carnn__binomial(m, D, m->z.x + b * K, 0);
+    if (!backward) return;
+    dD = K > 1 ? carnn__binomial(m, D, m->z.d + b * K, 1) : -(double)m->z.d[b];
+    for (j = 0; j < s; j++) {
+        v->d[at + j] += (float)(scale * dD * (double)sign[j]);
+        v->d[at + s + j] -= (float)(scale * dD * (double)sign[j]);
+    }
+}
+
+/* v (S, s): the texts of pair b are 2 b and 2 b + 1. */
 static void carnn__similarity_run(const carnn__work *work, const carnn__similarity *m,
                                   const carnn__texts *t, const carnn__mat *v, int backward) {
-    size_t D = v->columns, b, j;
+    const carnn__kernels *k = work->engine->k;
+    size_t s = v->columns, b;
+    if (!backward) carnn__mat_clear(&m->z, t->count);
     for (b = 0; b < t->count; b++) {
-        size_t x = 2 * b * D, y = x + D;
-        if (!m->manhattan && backward)
-            carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
-                               v->d + y);
-        else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
-        else if (!backward) {
-            carnn__signs(work, v->x + x, v->x + y, D, m->sign + b * D);
-            m->z.x[b] = 0.0f;
-        }
-        for (j = 0; m->manhattan && j < D; j++) {
-            float sign = (float)m->sign[b * D + j];
-            if (!backward) {
-                m->z.x[b] -= sign * (v->x[x + j] - v->x[y + j]);
-            } else {
-                v->d[x + j] -= sign * m->z.d[b];
-                v->d[y + j] += sign * m->z.d[b];
-            }
-        }
+        size_t x = 2 * b * s, y = x + s;
+        if (m->manhattan) carnn__manhattan_pair(work, m, v, b, backward);
+        else if (!backward) m->z.x[b] = carnn__cosine(k, s, v->x + x, v->x + y);
+        else carnn__cosine_back(k, s, v->x + x, v->x + y, m->z.d[b], v->d + x, v->d + y);
     }
 }
 
@@ -9905,21 +10394,19 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
      g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
 
    W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
-   of X, of several with the one nearest to its own place that no word before it has taken. */
+   of X, of several with the one nearest to its own place that no word before it has taken; or as a
+   file says, by the first link that it has there. */
 
-typedef struct carnn__side { /* the texts of one role as sequences */
+typedef struct carnn__side { /* the texts of a role as sequences */
     carnn__rnn rnn;
-    carnn__packed packed;
-    size_t *start;                   /* (T + 2) */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
-    uint32_t *sequence;              /* (B) of the text of each pair */
-    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+    carnn__texts pack;
 } carnn__side;
 
 typedef struct carnn__aligned {
     size_t first;            /* the role of X */
+    int links;               /* alignments are read */
     carnn__side side[2];     /* by role */
-    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *with;          /* (R) the row of the other text, or CARNN__NO_INDEX */
     uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
     carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
     carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
@@ -9929,15 +10416,12 @@ typedef struct carnn__aligned {
 
 static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
                              const carnn__texts *t) {
-    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
-    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
     m->rnn.drop = drop;
+    m->pack.most_texts = t->most_items;
+    m->pack.most_rows = t->most_rows;
     carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
-    if (!p->arena) return;
-    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
-    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
-                                     sizeof(size_t));
+    if (p->arena)
+        carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
 }
 
 static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
@@ -9961,7 +10445,7 @@ static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t
 /* `first` is set before. drop: a stream for each layer of either side. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
-    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    uint32_t **of_row[] = {&m->with, &m->mark};
     size_t number = p->store->count, end, i;
     carnn__side_plan(p, &m->side[0], shape, drop, t);
     end = p->store->count;
@@ -9976,38 +10460,20 @@ static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_sh
     for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
 }
 
-/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
-static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
-                             uint32_t *row) {
-    size_t P = 0, i, r, b;
-    for (i = role; i < t->texts; i += 2) {
-        if (!shares || !P || t->list[i] != t->list[i - 2])
-            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
-        m->sequence[i / 2] = (uint32_t)P - 1;
-    }
-    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
-    carnn__reverse_index(&m->packed, m->reversed);
-    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
-    for (i = role; i < t->texts; i += 2)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
-            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
-        }
-}
-
 /* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
 static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                             const carnn__mat *x, size_t role, uint64_t key, int backward) {
     carnn__side *side = &m->side[role];
+    const carnn__texts *k = &side->pack;
     const carnn__mat *y = carnn__rnn_output(&side->rnn);
-    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+    carnn__rnn_input in = {&k->packed, {k->index[0], k->index[1]}, k->reversed, x,
                            t->inputs, NULL, NULL, 0, NULL};
     size_t D = y->columns, i, r;
     if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
     for (i = role; i < t->texts; i += 2)
         for (r = t->at[i]; r < t->at[i + 1]; r++)
-            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
-            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + k->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + k->row[r] * D, D * sizeof(float));
     if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
 }
 
@@ -10034,23 +10500,43 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
     }
 }
 
+/* The same by the links of each pair, which are the third text of its item. */
+static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    size_t b, i;
+    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
+    for (b = 0; b < t->count; b++) {
+        size_t list = c->list[t->work->data->items[t->item[b]].first + 2], X = 2 * b + m->first;
+        for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
+            size_t word[2], x, y;
+            word[0] = c->tokens.ids[i] >> 16;
+            word[1] = c->tokens.ids[i] & 0xFFFF;
+            x = t->at[X] + word[m->first];
+            y = t->at[X ^ 1] + word[m->first ^ 1];
+            if (x < t->at[X + 1] && y < t->at[(X ^ 1) + 1] && m->with[y] == CARNN__NO_INDEX)
+                m->with[y] = (uint32_t)x; /* texts may have been cut */
+        }
+    }
+}
+
 /* The aligned rows of Y in the order in which a direction packs them. */
 static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                                 size_t direction) {
     carnn__side *side = &m->side[m->first ^ 1];
+    const carnn__texts *k = &side->pack;
     carnn__state_gate *g = &m->state[direction];
     size_t h = m->gate[direction].y.columns, step, row, s, r;
-    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (row = 0; row < k->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
     for (s = m->first ^ 1; s < t->texts; s += 2)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
-    for (g->count = step = 0; step < side->packed.steps; step++) {
+            m->mark[direction ? k->reversed[k->row[r]] : k->row[r]] = m->with[r];
+    for (g->count = step = 0; step < k->packed.steps; step++) {
         g->step[step] = g->count;
-        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+        for (row = k->start[step]; row < k->start[step + 1]; row++) {
             if (m->mark[row] == CARNN__NO_INDEX) continue;
             g->row[g->count] = (uint32_t)row;
             g->other[g->count] = m->mark[row];
-            g->pair[g->count++] = side->order[row - side->start[step]];
+            g->pair[g->count++] = k->rank[row - k->start[step]];
         }
     }
     g->step[step] = g->count;
@@ -10062,34 +10548,46 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
 }
 
-/* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
+/* Pools the texts of a role. */
+static void carnn__aligned_pool(const carnn__work *work, const carnn__aligned *m,
+                                const carnn__texts *t, const carnn__pool_part *pool, size_t role,
+                                int backward) {
+    size_t s, k;
+    for (s = role; s < t->texts; s += 2)
+        for (k = 0; k < pool->kinds; k++) carnn__pool_text(work, pool, t, &m->s, s, k, backward);
+}
+
+/* x (U, in): inputs. pool: H_X is its first kind; the output are m->s and pool->y. */
 static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    const carnn__texts *t, const carnn__mat *x,
                                    carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
-    size_t D = m->s.columns, first = m->first, s, i;
-    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    size_t D = m->s.columns, first = m->first, b, i;
+    for (i = 0; i < 2; i++) {
+        m->side[i].pack.shares = i == first ? 2 : 0;
+        carnn__texts_pack(&m->side[i].pack, t, i, 2);
+    }
     carnn__mat_clear(&m->s, carnn__texts_rows(t));
     carnn__mat_clear(&m->H, t->count);
     carnn__mat_clear(&pool->y, t->texts);
     carnn__side_run(work, m, t, x, first, key, 0);
-    for (s = first; s < t->texts; s += 2) {
-        carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
-        memcpy(m->H.x + s / 2 * D, pool->y.x + s * D, D * sizeof(float));
-    }
-    carnn__aligned_find(m, t, same);
+    carnn__aligned_pool(work, m, t, pool, first, 0);
+    for (b = 0; b < t->count; b++)
+        memcpy(m->H.x + b * D, pool->y.x + (2 * b + first) * pool->y.columns, D * sizeof(float));
+    if (m->links) carnn__aligned_read(m, t);
+    else carnn__aligned_find(m, t, same);
     for (i = 0; i < 2; i++) {
         carnn__linear_forward(work, &m->gate[i], &m->H, t->count);
         carnn__aligned_list(work, m, t, i);
     }
     carnn__side_run(work, m, t, x, first ^ 1, key, 0);
-    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+    carnn__aligned_pool(work, m, t, pool, first ^ 1, 0);
 }
 
 static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
                                     const carnn__texts *t, const carnn__mat *x,
                                     carnn__pool_part *pool, uint64_t key) {
-    size_t D = m->s.columns, h = D / 2, first = m->first, s, i, j;
-    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    size_t D = m->s.columns, h = D / 2, first = m->first, b, i, j;
+    carnn__aligned_pool(work, m, t, pool, first ^ 1, 1);
     carnn__side_run(work, m, t, x, first ^ 1, key, 1);
     for (i = 0; i < 2; i++) {
         const carnn__state_gate *g = &m->state[i];
@@ -10099,10 +10597,9 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
                       carnn__gradient(work, m->weight[i]), h);
         carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
     }
-    for (s = first; s < t->texts; s += 2) {
-        work->engine->k->add(m->H.d + s / 2 * D, pool->y.d + s * D, D);
-        carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
-    }
+    for (b = 0; b < t->count; b++)
+        work->engine->k->add(m->H.d + b * D, pool->y.d + (2 * b + first) * pool->y.columns, D);
+    carnn__aligned_pool(work, m, t, pool, first, 1);
     carnn__side_run(work, m, t, x, first, key, 1);
 }
 
@@ -10140,11 +10637,15 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
-    size_t i, V = model->words.count;
+    size_t i, member = 0, V = model->words.count;
     double all = 0.0;
     for (i = 0; i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
         carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        while (member < data->member_count && data->members[member].text < i) member++;
+        if (data->linked && member < data->member_count && data->members[member].text == i &&
+            model->task->roles[data->members[member].role].labels)
+            continue; /* the text was first met as an alignment */
         for (; carnn__next_word(&w); all += 1.0) idf[number(model, w.word)] += 1.0f;
     }
     for (i = 0; i < V; i++)
@@ -10187,6 +10688,218 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     }
     to[0] = end > from ? both / (float)(end - from) : 0.0f;
     to[1] = sum > 0.0f ? found / sum : 0.0f;
+}
+
+/* --- two texts through the same layers ----------------------------------------------------------
+   What answer and pair have in common:
+
+     u_i = P [E w_i; overlap], maybe through two highway layers      P (h, e + overlap)   u_i (h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = [max_i x_i; ...]      x_i (2h)   v (kinds 2h)
+
+   The context c of a cell that has one is the position encoding of the other text's u_j divided by
+   their number. A model that matches the vectors of the texts (`matches`) has no such context. Its
+   words may be aligned (CA-RNN), and the texts may be weighted sums of their words instead: by
+   additive attention that text which is read second, v of the other one being the query; or both by
+   attentive pooling. */
+
+/* Words that the model does not know share these by their hash, so that a name that nobody has seen
+   can still be found in both texts. */
+#define CARNN__UNKNOWN_WORDS                                                                       \
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
+        "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
+static const char *const carnn__two_reserved[] = {CARNN__UNKNOWN_WORDS};
+#define CARNN__UNKNOWN (CARNN__COUNT(carnn__two_reserved) + 1)
+
+static const char *const carnn__two_poolings[] = {"max", "attention", NULL};
+static const char *const carnn__two_alignments[] = {"overlap", "none", "file", NULL};
+
+#define CARNN__OVERLAP_OPTION                                                                      \
+    CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 1,                                  \
+                        "letters by which words of both are the same; 0: not told of them")
+#define CARNN__TUNE_OPTION                                                                         \
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
+                        "1: word vectors that were read are trained, too")
+/* Models: those that have them, "of ca, "; directions: a list of names. */
+#define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \
+    CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                           \
+                         pooled "max or attention"),                                               \
+        CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,                 \
+                             models "overlap: words of both; file: as DATA.align says; none"),     \
+        CARNN__OPTION_CHOICE("direction", CARNN__TWO_DIRECTION, directions,                        \
+                             models "which text reads the states of the other")
+
+static uint32_t carnn__two_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
+    if (id != CARNN__NO_INDEX) return id;
+    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
+}
+
+static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    size_t n;
+    (void)role;
+    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__two_word(model, w.word);
+    return n;
+}
+
+/* Are words aligned? */
+static int carnn__two_aligns(const carnn_model *model) {
+    size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
+    return alignment == CARNN__ALIGN_OVERLAP || alignment == CARNN__ALIGN_FILE;
+}
+
+static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__chosen(model, CARNN__TWO_ENCODER)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "aligned words mix the states of one RNN: encoder rnn, or alignment none");
+}
+
+enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH };
+
+typedef struct carnn__two { /* what the state of such a head begins with */
+    carnn__net net;
+    carnn__embed words;      /* (U, e + overlaps) */
+    carnn__overlap overlap;
+    carnn__linear project;   /* (U, h) */
+    carnn__highway highway;  /* (U, h) */
+    carnn__position context;
+    carnn__rnn encoder;      /* its output: states x (R, D), D = 2h */
+    carnn__aligned aligned;  /* in its place */
+    carnn__pool_part pool;   /* (S, kinds D) v */
+    carnn__additive attend;
+    carnn__attentive attentive;
+    carnn__mat sum;          /* (S, D) v of texts that are weighted sums */
+    float *heat;             /* (m, n) or (n, m) of a session of a model that matches */
+    /* set before: */
+    int matches, aligns, attends, highways;
+    int counts;              /* the idf of words is there also where nothing reads it */
+} carnn__two;
+
+/* Streams of a step's random numbers. */
+enum { CARNN__TWO_NEGATIVES, CARNN__TWO_DROP_WORDS, CARNN__TWO_DROP_SUMS, CARNN__TWO_DROP_LAYERS };
+
+static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
+}
+
+static int carnn__two_told(const carnn_model *model) { /* of words that both texts have? */
+    return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
+}
+
+/* Comes first; the kinds of the pool are set before, too. */
+static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
+    const carnn_model *model = p->model;
+    carnn__texts *t = &m->net.texts;
+    size_t h = (size_t)model->desc.hidden, D = 2 * h;
+    size_t more = carnn__two_told(model) ? CARNN__OVERLAPS : 0;
+    size_t e = (size_t)model->desc.embedding + more;
+    int reads = !m->matches && carnn__reads_context(model->desc.cell);
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h,
+                                                  m->matches ? 0 : h);
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
+    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
+    if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
+    m->encoder.drop = CARNN__TWO_DROP_LAYERS;
+    m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
+    m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
+    if (m->aligns) carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
+    else carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    carnn__pool_plan(p, &m->pool, D, 2, t);
+    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
+    if (m->attends == CARNN__ATTENDS_BOTH)
+        carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, h, t);
+    if (p->arena && m->matches && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+}
+
+/* What is not trained; comes last. */
+static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
+    int told = carnn__two_told(p->model);
+    p->store->fixed = 1;
+    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) m->words.table = carnn__declare_words(p);
+    if (told || m->aligns || m->counts)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
+                            told ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+}
+
+/* The inputs of the encoder, the states of words, and what the texts have become. */
+static const carnn__mat *carnn__two_inputs(const carnn__two *m) {
+    return m->highways ? &m->highway.y[1] : &m->project.y;
+}
+
+static const carnn__mat *carnn__two_states(const carnn__two *m) {
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+}
+
+static const carnn__mat *carnn__two_output(const carnn__two *m) {
+    return m->attends ? &m->sum : &m->pool.y;
+}
+
+/* Weighted sums of words, or backward. By additive attention the text that is read first stays its
+   maximum, as it asks for the words of the other one, Y. */
+static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backward) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *s = carnn__two_states(m), *w = &m->attend.score.y;
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (!m->attends) return;
+    if (!backward) carnn__mat_clear(&m->sum, t->texts);
+    if (m->attends == CARNN__ATTENDS_BOTH) {
+        if (!backward) carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
+        if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
+        return;
+    }
+    if (!backward) carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+    for (i = Y ^ 1; i < t->texts; i += 2)
+        if (backward) work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
+        else memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
+    carnn__weigh(work, t, Y, 2, s, w, &m->sum, backward);
+    if (backward) carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+}
+
+static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
+    carnn__mat *x = &m->words.y;
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
+    carnn__linear_forward(work, &m->project, x, t->inputs);
+    if (m->highways) carnn__highway_forward(work, &m->highway, &m->project.y, t->inputs);
+    if (m->aligns) {
+        carnn__aligned_forward(work, &m->aligned, t, u, &m->pool, m->overlap.stem, key);
+    } else {
+        if (c) carnn__position_run(work, &m->context, t, u, 0);
+        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 0);
+    }
+    carnn__two_attend(work, m, 0);
+}
+
+static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
+    carnn__mat *x = &m->words.y;
+    carnn__two_attend(work, m, 1);
+    if (m->aligns) {
+        carnn__aligned_backward(work, &m->aligned, t, u, &m->pool, key);
+    } else {
+        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 1);
+        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+        if (c) carnn__position_run(work, &m->context, t, u, 1);
+    }
+    if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
+    carnn__linear_backward(work, &m->project, x, t->inputs);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
@@ -10518,6 +11231,143 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
 static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
+}
+
+/* --- standardised numbers -----------------------------------------------------------------------
+   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
+   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+
+typedef struct carnn__standard {
+    size_t mean, scale; /* parameters (1, C), which are not trained */
+    carnn__embed rows;  /* (U, C) u */
+} carnn__standard;
+
+/* Number j of the rows of a data set, in reading order. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
+}
+
+/* What is not trained comes last among the weights. */
+static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
+    size_t C = (size_t)p->model->desc.embedding;
+    p->store->fixed = 1;
+    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
+    float *mean = carnn__named(&model->params, "input.mean");
+    float *scale = carnn__named(&model->params, "input.scale");
+    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    double rows = (double)carnn__max(n, 1);
+    for (j = 0; j < C; j++) {
+        double sum = 0.0, squares = 0.0, deviation;
+        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        for (i = 0; i < n; i++) {
+            double off = carnn__number_at(data, i * C + j) - sum;
+            squares += off * off;
+        }
+        deviation = sqrt(squares / rows);
+        mean[j] = (float)sum;
+        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
+                                                                             : 1.0);
+    }
+}
+
+static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
+                                    const carnn__texts *t) {
+    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
+    size_t i, j, C = m->rows.y.columns;
+    float *u = m->rows.y.x;
+    carnn__embed_forward(work, &m->rows, t);
+    for (i = 0; i < t->inputs; i++)
+        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
+}
+
+/* --- a number as the target ---------------------------------------------------------------------
+   What is told is y = mean + deviation z, those of the training targets; the loss is the squared
+   error divided by their variance. */
+
+typedef struct carnn__quantity {
+    size_t mean, deviation; /* parameters (1, 1), which are not trained */
+} carnn__quantity;
+
+static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
+    m->mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+    m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
+    double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
+    size_t i;
+    for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
+    for (i = 0; i < data->item_count; i++) {
+        double off = (double)data->items[i].value - sum;
+        squares += off * off;
+    }
+    *carnn__named(&model->params, "target.mean") = (float)sum;
+    *carnn__named(&model->params, "target.deviation") =
+        (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
+}
+
+/* z (count, 1) becomes y. */
+static void carnn__quantity_forward(const carnn__work *work, const carnn__quantity *m,
+                                    const carnn__mat *z, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        z->x[i] = *carnn__weight(work, m->mean) + *carnn__weight(work, m->deviation) * z->x[i];
+}
+
+/* Returns the sum of the losses of y (B, 1), whose d becomes the gradient of their mean at z; adds
+   the squared errors to *squares. */
+static double carnn__quantity_loss(const carnn__work *work, const carnn__quantity *m,
+                                   const carnn__texts *t, const carnn__mat *y, double *squares) {
+    double sum = 0.0, deviation = (double)*carnn__weight(work, m->deviation);
+    size_t b;
+    for (b = 0; b < t->count; b++) {
+        double off = (double)y->x[b] - (double)work->data->items[t->item[b]].value;
+        *squares += off * off;
+        carnn__tell_part(work, off * off, 1.0);
+        off /= deviation;
+        sum += off * off;
+        y->d[b] = (float)(2.0 * off / (double)t->count);
+    }
+    return sum;
+}
+
+/* --- a class for each row -----------------------------------------------------------------------
+   The target of an item has a word for each of its rows, or one that is for all of them. */
+
+static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+}
+
+static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
+    carnn__words w = carnn__target_words(data, item);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
+    uint32_t text = carnn__members(data, &data->items[item])->text;
+    return data->row_at[text + 1] - data->row_at[text];
+}
+
+/* target (R): those of all rows of a batch. */
+static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
+    size_t b, i;
+    for (b = 0; b < t->count; b++) {
+        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        uint32_t last = CARNN__NO_INDEX;
+        for (i = t->at[b]; i < t->at[b + 1]; i++) {
+            if (carnn__next_word(&w))
+                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+            target[i] = last;
+        }
+    }
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -10934,7 +11784,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
             carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
     status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
-    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
     if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
@@ -11189,10 +12039,18 @@ struct carnn__session_kind {
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
                               size_t *columns); /* (*) */
+    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. Batches are
+       one row, and the head's state ends with its carnn__rnn. */
+    carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
 };
 
 static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
     return s->model->task->session;
+}
+
+/* Texts of an example: alignments are the last one. */
+static size_t carnn__session_texts(const carnn_session *s) {
+    return carnn__session_of(s)->texts + (size_t)carnn__model_links(s->model);
 }
 
 /* Keeps the first bytes of a text for explanations, as a string: a NUL becomes a blank. */
@@ -11202,10 +12060,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* The corpus of one item whose texts have as many words as they can have. */
+/* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+    int row = carnn__session_of(s)->row != NULL;
+    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -11226,12 +12085,17 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
-    c->most_size[0] = T * W;
+    c->most_size[0] = carnn__session_of(s)->texts * W;
     c->most_size[1] = 2 * W * W;
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
     s->data.item_count = 1;
+    if (!row) return;
+    c->tokens.ids = NULL;
+    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
+    s->data.columns = (size_t)s->model->desc.embedding;
+    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
 }
 
 /* The prediction by the logits of a session; an ensemble's others have made theirs. */
@@ -11248,7 +12112,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
     size_t W = c->most_steps, i, at = 0, word;
-    for (i = 0; i < carnn__session_of(s)->texts; i++) {
+    for (i = 0; i < carnn__session_texts(s); i++) {
         carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
                                          texts[i].length);
         c->tokens.at[i] = word = at;
@@ -11309,14 +12173,43 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     }
 }
 
+/* The listener of an RCRN: its last state is h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) *
+   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there, in
+   h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n words. */
+static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
+                                      size_t n, double squares, carnn_contribution *out,
+                                      size_t room, double *rest) {
+    size_t step, j, h = l->h;
+    double sum = 0.0;
+    for (step = n; step-- > 0;) {
+        size_t row = l->seq->start[step] + b, in = (l->reversed ? l->reversed[row] : row) * h;
+        double value = 0.0;
+        for (j = 0; j < h; j++) {
+            double F = 1.0 / (1.0 + exp(-(double)l->s[0][in + j])), O = (double)l->s[1][in + j];
+            if (step + 1 == n) {
+                if (!l->raw) O = 1.0 / (1.0 + exp(-O));
+                s->share[j] = O * O * (double)l->c[row * h + j];
+                sum += s->share[j] * (double)l->c[row * h + j];
+            }
+            value += s->share[j] * (1.0 - F) * (double)l->s[2][in + j];
+            s->share[j] *= F;
+        }
+        if (!rest) break;
+        *rest -= value / squares;
+        if (step < room) out[step].share += value / squares;
+    }
+    return sum;
+}
+
 /* The words of all texts with their shares; weight (R) are their weights, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
+    const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->layers == 1 && m->bases == 1 &&
-               carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind);
+    e->exact = m->bases > 1 || (m->layers == 1 &&
+                                carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -11329,16 +12222,85 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         }
         for (i = 0; n && i < m->directions; i++) {
             const float *v = m->layer[0].base[0].run[i].scan.out + last;
-            for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
+            for (j = 0; m->bases == 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
+            if (m->bases > 1)
+                squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; m->bases == 1 && i < m->directions; i++) {
+        for (i = 0; i < m->directions; i++) {
             const carnn__cell_run *run = &m->layer[0].base[0].run[i];
-            carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
-                               out + from, count - from, &e->rest);
+            if (m->bases > 1)
+                carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
+                                        count - from, &e->rest);
+            else
+                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
+                                   out + from, count - from, &e->rest);
         }
     }
+}
+
+/* --- explanation of two texts whose vectors are matched -----------------------------------------
+   The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
+   of its part of the mean or of the weighted sum. */
+
+static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
+    const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
+    const size_t *at = m->net.texts.at;
+    const float *y = v->x + text * v->columns;
+    const uint32_t *where = m->pool.where + text * v->columns;
+    size_t D = x->columns, j;
+    double sum = 0.0, n = (double)(at[text + 1] - at[text]);
+    for (j = 0; j < v->columns; j++) {
+        double part = (double)x->x[r * D + j % D] * (double)y[j];
+        if (weight) sum += (double)*weight * part;
+        else if (m->pool.kind[j / D] == CARNN__POOL_MEAN) sum += part / n;
+        else if (where[j] == r) sum += (double)y[j] * (double)y[j];
+    }
+    return sum;
+}
+
+static void carnn__two_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                               carnn_explanation *e) {
+    const carnn__two *m = (const carnn__two *)s->work.state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *v = carnn__two_output(m);
+    const float *w = m->attends == CARNN__ATTENDS_BOTH ? m->attentive.w.x : m->attend.score.y.x;
+    size_t text, r;
+    e->count = carnn__texts_rows(t);
+    e->exact = 1;
+    for (text = 0; text < t->texts; text++) {
+        const float *y = v->x + text * v->columns;
+        int weighs = m->attends == CARNN__ATTENDS_BOTH || (m->attends && text != m->aligned.first);
+        double squares = (double)s->work.engine->k->dot(y, y, v->columns);
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weighs ? (double)w[r] : 0.0, 0.0};
+            if (weighs) c.has |= CARNN_HAS_ATTENTION;
+            if (squares > 0.0)
+                c.share = carnn__two_share(m, text, r, weighs ? w + r : NULL) / squares;
+            out[r] = c;
+        }
+    }
+}
+
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__two_alignment(const carnn_session *s, int of_second, size_t *rows,
+                                         size_t *columns) {
+    const carnn__two *m = (const carnn__two *)s->work.state;
+    const carnn__mat *x = carnn__two_states(m);
+    const size_t *at = m->net.texts.at;
+    size_t mine = of_second ? at[1] : 0, other = of_second ? 0 : at[1], D = x->columns, i, j;
+    *rows = of_second ? at[2] - at[1] : at[1];
+    *columns = of_second ? at[1] : at[2] - at[1];
+    for (i = 0; i < *rows; i++)
+        for (j = 0; j < *columns; j++)
+            m->heat[i * *columns + j] =
+                m->attends == CARNN__ATTENDS_BOTH
+                    ? m->attentive.G.x[of_second ? j * *rows + i : i * *columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
 }
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
@@ -11383,12 +12345,17 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
+    int rows = carnn__session_of(s)->row != NULL;
+    size_t layers = CARNN__LAYERS_MAX - (rows ? (size_t)model->desc.layers : CARNN__LAYERS_MAX);
+    size_t bytes = model->task->state - layers * sizeof(carnn__rnn_layer);
     void *state;
     carnn__take(arena, 1, sizeof *s);
-    state = carnn__take(arena, 1, model->task->state);
-    if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
-    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    state = carnn__take(arena, 1, bytes);
+    if (state) s->work.state = memset(state, 0, bytes);
+    /* products of one row need no scratch memory */
+    carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
+    if (carnn__session_of(s)->explain)
+        s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
@@ -11538,11 +12505,18 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
-    if (count != kind->texts)
+    size_t most = carnn__session_texts(session);
+    char expected[96];
+    if (count < most && count == kind->texts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments: expected a "
+                           "text \"0-0 1-2\" behind the others, or a file of data with FILE.align");
+    if (count != most)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "the task %s predicts from %zu text%s, not %zu",
-                           session->model->desc.task, kind->texts, kind->texts == 1 ? "" : "s",
-                           count);
+                           session->model->desc.task, most, most == 1 ? "" : "s", count);
+    if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected %s in an alignment", expected);
+    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     carnn__session_asked(session, texts, top, prediction);
@@ -11655,7 +12629,53 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
+CARNN_API size_t carnn_session_columns(const carnn_session *session) {
+    return carnn__session_of(session)->row ? session->data.columns : 0;
+}
+
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error) {
+    size_t i, wanted = carnn_session_columns(session);
+    carnn_status status = CARNN_OK;
+    if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
+    for (i = 0; i < columns && fabsf(row[i]) <= FLT_MAX;) i++;
+    if (columns != wanted || i < columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu "
+                           "of them", wanted, i);
+    for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
+        carnn_session *s = i ? session->member[i] : session;
+        if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
+        status = carnn__session_of(s)->row(s, top, prediction, error);
+    }
+    session->parts = status ? 0 : prediction->parts;
+    return status;
+}
+
 #ifndef CARNN_NO_TEXT
+
+/* A line with the numbers of a row; an empty one begins the next sequence. */
+static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *found,
+                                            carnn_prediction *prediction, carnn_error *error) {
+    carnn__span rest = carnn__trim(s->parser.lines.line), field;
+    const char *separator = "\t;,";
+    size_t n = 0, columns = s->data.columns;
+    char what[48];
+    int more = rest.length > 0;
+    if (!more) carnn_session_reset(s);
+    if (!more) return CARNN_OK;
+    snprintf(what, sizeof what, "a row of %zu numbers", columns);
+    while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+    while (more && n < columns) {
+        more = carnn__field(&rest, *separator ? *separator : ' ', &field);
+        if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))
+            return CARNN_ERR_DATA;
+        n++;
+    }
+    if (more || n < columns) return carnn__unexpected(&s->parser, what, s->parser.lines.line);
+    *found = 1;
+    return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
+}
 
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
@@ -11676,6 +12696,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
+    if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
     for (i = 1; r.begins && kind->reset && i < session->members; i++)
@@ -11707,7 +12728,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__role *roles = session->model->task->roles;
     const carnn__item *x;
-    size_t m, end, left = 0, count = 0;
+    size_t m, end, left = 0, count = 0, most = carnn__session_texts(session);
     carnn_status status;
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
@@ -11718,12 +12739,13 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
                            data->item_count);
     x = &data->items[number];
     end = x->first + x->count;
-    for (m = x->first; m < end; m++) left += !roles[data->members[m].role].labels;
+    if (data->linked && !carnn__model_links(session->model)) end--;
+    for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
     carnn_session_reset(session);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
-        if (roles[data->members[m].role].labels) continue;
-        if (left-- <= kind->texts) texts[count++] = text;
+        if (roles[data->members[m].role].labels == 1) continue;
+        if (left-- <= most) texts[count++] = text;
         else if (kind->hear)
             carnn__session_heard(session, data->members[m].role, text.at, text.length);
         else carnn__session_asked(session, &text, 1, prediction);
@@ -11737,7 +12759,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 static const carnn__session_kind carnn__net_session = {
     "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
-    NULL};
+    NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -12894,7 +13916,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL,
+    NULL};
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
@@ -13531,7 +14554,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -13592,8 +14615,8 @@ static const carnn__task carnn__lm_task = {
 
      ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
               are mixed with those of the question at words of both (see context alignment in
-              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
-              plain bidirectional RNN
+              @@NET); `--direction a2q` the other way round; `--alignment file` reads which words
+              are aligned, `none` is its baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
      cosine   score = cosine, the ranking model of Tay et al. 2018
@@ -13621,9 +14644,7 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
-       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 3, CARNN__ANSWER_ALIGNMENT,
-       CARNN__ANSWER_DIRECTION }; /* in .option */
+       CARNN__ANSWER_LOSS }; /* in .option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -13631,8 +14652,6 @@ static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap"
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
 static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
-static const char *const carnn__answer_poolings[] = {"max", "attention", NULL};
-static const char *const carnn__answer_alignments[] = {"overlap", "none", NULL};
 static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
@@ -13642,19 +14661,12 @@ static const carnn_option carnn__answer_options[] = {
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
                          "what weighs the words, attention or skip"),
-    CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
-                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OVERLAP_OPTION,
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
                          "of a pair, of the rank among others, or a hinge against six of them"),
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
-                        "1: word vectors that were read are trained, too"),
-    CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
-    CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
-                         "of ca and cosine, max or attention"),
-    CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
-                         "of ca, overlap: words of both; none: no gates"),
-    CARNN__OPTION_CHOICE("direction", CARNN__ANSWER_DIRECTION, carnn__answer_directions,
-                         "of ca, which text reads the states of the other"),
+    CARNN__TUNE_OPTION,
+    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
+    CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
 /* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
@@ -13667,86 +14679,43 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
-    carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
-    if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
+    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
     if (!matches) return;
-    carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
-    carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
-    carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
-}
-
-static int carnn__answer_aligns(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
-           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+    carnn__option_default(model, CARNN__TWO_POOLING, 1);
+    carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1);
+    carnn__option_default(model, CARNN__TWO_DIRECTION, 1);
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
-        return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
+        return !carnn__model_links(model) ? CARNN_OK
+                   : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file: of the model ca");
+    return carnn__two_aligns(model) ? carnn__two_check(model, error) : CARNN_OK;
 }
 
 static const carnn__role carnn__answer_roles[] = {
-    {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
-
-/* Words that the model does not know share these by their hash, so that a name that nobody has seen
-   can still be found in both sentences. */
-#define CARNN__UNKNOWN_WORDS                                                                       \
-    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
-        "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
-static const char *const carnn__answer_reserved[] = {CARNN__UNKNOWN_WORDS};
-#define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
-
-static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
-    if (id != CARNN__NO_INDEX) return id;
-    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
-}
-
-static size_t carnn__answer_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                   uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-    size_t n;
-    (void)role;
-    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__answer_word(model, w.word);
-    return n;
-}
+    {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0},
+    {"alignment", CARNN__SPACES, CARNN__LINKS}, {NULL, CARNN__TOKENS, 0}};
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
-    carnn__net net;
-    carnn__embed words;      /* (U, e + overlaps) */
-    carnn__overlap overlap;
-    carnn__linear project, hidden, output;
-    carnn__position context;
-    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
+    carnn__two two;          /* of its parts siamese and iwan have no attention, the last states */
+    carnn__linear hidden, output; /* and the mean */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
-    carnn__pool_part pool;   /* (S, D) mean, or the last states */
-    carnn__additive attend;
+    carnn__additive attend;  /* of iwan */
     carnn__compare compare;
     carnn__mat top;          /* (B, h + overlaps) */
+    carnn__similarity match; /* of ca, ap and cosine */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
     carnn__hinge hinge;
-    /* of ca, ap and cosine */
-    int matches, aligns, attends; /* attends: the texts are weighted sums of their words */
-    carnn__aligned aligned;
-    carnn__attentive attentive;
-    carnn__mat sum;          /* (S, D) where it attends */
-    float *heat;             /* (m, n) or (n, m) of a session */
-    carnn__similarity match;
 } carnn__answer;
-
-static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
-    return carnn__overlap_flag(t, &((const carnn__answer *)t->work->state)->overlap, member, word);
-}
 
 /* Rows, and floats of the alignment matrices. */
 static void carnn__answer_measure(const carnn__work *work, size_t item,
@@ -13759,240 +14728,133 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
     size[1] = 2 * m * n;
 }
 
-/* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_NEGATIVES, CARNN__ANSWER_DROP_WORDS, CARNN__ANSWER_DROP_SUMS,
-       CARNN__ANSWER_DROP_LAYERS };
-
-/* The parts of ca, ap and cosine behind the inputs (h columns). */
-static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__rnn_shape shape) {
-    const carnn__texts *t = &m->net.texts;
-    size_t D = 2 * shape.h;
-    m->attends = m->model == CARNN__ANSWER_AP ||
-                 carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
-    m->match.manhattan = m->model == CARNN__ANSWER_CA;
-    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
-    if (m->aligns)
-        carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
-    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
-    if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
-    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
-    carnn__similarity_plan(p, &m->match, D, t);
-    if (p->arena && t->most_items == 1 && !p->work->g)
-        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
-}
-
-static void carnn__answer_parts(carnn__plan *p, void *state) {
-    carnn__answer *m = (carnn__answer *)state;
-    const carnn_model *model = p->model;
-    carnn__texts *t = &m->net.texts;
-    size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
-    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
-    int reads = !matches && carnn__reads_context(model->desc.cell);
-    int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
-    int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
-                                                  matches ? 0 : h);
-    m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
-    m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
-    siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
-    m->matches = matches;
-    m->aligns = carnn__answer_aligns(model);
-    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
-    carnn__ranks_plan(p, &m->ranks);
-    m->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
-    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
-    carnn__hinge_plan(p, &m->hinge, t->most_items);
-    if (!fixed) m->words.table = carnn__declare_words(p);
-    carnn__embed_plan(p, &m->words, t, more);
-    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
-                       CARNN__IDENTITY);
-    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
-    m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
-    if (!m->aligns)
-        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
-    if (reads) carnn__position_plan(p, &m->context, h, t);
-    m->pool.kinds = 1;
-    m->pool.kind[0] = m->matches ? CARNN__POOL_MAX : siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
-    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (m->matches) carnn__answer_match_parts(p, m, shape);
-    if (!siamese && !m->matches) {
-        m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
+static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
+    const carnn__texts *t = &m->two.net.texts;
+    size_t h = (size_t)p->model->desc.hidden, more = t->flag ? CARNN__OVERLAPS : 0;
+    int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == 1;
+    if (!m->siamese) {
+        m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
         carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
-    if (!m->matches) {
-        m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
-        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                           m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
-    }
-    p->store->fixed = 1;
-    if (fixed) m->words.table = carnn__declare_words(p);
-    carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                        m->matches && !more ? HUGE_VAL
-                                            : carnn__option(model, CARNN__ANSWER_OVERLAP));
+    m->top = carnn__plan_mat(p, t->most_items, (m->siamese ? 1 : h) + more);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                       m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
+}
+
+static void carnn__answer_parts(carnn__plan *p, void *state) {
+    carnn__answer *m = (carnn__answer *)state;
+    carnn__two *two = &m->two;
+    const carnn__texts *t = &two->net.texts;
+    m->model = carnn__chosen(p->model, CARNN__ANSWER_MODEL);
+    m->loss = carnn__chosen(p->model, CARNN__ANSWER_LOSS);
+    m->siamese = m->model == CARNN__ANSWER_SIAMESE;
+    two->counts = 1;
+    two->matches = m->model >= CARNN__ANSWER_CA;
+    two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
+    if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
+    else two->attends = two->matches && carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == 1) /* else dropout is on words */
+        two->encoder.drop_input = CARNN__TWO_DROP_WORDS;
+    two->pool.kinds = 1;
+    two->pool.kind[0] = two->matches ? CARNN__POOL_MAX : m->siamese ? CARNN__POOL_LAST
+                                                                    : CARNN__POOL_MEAN;
+    carnn__two_plan(p, two);
+    m->match.manhattan = m->model == CARNN__ANSWER_CA;
+    if (two->matches) carnn__similarity_plan(p, &m->match, two->pool.y.columns, 1, t);
+    else carnn__answer_iwan_parts(p, m);
+    carnn__two_fixed(p, two);
+    carnn__ranks_plan(p, &m->ranks);
+    two->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
+    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
+    carnn__hinge_plan(p, &m->hinge, t->most_items);
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     float *top;
     size_t i;
-    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
     top = carnn__named(&model->params, "output.weight");
-    for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
+    for (i = 0; i < (carnn__option(model, CARNN__TWO_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-static const carnn__mat *carnn__answer_states(const carnn__answer *m) {
-    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
-}
-
-/* The weights of words (R, 1), NULL where they have none. */
-static carnn__mat *carnn__answer_weights(carnn__answer *m) {
-    if (m->siamese || (m->matches && !m->attends)) return NULL;
-    return m->model == CARNN__ANSWER_AP ? &m->attentive.w : &m->attend.score.y;
-}
-
-/* What the texts of ca, ap and cosine have become (S, D). Of ca with attention, H_X is still the
-   maximum, as it asks for the words of Y. */
-static carnn__mat *carnn__answer_pooled(carnn__answer *m) {
-    return m->attends ? &m->sum : &m->pool.y;
-}
-
-static void carnn__answer_match(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
-    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    if (m->aligns) {
-        carnn__aligned_forward(work, &m->aligned, t, x, &m->pool, m->overlap.stem, key);
-    } else {
-        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-        carnn__pool_words(work, &m->pool, t, s, 0);
+/* The vectors of siamese, or what iwan has made of each pair, and what it is told of both texts, to
+   the top; or backward. */
+static void carnn__answer_join(const carnn__work *work, carnn__answer *m, int backward) {
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *v = &m->two.pool.y;
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
+    size_t D = v->columns;
+    for (p = 0; p < t->count; p++) {
+        float *top = m->top.x + p * width, *d = m->top.d + (backward ? p * width : 0);
+        const float *x = v->x + 2 * p * D;
+        float *dx = v->d + (backward ? 2 * p * D : 0);
+        if (!backward && m->siamese) *top = carnn__cosine(work->engine->k, D, x, x + D);
+        else if (!backward) memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
+        else if (m->siamese) carnn__cosine_back(work->engine->k, D, x, x + D, *d, dx, dx + D);
+        else memcpy(m->hidden.y.d + p * own, d, own * sizeof(float));
+        if (!backward && t->flag) carnn__overlap_pair(work, &m->two.overlap, t, p, top + own);
     }
-    if (m->attends) carnn__mat_clear(&m->sum, t->texts);
-    if (m->model == CARNN__ANSWER_AP) {
-        carnn__attentive_run(work, &m->attentive, t, s, 0);
-        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
-    } else if (m->attends) {
-        carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
-        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
-        for (i = Y ^ 1; i < t->texts; i += 2)
-            memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
-    }
-    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 0);
-}
-
-static void carnn__answer_match_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
-    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 1);
-    if (m->model == CARNN__ANSWER_AP) {
-        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
-        carnn__attentive_run(work, &m->attentive, t, s, 1);
-    } else if (m->attends) {
-        for (i = Y ^ 1; i < t->texts; i += 2)
-            work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
-        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
-        carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
-    }
-    if (m->aligns) {
-        carnn__aligned_backward(work, &m->aligned, t, x, &m->pool, key);
-    } else {
-        carnn__pool_words(work, &m->pool, t, s, 1);
-        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-    }
+    if (!backward) carnn__mat_clear(&m->top, t->count);
 }
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
-    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
-    size_t D = m->pool.y.columns;
-    carnn__embed_forward(work, &m->words, t);
-    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
-    if (!m->encoder.drop_input)
-        carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
-                    CARNN__ANSWER_DROP_WORDS);
-    carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
-    m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
-    if (m->matches) {
-        carnn__answer_match(work, m, key);
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
+    m->hinge.key = carnn__stream(key, CARNN__TWO_NEGATIVES);
+    carnn__two_forward(work, &m->two, key);
+    if (m->two.matches) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
         return;
     }
-    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
-    carnn__pool_words(work, &m->pool, t, s, 0);
     if (!m->siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
-        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
+        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
-        carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
+        carnn__drop(work, f->x, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
-    for (p = 0; p < t->count; p++) {
-        float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
-        if (m->siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
-        else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
-        if (t->flag) carnn__overlap_pair(work, &m->overlap, t, p, top + own);
-    }
-    carnn__mat_clear(&m->top, t->count);
+    carnn__answer_join(work, m, 0);
     carnn__linear_forward(work, &m->output, &m->top, t->count);
-}
-
-static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
-    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
-    size_t D = m->pool.y.columns;
-    carnn__linear_backward(work, &m->output, &m->top, t->count);
-    for (p = 0; p < t->count; p++) {
-        size_t v = 2 * p * D;
-        if (m->siamese)
-            carnn__cosine_back(work->engine->k, D, m->pool.y.x + v, m->pool.y.x + v + D,
-                               m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
-        else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
-    }
-    if (!m->siamese) {
-        carnn__linear_backward(work, &m->hidden, f, t->count);
-        carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
-        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
-        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        if (m->skips) carnn__differences(t, s, &m->skip, 1);
-    }
-    carnn__pool_words(work, &m->pool, t, s, 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
-    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
 }
 
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
-    carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
-    if (!m->encoder.drop_input)
-        carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
-                    CARNN__ANSWER_DROP_WORDS);
-    carnn__embed_backward(work, &m->words, t);
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
+    if (m->two.matches) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
+    } else {
+        carnn__linear_backward(work, &m->output, &m->top, t->count);
+        carnn__answer_join(work, m, 1);
+    }
+    if (!m->two.matches && !m->siamese) {
+        carnn__linear_backward(work, &m->hidden, f, t->count);
+        carnn__drop(work, f->d, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
+        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        if (m->skips) carnn__differences(t, s, &m->skip, 1);
+    }
+    carnn__two_backward(work, &m->two, key);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, m->matches ? &m->match.z : &m->output.y, t->count, NULL,
+    const carnn__texts *t = &m->two.net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->two.matches ? &m->match.z : &m->output.y, t->count, NULL,
                        t->item, t->count, NULL};
     return o;
 }
 
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
+    const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *z = carnn__answer_output(work).z;
     double *counted = &tally->sum[CARNN__RANKS_LOSSES];
     carnn__ranks_count(work, &m->ranks, t, z->x, tally);
@@ -14002,75 +14864,29 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     return carnn__pair_loss(work, t, z, m->class_weight);
 }
 
-/* The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
-   or of its part of the weighted sum. */
-static void carnn__answer_explain_match(carnn_session *s, size_t count, carnn_contribution *out,
-                                        carnn_explanation *e) {
-    carnn__answer *m = (carnn__answer *)s->work.state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = carnn__answer_states(m), *v = carnn__answer_pooled(m);
-    const carnn__mat *w = carnn__answer_weights(m);
-    size_t D = x->columns, text, r, j;
-    e->count = carnn__texts_rows(t);
-    e->exact = 1;
-    for (text = 0; text < t->texts; text++) {
-        const float *y = v->x + text * D;
-        const uint32_t *where = m->pool.where + text * D;
-        int weighs = m->model == CARNN__ANSWER_AP || (w && text != m->aligned.first);
-        double squares = (double)s->work.engine->k->dot(y, y, D);
-        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
-            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
-                                    0.0, weighs ? (double)w->x[r] : 0.0, 0.0};
-            double sum = 0.0;
-            for (j = 0; j < D; j++)
-                if (weighs) sum += c.attention * (double)x->x[r * D + j] * (double)y[j];
-                else if (where[j] == r) sum += (double)y[j] * (double)y[j];
-            if (weighs) c.has |= CARNN_HAS_ATTENTION;
-            if (squares > 0.0) c.share = sum / squares;
-            out[r] = c;
-        }
-    }
-}
-
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
-    carnn__answer *m = (carnn__answer *)s->work.state;
-    const carnn__mat *w = carnn__answer_weights(m);
-    if (m->matches) carnn__answer_explain_match(s, count, out, e);
-    else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
-}
-
-/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
-static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
-                                       size_t columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    const carnn__mat *x = carnn__answer_states(m);
-    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
-    for (i = 0; i < rows; i++)
-        for (j = 0; j < columns; j++)
-            m->heat[i * columns + j] =
-                m->model == CARNN__ANSWER_AP
-                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
-                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
-                                    x->x + (other + j) * D);
-    return m->heat;
+    if (m->two.matches) carnn__two_explain(s, count, out, e);
+    else carnn__explain_words(s, &m->two.encoder, m->siamese ? NULL : m->attend.score.y.x, count,
+                              out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    const size_t *at = m->net.texts.at;
+    const size_t *at = m->two.net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
+    if (m->two.matches) return carnn__two_alignment(s, of_second, rows, columns);
     if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
-    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__answer_explain, carnn__answer_alignment};
+    0, NULL, carnn__answer_explain, carnn__answer_alignment, NULL};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -14110,9 +14926,9 @@ static const carnn__task carnn__answer_task = {
     carnn__answer_options,
     "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
     "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
-    carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
-    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
+    carnn__answer_adapt, NULL, carnn__two_reserved,
+    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
+    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
     NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score,
@@ -14354,17 +15170,23 @@ static const carnn__task carnn__classify_task = {
 
    `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
    two has the probability S, and the mean grade is 1 + (K - 1) S.
+
+   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states of
+   the second sentence are mixed with those of the first at words that are aligned, `--direction r2l`
+   the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
+   attention` makes of the sentence that is read second the sum of its words by additive attention,
+   and of the other one its maximum: s (2h)   W1 (h, 8h)
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
 
-enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1, CARNN__PAIR_OVERLAP, CARNN__PAIR_TUNE,
-       CARNN__PAIR_ENCODER };
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1 };
 
 static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
 static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
+static const char *const carnn__pair_directions[] = {"l2r", "r2l", NULL};
 
 static const carnn_option carnn__pair_options[] = {
     CARNN__OPTION_CHOICE("target", CARNN__PAIR_TARGET, carnn__pair_targets,
@@ -14372,20 +15194,22 @@ static const carnn_option carnn__pair_options[] = {
     CARNN__OPTION_WHOLE("grades", CARNN__PAIR_GRADES, 2, 100, 0,
                         "relatedness is a grade from 1 to this"),
     CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
-    CARNN__OPTION_WHOLE("overlap", CARNN__PAIR_OVERLAP, 0, 1e9, 1,
-                        "letters by which words of both are the same; 0: not told of them"),
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__PAIR_TUNE, 0, 1, 0,
-                        "1: word vectors that were read are trained, too"),
-    CARNN__ENCODER_OPTIONS(CARNN__PAIR_ENCODER),
+    CARNN__OVERLAP_OPTION,
+    CARNN__TUNE_OPTION,
+    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
+    CARNN__ALIGNMENT_OPTIONS("", "", carnn__pair_directions),
     CARNN__OPTION_END};
 
 static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     (void)train;
-    if (!model->vector_count) carnn__option_default(model, CARNN__PAIR_TUNE, 1);
+    if (!model->cell)
+        model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn" : "lstm";
+    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
 }
 
 static const carnn__role carnn__pair_roles[] = {
-    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
+    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0},
+    {"alignment", CARNN__SPACES, CARNN__LINKS}, {NULL, CARNN__TOKENS, 0}};
 
 #ifndef CARNN_NO_TEXT
 
@@ -14417,6 +15241,7 @@ static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
 static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
     size_t K = model->choices.count;
     int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
+    if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
     if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
                        "found %zu classes", manhattan ? "" : " or more", K);
@@ -14425,91 +15250,70 @@ static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *err
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__pair {
-    carnn__net net;
-    carnn__embed words;       /* (U, e + overlaps) */
-    carnn__overlap overlap;
-    carnn__linear project, join, output;
-    carnn__highway below, above;
-    carnn__position context;
-    carnn__rnn encoder;
-    carnn__pool_part pool;    /* (S, s) */
+    carnn__two two;           /* its output s (S, s) */
+    carnn__linear join, output;
+    carnn__highway above;
     carnn__mat f;             /* (B, 4 s) */
-    carnn__manhattan manhattan;
+    carnn__similarity match;  /* of manhattan */
     const carnn__mat *z;      /* (B, K) */
     size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
     uint32_t *target;         /* (B) */
     carnn__grades grades;
 } carnn__pair;
 
-enum { CARNN__PAIR_DROP_WORDS = 1, CARNN__PAIR_DROP_SUM, CARNN__PAIR_DROP_LAYERS };
-
-static unsigned carnn__pair_flag(const carnn__texts *t, size_t member, uint32_t word) {
-    return carnn__overlap_flag(t, &((const carnn__pair *)t->work->state)->overlap, member, word);
-}
-
 static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__pair *m = (carnn__pair *)state;
-    const carnn_model_desc *d = &p->model->desc;
-    carnn__texts *t = &m->net.texts;
+    carnn__two *two = &m->two;
+    const carnn__texts *t = &two->net.texts;
     const carnn__names *classes = &p->model->choices;
-    size_t more = d->option[CARNN__PAIR_OVERLAP] > 0.0 ? CARNN__OVERLAPS : 0, B;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding;
-    size_t grades = carnn__pair_grades(d->option), K = grades ? grades : classes->count;
-    int manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
-    int reads = carnn__reads_context(d->cell), fixed = d->option[CARNN__PAIR_TUNE] <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__PAIR_ENCODER, 2, h, h);
+    size_t h = (size_t)p->model->desc.hidden, s, B;
+    size_t grades = carnn__pair_grades(p->model->desc.option), K = grades ? grades : classes->count;
     if (!grades)
         m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
-    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__pair_flag : NULL);
+    two->highways = 1;
+    two->matches = two->aligns = carnn__two_aligns(p->model);
+    two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    two->pool.kinds = two->attends ? 1 : 2;
+    two->pool.kind[0] = CARNN__POOL_MAX;
+    two->pool.kind[1] = CARNN__POOL_MEAN;
+    carnn__two_plan(p, two);
     carnn__grades_plan(p, &m->grades);
+    s = two->pool.y.columns;
     B = t->most_items;
-    if (!fixed) m->words.table = carnn__declare_words(p);
-    carnn__embed_plan(p, &m->words, t, more);
-    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
-                       CARNN__IDENTITY);
-    carnn__highway_plan(p, &m->below, "below", t->most_inputs, h);
-    if (reads) carnn__position_plan(p, &m->context, h, t);
-    m->encoder.drop = CARNN__PAIR_DROP_LAYERS;
-    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
-    m->pool.kinds = 2;
-    m->pool.kind[0] = CARNN__POOL_MAX;
-    m->pool.kind[1] = CARNN__POOL_MEAN;
-    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    m->z = manhattan ? &m->manhattan.z : &m->output.y;
-    if (manhattan) {
-        m->manhattan.flips = !grades && !m->last;
-        carnn__manhattan_plan(p, &m->manhattan, m->pool.y.columns, K, t);
+    m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    m->match.flips = !grades && !m->last;
+    m->z = m->match.manhattan ? &m->match.z : &m->output.y;
+    if (m->match.manhattan) {
+        carnn__similarity_plan(p, &m->match, s, K, t);
     } else {
-        m->f = carnn__plan_mat(p, B, 4 * m->pool.y.columns);
+        m->f = carnn__plan_mat(p, B, 4 * s);
         carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
         carnn__highway_plan(p, &m->above, "above", B, h);
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
-    p->store->fixed = 1;
-    if (fixed) m->words.table = carnn__declare_words(p);
-    if (more)
-        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, d->option[CARNN__PAIR_OVERLAP]);
+    carnn__two_fixed(p, two);
     if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
-    if (carnn__option(model, CARNN__PAIR_OVERLAP) > 0.0)
-        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+    if (carnn__two_told(model))
+        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
 
 /* --- from encodings to logits ---------------------------------------------------------------- */
 
 /* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
 static void carnn__pair_features(const carnn__pair *m, int backward) {
-    size_t s = m->pool.y.columns, b, j;
-    for (b = 0; b < m->net.texts.count; b++) {
+    const carnn__mat *v = carnn__two_output(&m->two);
+    size_t s = v->columns, b, j;
+    for (b = 0; b < m->two.net.texts.count; b++) {
         size_t at = 2 * b * s;
-        const float *x = m->pool.y.x + at, *y = x + s;
+        const float *x = v->x + at, *y = x + s;
         for (j = 0; j < s; j++) {
             float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
             if (backward) {
-                m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
-                m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                v->d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
+                v->d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
             } else {
                 f[0] = x[j];
                 f[s] = y[j];
@@ -14518,30 +15322,21 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             }
         }
     }
-    if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
+    if (!backward) carnn__mat_clear(&m->f, m->two.net.texts.count);
 }
 
 static void carnn__pair_forward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
-    carnn__mat *x = &m->words.y;
+    const carnn__texts *t = &m->two.net.texts;
     size_t i;
-    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
-    carnn__embed_forward(work, &m->words, t);
-    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
-    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
-    carnn__linear_forward(work, &m->project, x, t->inputs);
-    carnn__highway_forward(work, &m->below, &m->project.y, t->inputs);
-    if (c) carnn__position_run(work, &m->context, t, u, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
-    if (m->z == &m->manhattan.z) {
-        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 0);
+    for (i = 0; i < t->count; i++) m->target[i] = m->two.net.corpus.target[t->item[i]];
+    carnn__two_forward(work, &m->two, key);
+    if (m->match.manhattan) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
         return;
     }
     carnn__pair_features(m, 0);
-    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__TWO_DROP_SUMS);
     carnn__linear_forward(work, &m->join, &m->f, t->count);
     carnn__highway_forward(work, &m->above, &m->join.y, t->count);
     carnn__linear_forward(work, &m->output, &m->above.y[1], t->count);
@@ -14549,30 +15344,22 @@ static void carnn__pair_forward(carnn__work *work, uint64_t key) {
 
 static void carnn__pair_backward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
-    carnn__mat *x = &m->words.y;
-    if (m->z == &m->manhattan.z) {
-        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 1);
+    const carnn__texts *t = &m->two.net.texts;
+    if (m->match.manhattan) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     } else {
         carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
         carnn__highway_backward(work, &m->above, &m->join.y, t->count);
         carnn__linear_backward(work, &m->join, &m->f, t->count);
-        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__TWO_DROP_SUMS);
         carnn__pair_features(m, 1);
     }
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-    if (c) carnn__position_run(work, &m->context, t, u, 1);
-    carnn__highway_backward(work, &m->below, &m->project.y, t->inputs);
-    carnn__linear_backward(work, &m->project, x, t->inputs);
-    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
-    carnn__embed_backward(work, &m->words, t);
+    carnn__two_backward(work, &m->two, key);
 }
 
 static carnn__logits carnn__pair_output(const carnn__work *work) {
     const carnn__pair *m = (const carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
+    const carnn__texts *t = &m->two.net.texts;
     carnn__logits o = {CARNN__OUTPUT_SOFTMAX, m->z, t->count, NULL, t->item, t->count, m->target};
     if (carnn__pair_grades(work->model->desc.option)) o.kind = CARNN__OUTPUT_GRADES;
     return o;
@@ -14589,7 +15376,7 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     size_t b, K = o.z->columns;
     int grades = o.kind == CARNN__OUTPUT_GRADES;
     tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
-    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->two.net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
@@ -14614,18 +15401,29 @@ static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
 static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                 carnn_explanation *e) {
     const carnn__pair *m = (const carnn__pair *)s->work.state;
-    carnn__explain_words(s, &m->encoder, NULL, count, out, e);
+    if (m->two.matches) carnn__two_explain(s, count, out, e);
+    else carnn__explain_words(s, &m->two.encoder, NULL, count, out, e);
+}
+
+static const float *carnn__pair_alignment(const carnn_session *s, int of_second, size_t *rows,
+                                          size_t *columns) {
+    const carnn__pair *m = (const carnn__pair *)s->work.state;
+    return m->two.matches ? carnn__two_alignment(s, of_second, rows, columns) : NULL;
 }
 
 static const carnn__session_kind carnn__pair_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__pair_explain, NULL};
+    0, NULL, carnn__pair_explain, carnn__pair_alignment, NULL};
 
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
     "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
     "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
-    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn", NULL};
+    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn",
+    "hidden=19 embedding=17 alignment=overlap", "hidden=19 embedding=17 cell=gru pooling=attention",
+    "hidden=19 embedding=17 alignment=overlap cell=gru model=manhattan pooling=attention "
+    "direction=r2l layers=2 overlap=0",
+    NULL};
 
 /* Sentences of 10 words and three classes. */
 static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14642,11 +15440,12 @@ static const carnn__task_bench carnn__pair_bench = {
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
     CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
-    "cell=icarnn hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 "
-    "batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn",
-    carnn__pair_adapt, "carnn.labels", carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
-    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__answer_tokens,
+    "hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 batch=32 "
+    "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn pooling=max alignment=none "
+    "direction=l2r",
+    carnn__pair_adapt, "carnn.labels", carnn__two_reserved,
+    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
+    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__two_tokens,
     {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
     carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
@@ -15133,7 +15932,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
 
 static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
-    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL};
+    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
@@ -15206,6 +16005,324 @@ static const carnn__task carnn__cloze_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD signal   a class or a number for a sequence of rows of numbers
+
+     u_t = (r_t - mean) * scale       of each column of the training rows       r_t, u_t (C)
+     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n)                                x_t (D)
+     v = what --pooling names of max_t x_t, mean_t x_t, min_t x_t and the last states
+     z = W v + b                      W (K, pools D); a class for each row: z_t = W x_t + b
+
+   A class is told by softmax, a number is mean + deviation z, those of the training targets; its
+   loss is the squared error divided by their variance. What is told follows from the training data
+   unless --target-kind says it: numbers where every target is one and not all of them are whole,
+   a class for each row (steps) where every target has as many words as its sequence rows, else
+   classes. Of steps a single word is the class of all rows.
+
+   A cell that reads a context has none: one that is the same for all sequences would be a second
+   bias of its gates. With --context rows it is the position encoding of the rows.
+
+   A session reads row after row where the layers read in one direction, and keeps their states and
+   what is pooled so far.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__SIGNAL_ROWS 65536 /* of a batch, which one sequence may exceed */
+
+enum { CARNN__SIGNAL_KIND = CARNN__SIGNAL_COLUMNS + 1, CARNN__SIGNAL_DIRECTIONS,
+       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT, CARNN__SIGNAL_ENCODER };
+
+enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
+
+static const char *const carnn__signal_kinds[] = {"class", "number", "steps", NULL};
+static const char *const carnn__signal_contexts[] = {"none", "rows", NULL};
+
+static const carnn_option carnn__signal_options[] = {
+    CARNN__OPTION_WHOLE("columns", CARNN__SIGNAL_COLUMNS, 1, 65536, 0,
+                        "numbers of a row, where a line or an image is a whole sequence"),
+    CARNN__OPTION_CHOICE("target_kind", CARNN__SIGNAL_KIND, carnn__signal_kinds,
+                         "class, number, or steps: a class a row [what the training data show]"),
+    CARNN__OPTION_WHOLE("directions", CARNN__SIGNAL_DIRECTIONS, 1, 2, 0,
+                        "2: rows are read backwards, too"),
+    CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,
+                         "of the rows' states: max, mean, min, last, or several with commas"),
+    CARNN__OPTION_CHOICE("context", CARNN__SIGNAL_CONTEXT, carnn__signal_contexts,
+                         "what the context is, none or the position encoding of the rows"),
+    CARNN__ENCODER_OPTIONS(CARNN__SIGNAL_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
+                                                  {NULL, CARNN__SPACES, 0}};
+
+static int carnn__signal_is(const carnn_model *model, size_t kind) {
+    return carnn__chosen(model, CARNN__SIGNAL_KIND) == kind;
+}
+
+static int carnn__signal_has_context(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == 1;
+}
+
+static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && !model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "a signal model needs training data with targets");
+    if (carnn__signal_has_context(model) && !carnn__reads_context(model->desc.cell))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is rows, which the cell %s does "
+                           "not read", model->desc.cell);
+    return CARNN_OK;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* What kind of target the data show, as the option has it. */
+static double carnn__signal_kind(const carnn_dataset *data) {
+    size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
+    for (i = 0; i < data->item_count; i++) {
+        float y = data->items[i].value;
+        numbers += y == y;
+        whole += y == floorf(y);
+        words = carnn__target_length(data, i);
+        steps += words == carnn__item_length(data, i);
+        single += words == 1;
+    }
+    if (numbers == i && whole < i) return 1 + CARNN__SIGNAL_NUMBER;
+    return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
+}
+
+static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__net_build(model, data, error);
+    carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
+    if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
+    carnn__names_free(&model->choices, &model->allocator);
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
+    for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
+        carnn__span text = carnn__text(data, data->choices[i]);
+        carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+    }
+    return carnn__vocabulary_close(&v, 1, &model->choices);
+}
+
+/* What is trained or scored needs targets of the right kind; classes need not be known. */
+static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        float y = data->items[i].value;
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
+            return carnn__target_fail(data, i, "a number as the target", error);
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
+            return carnn__target_fail(data, i, "a class for each row, or one", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__standard_init(model, data);
+    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__signal {
+    carnn__net net;
+    carnn__standard input;    /* (U, C) u */
+    carnn__quantity number;
+    carnn__position context;
+    carnn__pool_part pool;
+    carnn__linear output;     /* (B or R, K) */
+    uint32_t *target;         /* (B or R) */
+    carnn__rnn_input row;     /* of a session */
+    float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
+    size_t seen;              /* their number */
+    carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
+} carnn__signal;
+
+enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
+
+static void carnn__signal_parts(carnn__plan *p, void *state) {
+    carnn__signal *m = (carnn__signal *)state;
+    carnn__texts *t = &m->net.texts;
+    const carnn_model_desc *d = &p->model->desc;
+    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
+    int steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
+    int number = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
+    size_t C = (size_t)d->embedding, i, D, outputs;
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
+                                              (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
+                                              carnn__signal_has_context(p->model) ? C : 0);
+    D = s.directions * s.h;
+    carnn__texts_plan(p, t, 1, 0, NULL);
+    outputs = steps ? t->most_rows : t->most_items;
+    carnn__embed_plan(p, &m->input.rows, t, 0);
+    m->context.own = 1;
+    if (s.d) carnn__position_plan(p, &m->context, C, t);
+    else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
+    m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
+    for (m->pool.kinds = i = 0; !steps && i < CARNN__POOL_COUNT; i++)
+        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
+    carnn__pool_plan(p, &m->pool, D, s.directions, t);
+    carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
+                       number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
+    carnn__standard_plan(p, &m->input);
+    if (number) carnn__quantity_plan(p, &m->number);
+    if (!p->arena) return;
+    m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
+    if (m->net.corpus.piece_count || s.directions > 1) return;
+    m->state = carnn__floats(p->arena, s.layers * carnn__rnn_states(&m->encoder), s.h);
+    if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
+}
+
+/* z from what is pooled, or from the states of each row. */
+static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+    const carnn__texts *t = &m->net.texts;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_forward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : &m->pool.y,
+                          steps ? carnn__texts_rows(t) : t->count);
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        carnn__quantity_forward(work, &m->number, &m->output.y, t->count);
+}
+
+static void carnn__signal_forward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    size_t i;
+    for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    if (steps) carnn__row_targets(work, t, m->target);
+    carnn__standard_forward(work, &m->input, t);
+    if (c) carnn__position_run(work, &m->context, t, x, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__signal_tell(work, m);
+}
+
+static void carnn__signal_backward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_backward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : v,
+                           steps ? carnn__texts_rows(t) : t->count);
+    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 1);
+}
+
+static carnn__logits carnn__signal_output(const carnn__work *work) {
+    const carnn__signal *m = (const carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
+                       m->target};
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER)) o.kind = CARNN__OUTPUT_SCORE;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS)) return o;
+    o.count = carnn__texts_rows(t);
+    o.of_item = t->at;
+    return o;
+}
+
+enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; the last: 1 */
+
+static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        return carnn__choices_loss(work, tally);
+    tally->examples += m->net.texts.count;
+    tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
+    return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
+                                &tally->sum[CARNN__SIGNAL_SQUARES]);
+}
+
+/* accuracy, or mse in its place */
+static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
+    size_t i, number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
+    for (i = 0; i < 2; i++)
+        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
+    scores->metric[0] = scores->metric[number];
+    scores->count = 1;
+}
+
+/* --- sessions -------------------------------------------------------------------------------- */
+
+/* Collects the batch, which is always one row. */
+static void carnn__signal_reset(carnn_session *s) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    carnn__texts *t = &m->net.texts;
+    if (!m->state) return;
+    carnn__texts_collect(t, 0);
+    carnn__rnn_ready(&s->work, &m->encoder);
+    m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
+    m->row.state = m->state;
+    memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
+                            sizeof(float));
+    m->seen = 0;
+}
+
+static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
+                                      carnn_error *error) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    if (!m->state || m->context.ramp)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
+                           "with directions 1 and context none; this one has %s",
+                           m->state ? "context rows" : "directions 2");
+    carnn__standard_forward(&s->work, &m->input, &m->net.texts);
+    carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
+    carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
+    carnn__signal_tell(&s->work, m);
+    carnn__session_tell(s, top, p);
+    return CARNN_OK;
+}
+
+static const carnn__session_kind carnn__signal_session = {
+    "read rows", 1, carnn__net_session_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
+    carnn__signal_row};
+
+static const char *const carnn__signal_variants[] = {
+    "hidden=19 columns=2", "hidden=19 columns=2 cell=lstm layers=2 pooling=max,mean,min",
+    "hidden=19 columns=2 target_kind=number cell=gru directions=2 pooling=mean",
+    "hidden=19 columns=2 target_kind=number cell=scarnn context=rows",
+    "hidden=19 columns=1 target_kind=steps cell=ncarnn layers=2", NULL};
+
+/* Sequences of 32 rows of 16 numbers, and four classes. */
+static void carnn__signal_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    carnn__bench_print(t, "c%u", i % 4);
+    for (j = 0; j < 32 * 16; j++)
+        carnn__bench_print(t, "\t%u", (unsigned)(carnn__random(carnn__stream(1, i), j) % 1000));
+}
+
+static const carnn__task_bench carnn__signal_bench = {
+    {0, 64}, NULL, NULL, 32, "sequences/s", "predicting", 200, 0, carnn__signal_bench_line,
+    "columns=16"};
+
+static const carnn__task carnn__signal_task = {
+    "signal", "tell a class or a number of a sequence of rows of numbers",
+    CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
+    "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
+    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn",
+    NULL, "carnn.labels", NULL, 0,
+    CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
+    carnn__signal_parts, carnn__signal_init, NULL,
+    {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
+    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score,
+    &carnn__signal_session, NULL,
+    "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
+    carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -15220,7 +16337,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task, &carnn__cloze_task,
+    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -15255,10 +16372,11 @@ CARNN_API const char *carnn_task_data(size_t number) {
 }
 
 #ifndef CARNN_NO_TEXT
-static const carnn__reader *carnn__reader_of(const char **task) {
-    const carnn__task *found = carnn__task_named(*task);
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model) {
+    const carnn__task *found = carnn__task_named(data->task);
     if (!found) return NULL;
-    *task = found->name;
+    data->task = found->name;
+    data->linked = carnn__reads_links(found->roles, model ? model->option : NULL);
     return found->reader;
 }
 #endif
@@ -15566,10 +16684,11 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    float *rows = carnn__named(&model->params, "word.weight"), scale;
+    float *rows, scale;
     double squares = 0.0;
     size_t i, j, D = v->dimension, V = model->words.count;
     if (!v->found) return;
+    rows = carnn__named(&model->params, "word.weight");
     for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
     scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
     for (i = 0; i < V; i++)
@@ -15646,11 +16765,14 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
+    if (train->columns && !desc->embedding) model->desc.embedding = (int64_t)train->columns;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
-    if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = carnn__same_task(model, train, error);
+    if (!status && train->columns && desc->vector_count)
+        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -17476,8 +18598,8 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_add64(&sum, data->columns);
     if (data->columns) {
         carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
-        carnn__sum_list(&sum, data->numbers, data->row_at[data->row_count] * data->columns,
-                        sizeof *data->numbers);
+        for (i = 0; i < data->row_count; i++)
+            carnn__sum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
     }
     return carnn__sum_end(&sum);
 }
@@ -17654,7 +18776,6 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
     carnn__work *valid = &t->valid;
-    int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
@@ -17662,7 +18783,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
         carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
-        value = sign * t->valid_scores.metric[0].value;
+        value = t->valid_scores.metric[0].value;
+        if (t->valid_scores.metric[0].lower_is_better) value = -value;
         if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;
@@ -18334,7 +19456,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
     carnn_model_desc model;
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model};
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model, NULL, NULL};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
@@ -18819,8 +19941,8 @@ static void carnn__bench_recurrence(carnn__bench *b) {
 static void carnn__bench_task(carnn__bench *b) {
     const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, &model, NULL, NULL};
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
@@ -18876,7 +19998,7 @@ static void carnn__bench_training(carnn__bench *b) {
 static void carnn__bench_encoder(carnn__bench *b) {
     carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
     carnn_source source = {"data", text.at, 0};
-    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL, NULL, NULL};
     carnn_model_desc model;
     unsigned i;
     b->live = b->most = 0;
@@ -18936,13 +20058,16 @@ static void carnn__bench_predict(carnn__bench *b) {
 }
 
 /* The examples of the first group in a session: where it replies, each reply comes after all that
-   was said before, else each is predicted by itself. */
+   was said before, else each is predicted by itself; rows of numbers one after the other. */
 static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
     carnn_prediction prediction;
     carnn_session_reset(b->session);
-    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+    for (i = 0; data->columns && i < data->row_at[1]; i++)
+        carnn_session_row(b->session, data->numbers + i * data->columns, data->columns, 1,
+                          &prediction, NULL);
+    for (; !data->columns && i < most && data->items[i].group == data->items[0].group; i++) {
         const char *reply;
         const char *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
