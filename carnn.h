@@ -13134,6 +13134,11 @@ static const carnn__session_kind carnn__net_session = {
    Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
    Every utterance ends with a word that names its speaker.
 
+   A fact "subject relation object" is TOLD once the system has named its subject after it. From
+   then on it ends with the word of the system (option told). A reply that offers the next of
+   several objects has to know which of them have been offered. Other utterances than the facts say
+   so, and attention weighs each utterance by itself: a fact carries the mark that it is told.
+
    A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
    turn has a scan, an attention and a row of the product with the candidates; turns are worked on
    in chunks of a bounded number of rows.
@@ -13153,7 +13158,9 @@ static const carnn__session_kind carnn__net_session = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE }; /* in .option */
+enum { /* in .option */
+    CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD
+};
 
 static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
@@ -13162,6 +13169,8 @@ static const carnn_option carnn__dialog_options[] = {
                         "rows of a knowledge-base block, the first"),
     CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 1,
                         "1: names are exchanged in training, so that it learns to copy them"),
+    CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
+                        "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_END};
 
 /* Larger models want smaller steps. */
@@ -13169,6 +13178,7 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
     carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
+    carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -13212,6 +13222,14 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
     }
     if (n < max) ids[n] = last;
     return n + 1;
+}
+
+#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
+
+/* Can the utterance be told, as a fact? One whose subject is unknown, word 0, cannot. */
+static int carnn__dialog_is_fact(const uint32_t *ids, size_t n) {
+    return n == CARNN__FACT_WORDS && ids[0] != 0 &&
+           ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT;
 }
 
 /* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
@@ -13543,7 +13561,8 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const car
                                   size_t R) {
     const carnn_dataset *data = p->work->data;
     size_t V = p->model->words.count, words = 0, L = own->count - 1, i, n;
-    for (i = 0; i < data->member_count; i++) words += carnn__list_length(&c->tokens, c->list[i]);
+    for (i = 0; i < data->member_count; i++) /* twice: facts, and the same when they are told */
+        words += 2 * carnn__list_length(&c->tokens, c->list[i]);
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
     m->own = own;
@@ -13623,9 +13642,11 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
 
-typedef struct carnn__said { /* an utterance that a session keeps for explanations */
+typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t role;
-    char text[160];          /* its first bytes */
+    char text[160];          /* its first bytes, for explanations */
+    uint32_t fact[CARNN__FACT_WORDS]; /* a fact that can be told; else fact[0] is unknown */
+    int told;                /* 1: it has been told, and is to be encoded anew */
 } carnn__said;
 
 typedef struct carnn__dialog {
@@ -13637,8 +13658,12 @@ typedef struct carnn__dialog {
     int ready;               /* where nothing is learnt: has been done what is done once */
     carnn__exchange exchange;
     /* of the data */
+    uint32_t *again;         /* (token lists) that of a fact when it is told, or none; NULL: no fact
+                                is ever told */
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
     uint32_t *place;         /* of each of them, the number in the batch */
+    uint32_t *told, *anew;   /* the place in seq of the utterance that tells each fact, or none; the
+                                told fact's number in the batch */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
     uint32_t *local, *which; /* a token list's number in the batch, or none; its reverse (U) */
@@ -13686,8 +13711,40 @@ static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     m->own.at[L + 1] = n + 1;
 }
 
-/* Finds the classes of names, where they are exchanged, and cuts the data. */
-static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
+/* Adds a token list for each fact that can be told: its words when it is. */
+static carnn_status carnn__dialog_again(carnn__work *work, carnn_error *error) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__lists *lists = &m->net.corpus.tokens, more = {0, NULL, NULL};
+    size_t count = lists->count, words = lists->at[count], facts = 0, i;
+    void **blocks = &m->net.corpus.blocks;
+    if (carnn__option(work->model, CARNN__DIALOG_TOLD) <= 0.0) return CARNN_OK;
+    for (i = 0; i < count; i++)
+        facts += (size_t)carnn__dialog_is_fact(lists->ids + lists->at[i],
+                                               carnn__list_length(lists, i));
+    if (!facts) return CARNN_OK;
+    more.ids = (uint32_t *)carnn__own(blocks, &work->allocator, words + facts * CARNN__FACT_WORDS,
+                                      sizeof(uint32_t));
+    more.at = (size_t *)carnn__own(blocks, &work->allocator, count + facts + 1, sizeof(size_t));
+    m->again = (uint32_t *)carnn__own(blocks, &work->allocator, count, sizeof(uint32_t));
+    if (!more.ids || !more.at || !m->again) return carnn__out_of_memory(error);
+    memcpy(more.ids, lists->ids, words * sizeof(uint32_t));
+    memcpy(more.at, lists->at, (count + 1) * sizeof(size_t));
+    for (more.count = count, i = 0; i < count; i++) {
+        const uint32_t *ids = more.ids + more.at[i];
+        m->again[i] = CARNN__NO_INDEX;
+        if (!carnn__dialog_is_fact(ids, carnn__list_length(lists, i))) continue;
+        m->again[i] = (uint32_t)more.count;
+        memcpy(more.ids + words, ids, CARNN__FACT_WORDS * sizeof(uint32_t));
+        words += CARNN__FACT_WORDS;
+        more.ids[words - 1] = CARNN__DIALOG_SPEAKER + CARNN_SYSTEM;
+        more.at[++more.count] = words;
+    }
+    *lists = more;
+    return CARNN_OK;
+}
+
+/* Finds the classes of names, where they are exchanged. */
+static carnn_status carnn__dialog_names(carnn__work *work, carnn_error *error) {
     carnn__exchange *e = &((carnn__dialog *)work->state)->exchange;
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
@@ -13696,8 +13753,7 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
     void *scratch = NULL; /* carnn__own */
     uint64_t *table;
     carnn__columns x;
-    if (!work->g || carnn__option(model, CARNN__DIALOG_EXCHANGE) <= 0.0)
-        return carnn__corpus_cut(work, error);
+    if (!work->g || carnn__option(model, CARNN__DIALOG_EXCHANGE) <= 0.0) return CARNN_OK;
     n = carnn__dialog_candidates(model, NULL, NULL);
     for (slots = 2; slots / 2 < n;) slots *= 2;
     memset(&x, 0, sizeof x);
@@ -13733,7 +13789,41 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
     for (i = 0; i < lists; i++) e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
     e->list[lists] = 0; /* <start> */
     carnn__disown(&scratch, a);
-    return carnn__corpus_cut(work, error);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
+    carnn_status status = carnn__dialog_again(work, error);
+    if (!status) status = carnn__dialog_names(work, error);
+    return status ? status : carnn__corpus_cut(work, error);
+}
+
+/* Finds the utterances that tell facts, from the last of the `count` lines on: `by` (V) is the
+   first one with each word after the line at hand; those from `end` on are of later dialogs. */
+static void carnn__dialog_plan_told(carnn__plan *p, carnn__dialog *m, size_t count) {
+    const carnn__lists *lists = &m->net.corpus.tokens;
+    const carnn_dataset *data = p->work->data;
+    size_t V = p->model->words.count, all = data->member_count + data->item_count;
+    uint32_t *by = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    size_t end = count, i, k;
+    m->told = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
+    m->anew = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
+    if (!m->anew) return;
+    memset(by, 0xFF, V * sizeof(uint32_t));
+    for (i = count; i-- > 0;) {
+        const uint32_t *ids;
+        size_t n;
+        m->told[i] = CARNN__NO_INDEX;
+        if (m->seq[i] == lists->count) { /* <start> */
+            end = i;
+            continue;
+        }
+        ids = lists->ids + lists->at[m->seq[i]];
+        n = carnn__list_length(lists, m->seq[i]);
+        for (k = 0; ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM && k < n; k++)
+            by[ids[k]] = (uint32_t)i;
+        if (m->again[m->seq[i]] != CARNN__NO_INDEX && by[ids[0]] < end) m->told[i] = by[ids[0]];
+    }
 }
 
 /* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
@@ -13763,6 +13853,7 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
         m->end[i] = (uint32_t)at - 1;
         m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
+    if (m->again) carnn__dialog_plan_told(p, m, at);
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
@@ -13771,7 +13862,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
-    size_t U = exchanges ? c->most_size[0] : carnn__min(c->most_size[0], lists);
+    size_t most = c->most_size[0] * (m->again ? 2 : 1); /* facts, and the same when they are told */
+    size_t U = exchanges ? most : carnn__min(most, lists);
     size_t more = exchanges ? R : 0; /* candidates */
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
                             &m->index, &m->answer};
@@ -13810,6 +13902,17 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
+/* The number in the batch of a token list. */
+static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
+    uint32_t *known = &m->local[list];
+    if (*known == CARNN__NO_INDEX) {
+        *known = (uint32_t)m->inputs;
+        m->which[m->inputs++] = list;
+        if (m->names.image) carnn__exchanged_say(&m->names, &m->net.corpus.tokens, list);
+    }
+    return *known;
+}
+
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
    key names are exchanged: an utterance with names is another one in each dialog. */
 static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key) {
@@ -13830,16 +13933,16 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
             m->turn[m->turns++] = (uint32_t)j;
         }
         for (j = line; j <= m->end[last]; j++) {
-            uint32_t *known = &m->local[m->seq[j]];
-            if (*known == CARNN__NO_INDEX) {
-                *known = (uint32_t)m->inputs;
-                m->which[m->inputs++] = m->seq[j];
-                if (names) carnn__exchanged_say(names, &c->tokens, m->seq[j]);
-            }
-            m->place[j] = *known;
+            m->place[j] = carnn__dialog_number(m, m->seq[j]);
+            if (m->again && m->told[j] < m->end[last])
+                m->anew[j] = carnn__dialog_number(m, m->again[m->seq[j]]);
         }
-        for (j = line; names && j <= m->end[last]; j++)
-            if (m->exchange.list[m->seq[j]]) m->local[m->seq[j]] = CARNN__NO_INDEX;
+        for (j = line; names && j <= m->end[last]; j++) {
+            if (!m->exchange.list[m->seq[j]]) continue;
+            m->local[m->seq[j]] = CARNN__NO_INDEX;
+            if (m->again && m->told[j] < m->end[last])
+                m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
+        }
     }
 }
 
@@ -13884,8 +13987,11 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
     carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
     for (b = 0; b < B; b++) {
         size_t item = m->turn[m->from + m->rank[b]];
-        for (t = 0; t < m->length[m->rank[b]]; t++)
-            m->index[m->start[t] + b] = m->place[m->first[item] + t];
+        for (t = 0; t < m->length[m->rank[b]]; t++) {
+            size_t line = m->first[item] + t;
+            int told = m->again && m->told[line] < m->end[item];
+            m->index[m->start[t] + b] = told ? m->anew[line] : m->place[line];
+        }
         m->context[b] = m->place[m->end[item]];
         m->label[b] = m->answer[m->from + m->rank[b]];
     }
@@ -14069,8 +14175,39 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
     carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
+    memset(said, 0, sizeof *said);
     said->role = role;
     carnn__keep_text(said->text, sizeof said->text, span);
+    if (carnn__dialog_is_fact(words->ids, words->at[1]) &&
+        carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
+        memcpy(said->fact, words->ids, sizeof said->fact);
+}
+
+/* The facts that the utterance encoded last tells. They are encoded anew by the next prediction, as
+   the last one can still be explained. */
+static void carnn__dialog_tell(carnn__dialog *m) {
+    const carnn__lists *words = &m->net.corpus.tokens;
+    size_t i, k;
+    for (i = 0; i < m->heard; i++) {
+        carnn__said *said = &m->said[i];
+        if (!carnn__dialog_is_fact(said->fact, CARNN__FACT_WORDS)) continue;
+        for (k = 0; k < words->at[1] && words->ids[k] != said->fact[0];) k++;
+        if (k == words->at[1]) continue;
+        said->fact[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + CARNN_SYSTEM;
+        said->told = 1;
+    }
+}
+
+static void carnn__dialog_renew(carnn_session *s) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    size_t at[2] = {0, CARNN__FACT_WORDS}, i;
+    for (i = 0; i < m->heard; i++) {
+        carnn__lists fact = {1, m->said[i].fact, at};
+        if (!m->said[i].told) continue;
+        m->said[i].told = 0;
+        carnn__encode_lists(&s->work, &m->words, &fact, 0, NULL, 1, &m->e, i, 0);
+        m->projected = carnn__min(m->projected, i);
+    }
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
@@ -14089,6 +14226,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
     if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_utter(s, speaker, text, length, 1);
+    if (speaker == CARNN_SYSTEM) carnn__dialog_tell(m);
     m->heard++;
     s->parts = 0;
 }
@@ -14099,6 +14237,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t M, L = s->model->choices.count, t;
     carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
+    carnn__dialog_renew(s);
     M = carnn__min(m->heard + 1, m->slots - 1);
     m->length[0] = (uint32_t)M;
     carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->start);
@@ -14168,7 +14307,8 @@ static const carnn__task carnn__dialog_task = {
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
-    "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+    "5 in the north\tapi_call thai north\n6 is there one\tthai_house is nice\n"
+    "7 thank you\tyou are welcome\n\n"
     "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
     carnn__dialog_variants, CARNN__TRAIN_ONLY(&carnn__dialog_bench)};
 
@@ -16937,9 +17077,14 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is an ensemble: "
                            "expected one of its members");
     desc->task = old->task;
-    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
-        if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
-            carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++) {
+        double value;
+        if (o->place == CARNN_OPTION_OF_TRAINING || carnn__option_value(o, desc, NULL) != 0.0)
+            continue;
+        value = carnn__option_value(o, old, NULL);
+        if (o->none && value == 0.0) value = CARNN_NONE; /* the file is older than the option */
+        carnn__option_put(o, desc, NULL, value);
+    }
     return CARNN_OK;
 }
 

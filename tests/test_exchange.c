@@ -130,7 +130,8 @@ static void test_permutations(void) {
     carnn__exchanged *names = &m->names;
     const carnn__exchange *e = &m->exchange;
     const carnn__corpus *c = &m->net.corpus;
-    size_t V = model->words.count, L = model->choices.count, i, line, changed = 0, item, n;
+    size_t V = model->words.count, L = model->choices.count, i, line, item, n;
+    size_t changed = 0, told = 0;
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
     carnn__dialog_collect(m, 0, 11);
     CHECK_INT(m->turns, data->item_count);
@@ -152,16 +153,20 @@ static void test_permutations(void) {
             }
         }
         for (; line <= m->end[item]; line++)
-            if (m->seq[line] < c->tokens.count) {
-                size_t place = m->place[line];
+            for (i = 0; i < 2 && m->seq[line] < c->tokens.count; i++) {
+                size_t place = i ? m->anew[line] : m->place[line];
+                if (i && m->told[line] == CARNN__NO_INDEX) continue;
+                told += i;
                 check_images(names, names->said.ids + names->said.at[place],
-                             carnn__list_length(&names->said, place), &c->tokens, m->seq[line]);
+                             carnn__list_length(&names->said, place), &c->tokens,
+                             i ? m->again[m->seq[line]] : m->seq[line]);
             }
         ids = carnn__exchanged_list(names, m->answer[item], &n);
         check_images(names, ids, n, &m->own, c->target[item]);
         CHECK(m->answer[item] < L + names->more.count);
     }
     CHECK(changed > 0);
+    CHECK_INT(told, data->item_count / 5 * 3);
     for (i = 0; i < names->more.count; i++) { /* no reply is there twice */
         const uint32_t *ids = carnn__exchanged_list(names, L + i, &n);
         CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);

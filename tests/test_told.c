@@ -1,0 +1,285 @@
+/* Facts that a dialog has told: which utterance tells which fact, what that changes in sessions and
+   batches, models that do not know of it, and what a model learns from it. */
+
+#include "test.h"
+
+static const char known[] =
+    "1 hello\tgood morning !\n2 oak R_rating 3\n3 elm R_rating 9\n4 elm R_area north side\n"
+    "5 elm R_phone 12\n6 <SILENCE>\telm is nice\n7 another\toak is nice\n8 elm R_rating 9\n"
+    "9 the phone\there it is\n10 bye\tyou are welcome\n\n"
+    "1 hello\toak is nice\n2 oak R_rating 3\n3 zzz R_rating 9\n4 another\tgood morning !\n"
+    "5 oak R_rating 3\n6 bye\tsorry\tzzz and oak\n7 bye\tyou are welcome\n8 bye\tsorry\n";
+
+/* By dialog and line, of which the first is <start>: the line that tells it, or 0. What is named
+   before the fact, in another dialog or by the user, is not told, nor is a fact of four words. */
+enum { LINES = 15 };
+static const size_t teller[2][LINES] = {{0, 0, 0, 10, 8, 0, 8}, {0, 0, 0, 9, 9, 0, 0, 9}};
+
+static carnn_model *known_model(const carnn_dataset *data, const char *options) {
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    size_t i;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    return model;
+}
+
+static carnn_dataset *known_data(void) {
+    return test_data("dialog", known, sizeof known - 1, 0, 0);
+}
+
+static void test_tellers(void) {
+    carnn_dataset *data = known_data();
+    carnn_model *model = known_model(data, "hidden=8 embedding=8");
+    const carnn__dialog *m;
+    size_t dialog = 0, start = 0, i;
+    test_work w;
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_begin(&w), 1);
+    m = (const carnn__dialog *)w.work.state;
+    for (i = 1; i <= m->end[data->item_count - 1]; i++) {
+        if (m->seq[i] == m->net.corpus.tokens.count) {
+            start = i;
+            dialog++;
+        }
+        CHECK_INT(m->told[i], teller[dialog][i - start] ? start + teller[dialog][i - start]
+                                                        : CARNN__NO_INDEX);
+    }
+    CHECK_INT(dialog, 1);
+    test_work_close(&w);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static void hear(carnn_session *session, carnn_speaker speaker, const char *text) {
+    CHECK(!carnn_session_hear(session, speaker, text, strlen(text), NULL));
+}
+
+/* What a session says to an item, and how it explains that. by_hand: what is a told fact by then is
+   heard from the system instead. */
+static carnn_explanation ask(carnn_session *s, const carnn_dataset *data, size_t item, int by_hand,
+                             carnn_prediction *p, carnn_contribution part[LINES]) {
+    const carnn__item *x = &data->items[item];
+    carnn_explanation e;
+    carnn_text user = {NULL, 0};
+    size_t line;
+    carnn_session_reset(s);
+    for (line = 1; line <= x->count; line++) {
+        const carnn__member *member = &data->members[x->first + line - 1];
+        carnn__span text = carnn__text(data, member->text);
+        size_t by = teller[x->group][line];
+        user.at = text.at;
+        user.length = text.length;
+        if (line < x->count)
+            hear(s, by_hand && by && by < x->count ? CARNN_SYSTEM : (carnn_speaker)member->role,
+                 text.at);
+    }
+    CHECK(!carnn_session_predict(s, &user, 1, SIZE_MAX, p, NULL));
+    CHECK(!carnn_session_explain(s, LINES, part, &e, NULL));
+    return e;
+}
+
+/* A told fact is for the model what the system has said in its place. */
+static void test_same_as_by_hand(void) {
+    carnn_dataset *data = known_data();
+    size_t cell, item, i, others = 0;
+    for (cell = 0; carnn_cell_name(cell); cell++) {
+        carnn_model *model, *without;
+        carnn_session *s = NULL, *t = NULL;
+        char options[96];
+        snprintf(options, sizeof options, "hidden=24 embedding=24 cell=%s", carnn_cell_name(cell));
+        model = known_model(data, options);
+        strcat(options, " told=0");
+        without = known_model(data, options);
+        CHECK(!carnn_session_open(&s, model, NULL, NULL));
+        CHECK(!carnn_session_open(&t, without, NULL, NULL));
+        for (item = 0; item < data->item_count; item++) {
+            carnn_contribution one[LINES], two[LINES];
+            carnn_prediction p, q;
+            carnn_explanation e = ask(s, data, item, 0, &p, one);
+            carnn_explanation f = ask(t, data, item, 1, &q, two);
+            CHECK_INT(e.count, data->items[item].count + 1);
+            CHECK_INT(f.count, e.count);
+            CHECK(e.rest == f.rest);
+            for (i = 0; i < e.count; i++)
+                CHECK(one[i].score == two[i].score && one[i].attention == two[i].attention);
+            CHECK_INT(p.count, q.count);
+            CHECK(!memcmp(p.probability, q.probability, p.count * sizeof *p.probability));
+            ask(t, data, item, 0, &q, two);
+            others += memcmp(p.probability, q.probability, p.count * sizeof *p.probability) != 0;
+        }
+        CHECK_INT(others, (cell + 1) * 5); /* the last three items and the last two */
+        carnn_session_free(s);
+        carnn_session_free(t);
+        carnn_model_free(model);
+        carnn_model_free(without);
+    }
+    carnn_dataset_free(data);
+}
+
+typedef struct answers {
+    const carnn_dataset *data;
+    carnn_session *session;
+} answers;
+
+static void check_answer(const carnn_prediction *p, void *user) {
+    const answers *a = (const answers *)user;
+    carnn_prediction q;
+    CHECK(!carnn_session_example(a->session, a->data, p->example, SIZE_MAX, &q, NULL));
+    CHECK_INT(p->count, q.count);
+    CHECK(!memcmp(p->probability, q.probability, p->count * sizeof *p->probability));
+}
+
+/* Batches say what sessions say, also where facts or the beginning of a dialog are forgotten. */
+static void test_same_as_session(void) {
+    static const char *const options[] = {
+        "hidden=24 embedding=24", "hidden=24 embedding=24 cell=ncarnn kb_rows=1",
+        "hidden=24 embedding=24 cell=lstm history=6", "hidden=24 embedding=24 history=8 kb_rows=2"};
+    carnn_dataset *data = known_data();
+    size_t i;
+    for (i = 0; i < sizeof options / sizeof *options; i++) {
+        carnn_model *model = known_model(data, options[i]);
+        answers a = {data, NULL};
+        carnn_predict_desc desc = {0, SIZE_MAX, check_answer, &a};
+        CHECK(!carnn_session_open(&a.session, model, NULL, NULL));
+        for (desc.threads = 1; desc.threads <= 2; desc.threads++)
+            CHECK(!carnn_predict(model, data, &desc, NULL));
+        carnn_session_free(a.session);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+/* A reply that tells a fact is explained with the fact as the reply has read it. */
+static void test_reply_tells(void) {
+    static const char text[] = "1 hello\toak , perhaps\n2 oak R_rating 3\n3 bye\toak is nice\n";
+    carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_model *model = known_model(data, "hidden=24 embedding=24");
+    carnn_session *s = NULL;
+    carnn_text user = {"hello", 5};
+    carnn_contribution one[LINES], two[LINES];
+    carnn_explanation e, f;
+    carnn_prediction p;
+    const char *reply;
+    size_t turn, i;
+    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    hear(s, CARNN_FACT, "qqq R_rating 3");
+    hear(s, CARNN_FACT, "oak R_rating 3");
+    hear(s, CARNN_SYSTEM, "www"); /* unknown, as is qqq */
+    for (turn = 0; turn < 3; turn++) {
+        const carnn__said *said = ((const carnn__dialog *)s->work.state)->said;
+        CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
+        CHECK_INT(said[1].told + said[2].told, 0);
+        CHECK(!carnn_session_explain(s, LINES, one, &e, NULL));
+        CHECK(!carnn_session_reply(s, "hello", 5, &reply, NULL));
+        CHECK_INT(said[2].told, turn == 0);
+        CHECK_INT(said[1].told, 0);
+        CHECK(!carnn_session_explain(s, LINES, two, &f, NULL));
+        CHECK_INT(e.count, 5 + 2 * turn);
+        CHECK_INT(f.count, e.count);
+        for (i = 0; i < e.count; i++) CHECK(one[i].score == two[i].score);
+    }
+    carnn_session_free(s);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- models that do not know of it ----------------------------------------------------------- */
+
+/* Of a file without the option, which is off, no fact is told, also when training goes on. */
+static void test_older_file(void) {
+    carnn_dataset *data = known_data();
+    carnn_model *model = known_model(data, "hidden=8 embedding=8"), *loaded, *next = NULL;
+    carnn_model_desc desc;
+    CHECK(carnn__option(model, CARNN__DIALOG_TOLD) == 1.0);
+    loaded = test_reload(model);
+    CHECK(carnn__option(loaded, CARNN__DIALOG_TOLD) == 1.0);
+    loaded->desc.option[CARNN__DIALOG_TOLD] = 0.0; /* as of a file that does not have it */
+    memset(&desc, 0, sizeof desc);
+    desc.from = loaded;
+    CHECK(!carnn_model_create(&next, &desc, data, NULL));
+    CHECK(carnn__option(next, CARNN__DIALOG_TOLD) < 0.0);
+    carnn_model_free(next);
+    desc.option[CARNN__DIALOG_TOLD] = 1.0;
+    CHECK(!carnn_model_create(&next, &desc, data, NULL));
+    CHECK(carnn__option(next, CARNN__DIALOG_TOLD) == 1.0);
+    carnn_model_free(next);
+    carnn_model_free(loaded);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- what is learned from it ----------------------------------------------------------------- */
+
+/* Three trees of a dialog, which are offered the best first and each once; those with the numbers
+   `from` and more. */
+static carnn_dataset *offers(size_t from, size_t trees, size_t dialogs) {
+    static const char *const tree[] = {"oak", "elm", "ash", "yew", "fir", "bay", "box", "may"};
+    static char text[1 << 16];
+    carnn_source source = {"offers", text, 0}, candidates = {"candidates", NULL, 0};
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    char all[512];
+    size_t i, j;
+    for (i = 0; i < dialogs; i++) {
+        uint32_t pick[8], rating[9], best[3];
+        for (j = 0; j < 9; j++) rating[j] = (uint32_t)j + 1;
+        for (j = 0; j < 8; j++) pick[j] = (uint32_t)(from + j % trees);
+        carnn__shuffle(2 * i, pick, trees);
+        carnn__shuffle(2 * i + 1, rating, 5);
+        for (j = 0; j < 3; j++) {
+            size_t rank = 0, k;
+            for (k = 0; k < 3; k++) rank += rating[k] > rating[j];
+            best[rank] = pick[j];
+        }
+        source.size += (size_t)snprintf(text + source.size, sizeof text - source.size,
+            "1 hello\tgood morning !\n2 %s R_rating %u\n3 %s R_rating %u\n4 %s R_rating %u\n"
+            "5 a tree\tthere is %s\n6 another\tthere is %s\n7 another\tthere is %s\n\n",
+            tree[pick[0]], rating[0], tree[pick[1]], rating[1], tree[pick[2]], rating[2],
+            tree[best[0]], tree[best[1]], tree[best[2]]);
+    }
+    for (i = 0, candidates.bytes = all; i < 8; i++)
+        candidates.size += (size_t)sprintf(all + candidates.size, "1 there is %s\n", tree[i]);
+    candidates.size += (size_t)sprintf(all + candidates.size, "1 good morning !\n");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.candidates = &candidates;
+    CHECK(!carnn_dataset_load(&data, &desc, NULL));
+    return data;
+}
+
+/* The accuracy on dialogs with trees that training has not seen. */
+static double learn(const char *options, int64_t threads, carnn_model **model) {
+    carnn_dataset *data = offers(0, 5, 200), *others = offers(5, 3, 40);
+    carnn_train_desc train = test_training(60, 20, 0.0, CARNN_NONE);
+    double accuracy;
+    train.threads = threads;
+    *model = test_model("dialog", options, NULL, data);
+    CHECK(!carnn_train(*model, data, NULL, &train, NULL));
+    accuracy = test_scores(*model, others).metric[0].value;
+    carnn_dataset_free(data);
+    carnn_dataset_free(others);
+    return accuracy;
+}
+
+/* Which of the facts have been told decides which one is next. */
+static void test_offers(void) {
+    carnn_model *one, *two, *without;
+    CHECK_NEAR(learn("hidden=32 embedding=32", 1, &one), 1.0, 0.0);
+    CHECK_NEAR(learn("hidden=32 embedding=32", 2, &two), 1.0, 0.0);
+    CHECK(!memcmp(one->params.value, two->params.value, one->params.size * sizeof(float)));
+    CHECK(learn("hidden=32 embedding=32 told=0", 1, &without) < 0.85);
+    carnn_model_free(one);
+    carnn_model_free(two);
+    carnn_model_free(without);
+}
+
+int main(void) {
+    test_tellers();
+    test_same_as_by_hand();
+    test_same_as_session();
+    test_reply_tells();
+    test_older_file();
+    test_offers();
+    return test_end();
+}
