@@ -46,6 +46,7 @@
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
+       @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
@@ -56,7 +57,6 @@
        @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
-       @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
 
    A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks:
    help, options, gradient check, benchmark, sessions and model files follow from these tables.
@@ -7814,6 +7814,570 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
 }
 
 #endif /* CARNN_NO_TEXT */
+
+#endif
+/* =============================================================================================
+   @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
+
+   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
+   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
+   integers and in O(nodes * edges) time. Graph and working memory are one block each.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+
+/* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
+   below nodes * nodes * 3 * nodes * delay. */
+#define CARNN__GRAPH_NODES 1024
+#define CARNN__GRAPH_EDGES 8192
+#define CARNN__GRAPH_LARGEST 1000000 /* delay or period */
+#define CARNN__GRAPH_GRID 1000       /* either depth of a grid */
+
+struct carnn_graph {
+    carnn_allocator allocator;
+    int64_t period;
+    size_t node_count, edge_count;
+    carnn_graph_node node[CARNN__GRAPH_NODES];
+    carnn_graph_edge edge[CARNN__GRAPH_EDGES];
+    int has[2]; /* forward, backward: are there such cycles? */
+    carnn_graph_measures measures[2];
+    uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
+};
+
+typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
+    int64_t over, under;
+} carnn__mean;
+
+typedef struct carnn__graph_work {
+    carnn_graph *graph;
+    carnn_error *error;
+    carnn__input input;
+    carnn__lines *lines; /* of the input */
+    carnn__span word[5]; /* of the line; a word that is missing has no bytes */
+    uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
+    uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
+    carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
+                                                and of -delay */
+    carnn__mean worst[CARNN__GRAPH_NODES];
+    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
+    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
+    char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
+} carnn__graph_work;
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* The number of a node, `node_count` where there is none of that name. */
+static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
+    size_t i;
+    for (i = 0; i < g->node_count && !carnn__is(g->node[i].name, name, 0); i++) {}
+    return i;
+}
+
+static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
+                             size_t line) {
+    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
+    memcpy(node.name, name.at, name.length);
+    g->node[g->node_count++] = node;
+}
+
+static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
+    return carnn__expected(w->error, w->lines, what, w->word[i]);
+}
+
+/* Reads word i as a whole number of [least, most]. */
+static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64_t least,
+                                        int64_t most, int64_t *number) {
+    carnn__span digits = w->word[i];
+    int minus = carnn__minus(&digits);
+    uint64_t size;
+    char what[64];
+    if (carnn__whole(digits, &size)) {
+        *number = minus ? -(int64_t)size : (int64_t)size;
+        if (*number >= least && *number <= most) return CARNN_OK;
+    }
+    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
+    return carnn__graph_expected(w, what, i);
+}
+
+/* node NAME KIND TIME */
+static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
+    static const char *const kinds[] = {"in", "hidden", "out"};
+    carnn_graph *g = w->graph;
+    carnn__span name = w->word[1];
+    int64_t time = 0;
+    size_t i;
+    int kind = 0;
+    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
+    if (!i || i < name.length || i >= sizeof g->node->name)
+        return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
+    if (carnn__graph_find(g, name) < g->node_count)
+        return carnn__graph_expected(w, "a name that no node above has", 1);
+    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
+    if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
+    if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
+        return CARNN_ERR_DATA;
+    if (g->node_count == CARNN__GRAPH_NODES)
+        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
+    carnn__graph_add(g, name, kind, time, w->lines->number);
+    return CARNN_OK;
+}
+
+/* edge FROM TO DELAY */
+static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
+    edge.from = carnn__graph_find(g, w->word[1]);
+    edge.to = carnn__graph_find(g, w->word[2]);
+    if (edge.from == g->node_count || edge.to == g->node_count)
+        return carnn__graph_expected(w, "the name of a node above",
+                                     edge.from == g->node_count ? 1 : 2);
+    if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
+        return CARNN_ERR_DATA;
+    if (g->edge_count == CARNN__GRAPH_EDGES)
+        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
+    g->edge[g->edge_count++] = edge;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__graph_read(carnn__graph_work *w) {
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_line(w->lines)) {
+        carnn__span line = w->lines->line;
+        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
+        int count = 0, most = 4;
+        memset(w->word, 0, sizeof w->word);
+        while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
+            w->word[count++] = words.word;
+        if (!count) continue;
+        if (carnn__is("node", w->word[0], 0)) {
+            status = carnn__graph_read_node(w);
+        } else if (carnn__is("edge", w->word[0], 0)) {
+            status = carnn__graph_read_edge(w);
+        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
+            status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
+            most = 2;
+        } else {
+            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
+        }
+        if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
+    }
+    return status;
+}
+
+/* --- the graphs of the thesis ---------------------------------------------------------------- */
+
+/* The node of that name, added if it is new: x is the input, y the output, others are hidden. */
+static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
+    carnn__span span = {name, length};
+    size_t node = carnn__graph_find(g, span);
+    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
+    if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
+    return node;
+}
+
+static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t delay) {
+    carnn_graph_edge edge = {from, to, delay, 0};
+    g->edge[g->edge_count++] = edge;
+}
+
+/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
+   before it, and those before that feed themselves; the input enters F - 2 before the end. */
+static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
+    size_t n = carnn__max(R, F - 1), i;
+    char name[24];
+    for (i = 1; i <= n; i++)
+        carnn__graph_named(g, name, (size_t)snprintf(name, sizeof name, "h%zu", i));
+    carnn__graph_join(g, carnn__graph_named(g, "x", 1), n + 1 - F, 0);
+    for (i = 0; i < n; i++) {
+        if (i < n - R) carnn__graph_join(g, i, i, 1);
+        carnn__graph_join(g, i, i + 1 < n ? i + 1 : n - R, i + 1 == n);
+    }
+    carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
+}
+
+#define CARNN__STACKED "xa0ab0by0aa1bb1"
+
+/* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
+   that follows a name with a colon. */
+static int carnn__graph_known(carnn_graph *g, const char *name) {
+    static const char *const known[][2] = {
+        {"sh", "xa0aa1ay0"},
+        {"st", CARNN__STACKED},
+        {"bu", CARNN__STACKED "ab1"},
+        {"td", CARNN__STACKED "ba1"},
+        {"fig4.3a:", "xa0aa1ay0aaK"},
+        {"fig4.3b:1:", CARNN__STACKED},
+        {"fig4.3b:2:", CARNN__STACKED "abK"},
+        {"fig4.3b:3:", CARNN__STACKED "baK"},
+        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
+    unsigned K = 1, R = 0, F = 0;
+    size_t i, length = 0;
+    int end = 0;
+    const char *at;
+    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
+        carnn__max(R, F) <= CARNN__GRAPH_GRID)
+        return carnn__graph_grid(g, R, F), 1;
+    for (i = 0; i < CARNN__COUNT(known); i++) {
+        length = strlen(known[i][0]);
+        if (!strncmp(name, known[i][0], length)) break;
+    }
+    if (i == CARNN__COUNT(known)) return 0;
+    end = 0;
+    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
+    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
+    for (at = known[i][1]; *at; at += 3) {
+        size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
+        carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
+    }
+    return 1;
+}
+
+/* --- cycles of extreme mean ------------------------------------------------------------------ */
+
+#define CARNN__UNREACHED INT64_MAX
+
+static inline int carnn__reaches(const carnn__graph_work *w, size_t u, size_t v) {
+    return (int)(w->reach[u][v / 64] >> v % 64 & 1);
+}
+
+/* Components from the transitive closure (Warshall 1962). */
+static void carnn__graph_components(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    size_t i, u, v;
+    for (i = 0; i < g->edge_count; i++)
+        w->reach[g->edge[i].from][g->edge[i].to / 64] |= (uint64_t)1 << g->edge[i].to % 64;
+    for (v = 0; v < g->node_count; v++)
+        for (u = 0; u < g->node_count; u++)
+            for (i = 0; carnn__reaches(w, u, v) && i < CARNN__GRAPH_NODES / 64; i++)
+                w->reach[u][i] |= w->reach[v][i];
+    for (v = 0; v < g->node_count; v++) {
+        for (u = 0; u < v && !(carnn__reaches(w, u, v) && carnn__reaches(w, v, u)); u++) {}
+        w->component[v] = (uint32_t)u;
+    }
+}
+
+static int carnn__mean_less(carnn__mean x, carnn__mean y) {
+    return x.over * y.under < y.over * x.under;
+}
+
+/* The least weight (sign * delay) of walks of k edges to every node, within components and from
+   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
+static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
+                              int64_t *now) {
+    const carnn_graph *g = w->graph;
+    size_t i;
+    for (i = 0; i < g->node_count; i++)
+        now[i] = !before && w->component[i] == i ? 0 : CARNN__UNREACHED;
+    for (i = 0; before && i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        if (before[e->from] != CARNN__UNREACHED && w->component[e->from] == w->component[e->to] &&
+            before[e->from] + sign * e->delay < now[e->to])
+            now[e->to] = before[e->from] + sign * e->delay;
+    }
+}
+
+/* For every component the least mean of sign * delay over its cycles. With the least weight D_k(v)
+   of walks of k edges to v, and N nodes,
+
+     mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
+
+   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
+   computed twice, so that they need not be kept. */
+static void carnn__graph_means(carnn__graph_work *w, int sign) {
+    carnn__mean m, *mean = w->mean[sign < 0];
+    size_t k, v, N = w->graph->node_count;
+    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
+    carnn__graph_walk(w, sign, NULL, last);
+    for (k = 0; k < N; k++) {
+        carnn__graph_walk(w, sign, last, next);
+        swap = last, last = next, next = swap;
+    }
+    memset(w->worst, 0, sizeof w->worst);
+    carnn__graph_walk(w, sign, NULL, now);
+    for (k = 0; k < N; k++) {
+        for (v = 0; v < N; v++) {
+            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
+            m.over = last[v] - now[v];
+            m.under = (int64_t)(N - k);
+            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
+        }
+        carnn__graph_walk(w, sign, now, next);
+        swap = now, now = next, next = swap;
+    }
+    for (v = 0; v < N; v++) {
+        size_t c = w->component[v];
+        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
+            mean[c] = w->worst[v];
+    }
+}
+
+/* --- cycles and paths ------------------------------------------------------------------------ */
+
+/* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
+   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
+   shorter; CARNN__NO_INDEX: none did. */
+static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
+    const carnn_graph_edge *e = w->graph->edge;
+    uint32_t i, changed = CARNN__NO_INDEX;
+    for (i = 0; i < w->graph->edge_count; i++, e++) {
+        int64_t weight = w->a[e->from];
+        if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
+        weight += a * e->delay + b;
+        if (weight >= w->a[e->to]) continue;
+        w->a[e->to] = weight;
+        w->via[e->to] = i;
+        changed = (uint32_t)e->to;
+    }
+    return changed;
+}
+
+/* The walk to node v by w->via, from v itself or from a node that no edge leads to. */
+static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *path,
+                               carnn_graph_value *value) {
+    const carnn_graph_edge *edge = w->graph->edge;
+    size_t u = v, i;
+    memset(value, 0, sizeof *value);
+    value->edge = path;
+    do {
+        value->length++;
+        value->delay += edge[w->via[u]].delay;
+        u = edge[w->via[u]].from;
+    } while (u != v && w->via[u] != CARNN__NO_INDEX);
+    for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
+}
+
+/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
+   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
+   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
+static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
+                               carnn_graph_value *value) {
+    carnn__mean mean = w->mean[sign < 0][c];
+    size_t N = w->graph->node_count, scale = N + 1, i, v = c;
+    memset(w->a, 0, sizeof w->a);
+    for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
+    for (i = 0; i < N; i++)
+        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
+                               -(int64_t)scale * mean.over - 1);
+    for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
+    carnn__graph_trace(w, v, path, value);
+}
+
+/* --- measures -------------------------------------------------------------------------------- */
+
+static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
+    int64_t a = over < 0 ? -over : over, b = under, rest;
+    for (; b; a = b, b = rest) rest = a % b; /* Euclid */
+    value->numerator = over / a;
+    value->denominator = under / a;
+}
+
+/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
+
+   With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
+   cycle is negative. Components of the other direction are left out. */
+static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_t *path,
+                                     carnn_graph_measures *m) {
+    int64_t P = m->recurrent_depth.numerator, Q = m->recurrent_depth.denominator;
+    size_t i, N = w->graph->node_count, best = N;
+    memset(w->via, 0xFF, sizeof w->via);
+    for (i = 0; i < N; i++) {
+        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
+        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
+    }
+    while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
+    for (i = 0; i < N; i++)
+        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
+            (best == N || w->a[i] < w->a[best]))
+            best = i;
+    if (best == N) return;
+    carnn__graph_trace(w, best, path, &m->feedforward_depth);
+    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
+}
+
+/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
+static void carnn__graph_measures(carnn__graph_work *w, int backward) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
+    carnn_graph_value *skip = &g->measures[backward].skip_coefficient;
+    const carnn__mean *least = w->mean[backward], *most = w->mean[!backward]; /* of -delay */
+    int sign = backward ? -1 : 1;
+    uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
+    for (c = 0; c < g->node_count; c++) {
+        if (least[c].over <= 0) continue;
+        if (slow == CARNN__NO_INDEX) slow = fast = c;
+        if (carnn__mean_less(least[c], least[slow])) slow = c;
+        if (carnn__mean_less(most[c], most[fast])) fast = c;
+    }
+    g->has[backward] = slow != CARNN__NO_INDEX;
+    if (!g->has[backward]) return;
+    carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
+    carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
+    carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
+    carnn__graph_fraction(skip, sign * skip->delay, (int64_t)skip->length);
+    carnn__graph_feedforward(w, backward, g->path[backward][2], &g->measures[backward]);
+}
+
+/* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
+
+static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
+                                         const char *found) {
+    w->lines->number = line;
+    return carnn__misread(w->error, w->lines, expected, found);
+}
+
+/* 1. A delay is the difference of both nodes' times, modulo the period. */
+static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    char expected[80], found[32];
+    size_t i;
+    for (i = 0; i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        int64_t apart = g->node[e->to].time - g->node[e->from].time;
+        if ((e->delay - apart) % g->period == 0) continue;
+        snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
+                 (long)((apart + g->period) % g->period), (long)g->period);
+        snprintf(found, sizeof found, "%ld", (long)e->delay);
+        return carnn__graph_invalid(w, e->line, expected, found);
+    }
+    return CARNN_OK;
+}
+
+/* 2. There is a cycle. 3. No closed walk has a delay of 0: the delays of a component's cycles are
+   all positive or all negative, since a walk through two cycles can repeat each. */
+static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value low, high;
+    char found[160];
+    size_t cycles = 0, used;
+    uint32_t c;
+    for (c = 0; c < g->node_count; c++) {
+        cycles += w->mean[0][c].under > 0;
+        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
+        carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
+        carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
+        if (!high.delay) low = high;
+        used = carnn__min(carnn_graph_path(g, &low, found, 75), 74);
+        if (low.delay) {
+            used += (size_t)snprintf(found + used, sizeof found - used, " and ");
+            carnn_graph_path(g, &high, found + used, sizeof found - used);
+        }
+        return carnn__graph_invalid(w, g->edge[*low.edge].line,
+                                    "no closed walk of delay 0 (condition 3)", found);
+    }
+    if (cycles) return CARNN_OK;
+    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
+                                "a directed cycle (condition 2)", "none");
+}
+
+/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
+   are nodes of each kind. */
+static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
+    static const char *const expected[] = {"no edge to an input (condition 4)",
+                                           "edges to and from a hidden node (condition 4)",
+                                           "no edge from an output (condition 4)"};
+    static const char *const kinds[] = {"an input", "a hidden node", "an output"};
+    const carnn_graph *g = w->graph;
+    char text[80];
+    size_t i, k, seen[3] = {0, 0, 0};
+    memset(w->a, 0, sizeof w->a);
+    memset(w->b, 0, sizeof w->b);
+    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
+    for (i = 0; i < g->node_count; i++) {
+        carnn_node_kind kind = g->node[i].kind;
+        int64_t to = w->a[i], from = w->b[i];
+        seen[kind] = 1;
+        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
+        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
+                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
+                 g->node[i].name);
+        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
+    }
+    for (k = 0; k < 3 && seen[k]; k++) {}
+    if (k == 3) return CARNN_OK;
+    snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
+    return carnn__graph_invalid(w, w->lines->number, text, "none");
+}
+
+static carnn_status carnn__graph_check(carnn__graph_work *w) {
+    carnn_status status = carnn__graph_check_delays(w);
+    if (status) return status;
+    carnn__graph_components(w);
+    carnn__graph_means(w, 1);
+    carnn__graph_means(w, -1);
+    status = carnn__graph_check_cycles(w);
+    return status ? status : carnn__graph_check_nodes(w);
+}
+
+/* --- the interface --------------------------------------------------------------------------- */
+
+/* Reads the graph, unless it is one of those known by name. */
+static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
+    carnn_status status;
+    w->graph->period = 1;
+    w->lines = &w->input.lines;
+    if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
+        return CARNN_OK;
+    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
+    if (status == CARNN_ERR_IO && w->error) {
+        size_t used = strlen(w->error->message);
+        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
+                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
+    }
+    return status ? status : carnn__graph_read(w);
+}
+
+CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(allocator);
+    carnn_graph *g = (carnn_graph *)carnn__alloc_zero(&a, 1, sizeof *g);
+    carnn__graph_work *w = (carnn__graph_work *)carnn__alloc_zero(&a, 1, sizeof *w);
+    carnn_status status = CARNN_ERR_MEMORY;
+    if (g && w) {
+        w->graph = g;
+        w->error = error;
+        g->allocator = a;
+        status = carnn__graph_make(w, source);
+        if (!status) status = carnn__graph_check(w);
+        if (!status) carnn__graph_measures(w, 0);
+        if (!status) carnn__graph_measures(w, 1);
+        carnn__input_close(&w->input, &a);
+    } else carnn__out_of_memory(error);
+    carnn__free(&a, w);
+    if (status) carnn__free(&a, g);
+    *graph = status ? NULL : g;
+    return status;
+}
+
+CARNN_API void carnn_graph_free(carnn_graph *graph) {
+    carnn_allocator a = carnn__allocator(graph ? &graph->allocator : NULL);
+    carnn__free(&a, graph);
+}
+
+CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
+    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
+}
+
+CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
+                                  char *text, size_t size) {
+    size_t used = 0, i;
+    if (size) *text = 0;
+    for (i = 0; i < value->length; i++) {
+        const carnn_graph_edge *e = &graph->edge[value->edge[i]];
+        size_t room = used < size ? size - used : 0;
+        used += (size_t)snprintf(room ? text + used : NULL, room, "%s -%ld-> %s",
+                                 i ? "" : graph->node[e->from].name, (long)e->delay,
+                                 graph->node[e->to].name);
+    }
+    return used;
+}
+
+CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
+CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number) {
+    return number < graph->node_count ? &graph->node[number] : NULL;
+}
+CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number) {
+    return number < graph->edge_count ? &graph->edge[number] : NULL;
+}
 
 #endif
 /* =============================================================================================
@@ -17568,570 +18132,6 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #endif
 
-/* =============================================================================================
-   @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
-
-   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
-   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
-   integers and in O(nodes * edges) time. Graph and working memory are one block each.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
-
-/* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
-   below nodes * nodes * 3 * nodes * delay. */
-#define CARNN__GRAPH_NODES 1024
-#define CARNN__GRAPH_EDGES 8192
-#define CARNN__GRAPH_LARGEST 1000000 /* delay or period */
-#define CARNN__GRAPH_GRID 1000       /* either depth of a grid */
-
-struct carnn_graph {
-    carnn_allocator allocator;
-    int64_t period;
-    size_t node_count, edge_count;
-    carnn_graph_node node[CARNN__GRAPH_NODES];
-    carnn_graph_edge edge[CARNN__GRAPH_EDGES];
-    int has[2]; /* forward, backward: are there such cycles? */
-    carnn_graph_measures measures[2];
-    uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
-};
-
-typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
-    int64_t over, under;
-} carnn__mean;
-
-typedef struct carnn__graph_work {
-    carnn_graph *graph;
-    carnn_error *error;
-    carnn__input input;
-    carnn__lines *lines; /* of the input */
-    carnn__span word[5]; /* of the line; a word that is missing has no bytes */
-    uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
-    uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
-    carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
-                                                and of -delay */
-    carnn__mean worst[CARNN__GRAPH_NODES];
-    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
-    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
-    char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
-} carnn__graph_work;
-
-/* --- reading --------------------------------------------------------------------------------- */
-
-/* The number of a node, `node_count` where there is none of that name. */
-static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
-    size_t i;
-    for (i = 0; i < g->node_count && !carnn__is(g->node[i].name, name, 0); i++) {}
-    return i;
-}
-
-static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
-                             size_t line) {
-    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
-    memcpy(node.name, name.at, name.length);
-    g->node[g->node_count++] = node;
-}
-
-static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
-    return carnn__expected(w->error, w->lines, what, w->word[i]);
-}
-
-/* Reads word i as a whole number of [least, most]. */
-static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64_t least,
-                                        int64_t most, int64_t *number) {
-    carnn__span digits = w->word[i];
-    int minus = carnn__minus(&digits);
-    uint64_t size;
-    char what[64];
-    if (carnn__whole(digits, &size)) {
-        *number = minus ? -(int64_t)size : (int64_t)size;
-        if (*number >= least && *number <= most) return CARNN_OK;
-    }
-    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
-    return carnn__graph_expected(w, what, i);
-}
-
-/* node NAME KIND TIME */
-static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
-    static const char *const kinds[] = {"in", "hidden", "out"};
-    carnn_graph *g = w->graph;
-    carnn__span name = w->word[1];
-    int64_t time = 0;
-    size_t i;
-    int kind = 0;
-    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
-    if (!i || i < name.length || i >= sizeof g->node->name)
-        return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
-    if (carnn__graph_find(g, name) < g->node_count)
-        return carnn__graph_expected(w, "a name that no node above has", 1);
-    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
-    if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
-    if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
-        return CARNN_ERR_DATA;
-    if (g->node_count == CARNN__GRAPH_NODES)
-        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
-    carnn__graph_add(g, name, kind, time, w->lines->number);
-    return CARNN_OK;
-}
-
-/* edge FROM TO DELAY */
-static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
-    carnn_graph *g = w->graph;
-    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
-    edge.from = carnn__graph_find(g, w->word[1]);
-    edge.to = carnn__graph_find(g, w->word[2]);
-    if (edge.from == g->node_count || edge.to == g->node_count)
-        return carnn__graph_expected(w, "the name of a node above",
-                                     edge.from == g->node_count ? 1 : 2);
-    if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
-        return CARNN_ERR_DATA;
-    if (g->edge_count == CARNN__GRAPH_EDGES)
-        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
-    g->edge[g->edge_count++] = edge;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__graph_read(carnn__graph_work *w) {
-    carnn_status status = CARNN_OK;
-    while (!status && carnn__next_line(w->lines)) {
-        carnn__span line = w->lines->line;
-        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
-        int count = 0, most = 4;
-        memset(w->word, 0, sizeof w->word);
-        while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
-            w->word[count++] = words.word;
-        if (!count) continue;
-        if (carnn__is("node", w->word[0], 0)) {
-            status = carnn__graph_read_node(w);
-        } else if (carnn__is("edge", w->word[0], 0)) {
-            status = carnn__graph_read_edge(w);
-        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
-            status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
-            most = 2;
-        } else {
-            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
-        }
-        if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
-    }
-    return status;
-}
-
-/* --- the graphs of the thesis ---------------------------------------------------------------- */
-
-/* The node of that name, added if it is new: x is the input, y the output, others are hidden. */
-static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
-    carnn__span span = {name, length};
-    size_t node = carnn__graph_find(g, span);
-    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
-    if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
-    return node;
-}
-
-static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t delay) {
-    carnn_graph_edge edge = {from, to, delay, 0};
-    g->edge[g->edge_count++] = edge;
-}
-
-/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
-   before it, and those before that feed themselves; the input enters F - 2 before the end. */
-static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
-    size_t n = carnn__max(R, F - 1), i;
-    char name[24];
-    for (i = 1; i <= n; i++)
-        carnn__graph_named(g, name, (size_t)snprintf(name, sizeof name, "h%zu", i));
-    carnn__graph_join(g, carnn__graph_named(g, "x", 1), n + 1 - F, 0);
-    for (i = 0; i < n; i++) {
-        if (i < n - R) carnn__graph_join(g, i, i, 1);
-        carnn__graph_join(g, i, i + 1 < n ? i + 1 : n - R, i + 1 == n);
-    }
-    carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
-}
-
-#define CARNN__STACKED "xa0ab0by0aa1bb1"
-
-/* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
-   that follows a name with a colon. */
-static int carnn__graph_known(carnn_graph *g, const char *name) {
-    static const char *const known[][2] = {
-        {"sh", "xa0aa1ay0"},
-        {"st", CARNN__STACKED},
-        {"bu", CARNN__STACKED "ab1"},
-        {"td", CARNN__STACKED "ba1"},
-        {"fig4.3a:", "xa0aa1ay0aaK"},
-        {"fig4.3b:1:", CARNN__STACKED},
-        {"fig4.3b:2:", CARNN__STACKED "abK"},
-        {"fig4.3b:3:", CARNN__STACKED "baK"},
-        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
-    unsigned K = 1, R = 0, F = 0;
-    size_t i, length = 0;
-    int end = 0;
-    const char *at;
-    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
-        carnn__max(R, F) <= CARNN__GRAPH_GRID)
-        return carnn__graph_grid(g, R, F), 1;
-    for (i = 0; i < CARNN__COUNT(known); i++) {
-        length = strlen(known[i][0]);
-        if (!strncmp(name, known[i][0], length)) break;
-    }
-    if (i == CARNN__COUNT(known)) return 0;
-    end = 0;
-    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
-    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
-    for (at = known[i][1]; *at; at += 3) {
-        size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
-        carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
-    }
-    return 1;
-}
-
-/* --- cycles of extreme mean ------------------------------------------------------------------ */
-
-#define CARNN__UNREACHED INT64_MAX
-
-static inline int carnn__reaches(const carnn__graph_work *w, size_t u, size_t v) {
-    return (int)(w->reach[u][v / 64] >> v % 64 & 1);
-}
-
-/* Components from the transitive closure (Warshall 1962). */
-static void carnn__graph_components(carnn__graph_work *w) {
-    const carnn_graph *g = w->graph;
-    size_t i, u, v;
-    for (i = 0; i < g->edge_count; i++)
-        w->reach[g->edge[i].from][g->edge[i].to / 64] |= (uint64_t)1 << g->edge[i].to % 64;
-    for (v = 0; v < g->node_count; v++)
-        for (u = 0; u < g->node_count; u++)
-            for (i = 0; carnn__reaches(w, u, v) && i < CARNN__GRAPH_NODES / 64; i++)
-                w->reach[u][i] |= w->reach[v][i];
-    for (v = 0; v < g->node_count; v++) {
-        for (u = 0; u < v && !(carnn__reaches(w, u, v) && carnn__reaches(w, v, u)); u++) {}
-        w->component[v] = (uint32_t)u;
-    }
-}
-
-static int carnn__mean_less(carnn__mean x, carnn__mean y) {
-    return x.over * y.under < y.over * x.under;
-}
-
-/* The least weight (sign * delay) of walks of k edges to every node, within components and from
-   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
-static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
-                              int64_t *now) {
-    const carnn_graph *g = w->graph;
-    size_t i;
-    for (i = 0; i < g->node_count; i++)
-        now[i] = !before && w->component[i] == i ? 0 : CARNN__UNREACHED;
-    for (i = 0; before && i < g->edge_count; i++) {
-        const carnn_graph_edge *e = &g->edge[i];
-        if (before[e->from] != CARNN__UNREACHED && w->component[e->from] == w->component[e->to] &&
-            before[e->from] + sign * e->delay < now[e->to])
-            now[e->to] = before[e->from] + sign * e->delay;
-    }
-}
-
-/* For every component the least mean of sign * delay over its cycles. With the least weight D_k(v)
-   of walks of k edges to v, and N nodes,
-
-     mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
-
-   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
-   computed twice, so that they need not be kept. */
-static void carnn__graph_means(carnn__graph_work *w, int sign) {
-    carnn__mean m, *mean = w->mean[sign < 0];
-    size_t k, v, N = w->graph->node_count;
-    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
-    carnn__graph_walk(w, sign, NULL, last);
-    for (k = 0; k < N; k++) {
-        carnn__graph_walk(w, sign, last, next);
-        swap = last, last = next, next = swap;
-    }
-    memset(w->worst, 0, sizeof w->worst);
-    carnn__graph_walk(w, sign, NULL, now);
-    for (k = 0; k < N; k++) {
-        for (v = 0; v < N; v++) {
-            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
-            m.over = last[v] - now[v];
-            m.under = (int64_t)(N - k);
-            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
-        }
-        carnn__graph_walk(w, sign, now, next);
-        swap = now, now = next, next = swap;
-    }
-    for (v = 0; v < N; v++) {
-        size_t c = w->component[v];
-        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
-            mean[c] = w->worst[v];
-    }
-}
-
-/* --- cycles and paths ------------------------------------------------------------------------ */
-
-/* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
-   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
-   shorter; CARNN__NO_INDEX: none did. */
-static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
-    const carnn_graph_edge *e = w->graph->edge;
-    uint32_t i, changed = CARNN__NO_INDEX;
-    for (i = 0; i < w->graph->edge_count; i++, e++) {
-        int64_t weight = w->a[e->from];
-        if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
-        weight += a * e->delay + b;
-        if (weight >= w->a[e->to]) continue;
-        w->a[e->to] = weight;
-        w->via[e->to] = i;
-        changed = (uint32_t)e->to;
-    }
-    return changed;
-}
-
-/* The walk to node v by w->via, from v itself or from a node that no edge leads to. */
-static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *path,
-                               carnn_graph_value *value) {
-    const carnn_graph_edge *edge = w->graph->edge;
-    size_t u = v, i;
-    memset(value, 0, sizeof *value);
-    value->edge = path;
-    do {
-        value->length++;
-        value->delay += edge[w->via[u]].delay;
-        u = edge[w->via[u]].from;
-    } while (u != v && w->via[u] != CARNN__NO_INDEX);
-    for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
-}
-
-/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
-   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
-   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
-static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
-                               carnn_graph_value *value) {
-    carnn__mean mean = w->mean[sign < 0][c];
-    size_t N = w->graph->node_count, scale = N + 1, i, v = c;
-    memset(w->a, 0, sizeof w->a);
-    for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
-    for (i = 0; i < N; i++)
-        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
-                               -(int64_t)scale * mean.over - 1);
-    for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
-    carnn__graph_trace(w, v, path, value);
-}
-
-/* --- measures -------------------------------------------------------------------------------- */
-
-static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
-    int64_t a = over < 0 ? -over : over, b = under, rest;
-    for (; b; a = b, b = rest) rest = a % b; /* Euclid */
-    value->numerator = over / a;
-    value->denominator = under / a;
-}
-
-/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
-
-   With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
-   cycle is negative. Components of the other direction are left out. */
-static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_t *path,
-                                     carnn_graph_measures *m) {
-    int64_t P = m->recurrent_depth.numerator, Q = m->recurrent_depth.denominator;
-    size_t i, N = w->graph->node_count, best = N;
-    memset(w->via, 0xFF, sizeof w->via);
-    for (i = 0; i < N; i++) {
-        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
-        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
-    }
-    while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
-    for (i = 0; i < N; i++)
-        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
-            (best == N || w->a[i] < w->a[best]))
-            best = i;
-    if (best == N) return;
-    carnn__graph_trace(w, best, path, &m->feedforward_depth);
-    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
-}
-
-/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
-static void carnn__graph_measures(carnn__graph_work *w, int backward) {
-    carnn_graph *g = w->graph;
-    carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
-    carnn_graph_value *skip = &g->measures[backward].skip_coefficient;
-    const carnn__mean *least = w->mean[backward], *most = w->mean[!backward]; /* of -delay */
-    int sign = backward ? -1 : 1;
-    uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
-    for (c = 0; c < g->node_count; c++) {
-        if (least[c].over <= 0) continue;
-        if (slow == CARNN__NO_INDEX) slow = fast = c;
-        if (carnn__mean_less(least[c], least[slow])) slow = c;
-        if (carnn__mean_less(most[c], most[fast])) fast = c;
-    }
-    g->has[backward] = slow != CARNN__NO_INDEX;
-    if (!g->has[backward]) return;
-    carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
-    carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
-    carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
-    carnn__graph_fraction(skip, sign * skip->delay, (int64_t)skip->length);
-    carnn__graph_feedforward(w, backward, g->path[backward][2], &g->measures[backward]);
-}
-
-/* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
-
-static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
-                                         const char *found) {
-    w->lines->number = line;
-    return carnn__misread(w->error, w->lines, expected, found);
-}
-
-/* 1. A delay is the difference of both nodes' times, modulo the period. */
-static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
-    const carnn_graph *g = w->graph;
-    char expected[80], found[32];
-    size_t i;
-    for (i = 0; i < g->edge_count; i++) {
-        const carnn_graph_edge *e = &g->edge[i];
-        int64_t apart = g->node[e->to].time - g->node[e->from].time;
-        if ((e->delay - apart) % g->period == 0) continue;
-        snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
-                 (long)((apart + g->period) % g->period), (long)g->period);
-        snprintf(found, sizeof found, "%ld", (long)e->delay);
-        return carnn__graph_invalid(w, e->line, expected, found);
-    }
-    return CARNN_OK;
-}
-
-/* 2. There is a cycle. 3. No closed walk has a delay of 0: the delays of a component's cycles are
-   all positive or all negative, since a walk through two cycles can repeat each. */
-static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
-    carnn_graph *g = w->graph;
-    carnn_graph_value low, high;
-    char found[160];
-    size_t cycles = 0, used;
-    uint32_t c;
-    for (c = 0; c < g->node_count; c++) {
-        cycles += w->mean[0][c].under > 0;
-        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
-        carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
-        carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
-        if (!high.delay) low = high;
-        used = carnn__min(carnn_graph_path(g, &low, found, 75), 74);
-        if (low.delay) {
-            used += (size_t)snprintf(found + used, sizeof found - used, " and ");
-            carnn_graph_path(g, &high, found + used, sizeof found - used);
-        }
-        return carnn__graph_invalid(w, g->edge[*low.edge].line,
-                                    "no closed walk of delay 0 (condition 3)", found);
-    }
-    if (cycles) return CARNN_OK;
-    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
-                                "a directed cycle (condition 2)", "none");
-}
-
-/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
-   are nodes of each kind. */
-static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
-    static const char *const expected[] = {"no edge to an input (condition 4)",
-                                           "edges to and from a hidden node (condition 4)",
-                                           "no edge from an output (condition 4)"};
-    static const char *const kinds[] = {"an input", "a hidden node", "an output"};
-    const carnn_graph *g = w->graph;
-    char text[80];
-    size_t i, k, seen[3] = {0, 0, 0};
-    memset(w->a, 0, sizeof w->a);
-    memset(w->b, 0, sizeof w->b);
-    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
-    for (i = 0; i < g->node_count; i++) {
-        carnn_node_kind kind = g->node[i].kind;
-        int64_t to = w->a[i], from = w->b[i];
-        seen[kind] = 1;
-        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
-        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
-                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
-                 g->node[i].name);
-        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
-    }
-    for (k = 0; k < 3 && seen[k]; k++) {}
-    if (k == 3) return CARNN_OK;
-    snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
-    return carnn__graph_invalid(w, w->lines->number, text, "none");
-}
-
-static carnn_status carnn__graph_check(carnn__graph_work *w) {
-    carnn_status status = carnn__graph_check_delays(w);
-    if (status) return status;
-    carnn__graph_components(w);
-    carnn__graph_means(w, 1);
-    carnn__graph_means(w, -1);
-    status = carnn__graph_check_cycles(w);
-    return status ? status : carnn__graph_check_nodes(w);
-}
-
-/* --- the interface --------------------------------------------------------------------------- */
-
-/* Reads the graph, unless it is one of those known by name. */
-static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
-    carnn_status status;
-    w->graph->period = 1;
-    w->lines = &w->input.lines;
-    if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
-        return CARNN_OK;
-    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
-    if (status == CARNN_ERR_IO && w->error) {
-        size_t used = strlen(w->error->message);
-        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
-                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
-    }
-    return status ? status : carnn__graph_read(w);
-}
-
-CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
-                                        const carnn_allocator *allocator, carnn_error *error) {
-    carnn_allocator a = carnn__allocator(allocator);
-    carnn_graph *g = (carnn_graph *)carnn__alloc_zero(&a, 1, sizeof *g);
-    carnn__graph_work *w = (carnn__graph_work *)carnn__alloc_zero(&a, 1, sizeof *w);
-    carnn_status status = CARNN_ERR_MEMORY;
-    if (g && w) {
-        w->graph = g;
-        w->error = error;
-        g->allocator = a;
-        status = carnn__graph_make(w, source);
-        if (!status) status = carnn__graph_check(w);
-        if (!status) carnn__graph_measures(w, 0);
-        if (!status) carnn__graph_measures(w, 1);
-        carnn__input_close(&w->input, &a);
-    } else carnn__out_of_memory(error);
-    carnn__free(&a, w);
-    if (status) carnn__free(&a, g);
-    *graph = status ? NULL : g;
-    return status;
-}
-
-CARNN_API void carnn_graph_free(carnn_graph *graph) {
-    carnn_allocator a = carnn__allocator(graph ? &graph->allocator : NULL);
-    carnn__free(&a, graph);
-}
-
-CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
-    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
-}
-
-CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
-                                  char *text, size_t size) {
-    size_t used = 0, i;
-    if (size) *text = 0;
-    for (i = 0; i < value->length; i++) {
-        const carnn_graph_edge *e = &graph->edge[value->edge[i]];
-        size_t room = used < size ? size - used : 0;
-        used += (size_t)snprintf(room ? text + used : NULL, room, "%s -%ld-> %s",
-                                 i ? "" : graph->node[e->from].name, (long)e->delay,
-                                 graph->node[e->to].name);
-    }
-    return used;
-}
-
-CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
-CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number) {
-    return number < graph->node_count ? &graph->node[number] : NULL;
-}
-CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number) {
-    return number < graph->edge_count ? &graph->edge[number] : NULL;
-}
-
-#endif
 /* The end of a pass: the table of its kernels. */
 #if defined(CARNN__ISA)
 
