@@ -230,6 +230,7 @@ typedef struct carnn_source {
 typedef struct carnn_dataset carnn_dataset;
 
 #define CARNN_OPTIONS_MAX 24 /* options that a task may have for itself */
+#define CARNN_TEXT_MAX 256   /* bytes of an option that is a text, with its end */
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
@@ -241,6 +242,8 @@ typedef struct carnn_model_desc {
     int64_t min_count; /* words rarer than this in the training data become <unk> */
     double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
                           sets them by name */
+    char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name as in carnn_graph_load();
+                          a model keeps the graph itself */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -289,7 +292,7 @@ typedef struct carnn_train_desc {
 /* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
    that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
-    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME
+    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME, CARNN_OPTION_TEXT
 } carnn_option_kind;
 
 typedef enum carnn_option_place {
@@ -303,7 +306,7 @@ typedef struct carnn_option {
     const char *help;
     carnn_option_kind kind;
     carnn_option_place place;
-    size_t offset;     /* of the field in bytes; of a task's option its number */
+    size_t offset;     /* of the field in bytes; of a task's option, unless it is a text, its number */
     double low, high;  /* inclusive range of numbers */
     int none;          /* zero is a choice: stored as CARNN_NONE */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
@@ -713,8 +716,6 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error);
 
-#ifndef CARNN_NO_TEXT
-
 /* --- graphs of recurrent networks ------------------------------------------------------------- */
 
 /* The cyclic graph of a recurrent network and how deep it is (Zhang: Recurrent Neural Models and
@@ -781,8 +782,6 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
 CARNN_API int64_t carnn_graph_period(const carnn_graph *graph);
 CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number);
 CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number);
-
-#endif
 
 #ifndef CARNN_NO_TRAIN
 
@@ -4472,11 +4471,11 @@ static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
 
 /* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
    them; below about 16,000 states waking a thread costs more than it gives. */
-static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t t0, size_t t1) {
-    const carnn__scan *s = &r->scan;
+static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *e, size_t t0,
+                              size_t t1) {
     size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, e->k->scan[r->cell->kind][s->back], t0, t1, s->h};
+    carnn__scan_job job = {s, e->k->scan[kind][s->back], t0, t1, s->h};
     if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
@@ -4588,7 +4587,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
             carnn__cell_skip(r, e, t);
         }
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
-        carnn__scan_steps(r, e, t, t + 1);
+        carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
         if (r->scan.back && mixes) carnn__gate_mix(r, t);
         if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
         if (r->scan.back && r->products) {
@@ -4649,7 +4648,8 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
+    if (!r->products && !r->gate)
+        carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
 }
@@ -4697,17 +4697,18 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
-static void carnn__cell_skip_gradient(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__scan *s = &r->scan;
-    const size_t h = s->h, k = r->cell->skip, *start = s->seq->start;
-    size_t width = carnn__cells[r->cell->kind].recurrent_gates * h, t;
-    if (!k || k >= s->seq->steps) return;
-    for (t = k; t < s->seq->steps; t++)
-        memcpy(r->last + start[t] * h, s->out + start[t - k] * h,
+/* dW += sum_t da_t^T y_{t-k}: da (N, width), y (N, h), last (N, h) scratch where k is not 0. */
+static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, size_t k,
+                                    size_t width, const float *da, size_t h, const float *y,
+                                    float *last, float *dw) {
+    const size_t *start = seq->start;
+    size_t t;
+    if (k >= seq->steps) return;
+    for (t = k; k && t < seq->steps; t++)
+        memcpy(last + start[t] * h, y + start[t - k] * h,
                (start[t + 1] - start[t]) * h * sizeof(float));
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, s->seq->rows - start[k],
-                  s->dph + start[k] * width, width, r->last + start[k] * h, h, NULL,
-                  carnn__piece(r->store, r->g, r->cell->skipping), h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[k], da + start[k] * width,
+                  width, (k ? last : y) + start[k] * h, h, NULL, dw, h);
 }
 
 /* Gradients of alpha, beta1, beta2 and the bias. */
@@ -4739,7 +4740,10 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
-    carnn__cell_skip_gradient(r, e);
+    if (r->cell->skip)
+        carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph, s->h,
+                                s->out, r->last,
+                                carnn__piece(r->store, r->g, r->cell->skipping));
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
@@ -6017,6 +6021,8 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     return v->status;
 }
 
+#endif /* CARNN_NO_TEXT */
+
 /* --- lines --------------------------------------------------------------------------------------
    The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
 
@@ -6068,6 +6074,8 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
     char shown[4 * CARNN__SHOWN + 8];
     return carnn__misread(error, l, what, carnn__show(shown, found));
 }
+
+#ifndef CARNN_NO_TEXT
 
 /* --- input --------------------------------------------------------------------------------------
    A source and the bytes of it that are at hand: the caller's, or in a buffer that is filled from a
@@ -7824,7 +7832,7 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
    integers and in O(nodes * edges) time. Graph and working memory are one block each.
    ============================================================================================= */
 
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
    below nodes * nodes * 3 * nodes * delay. */
@@ -7851,8 +7859,10 @@ typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
 typedef struct carnn__graph_work {
     carnn_graph *graph;
     carnn_error *error;
+#ifndef CARNN_NO_TEXT
     carnn__input input;
-    carnn__lines *lines; /* of the input */
+#endif
+    carnn__lines memory, *lines; /* of the source's bytes; of what is read */
     carnn__span word[5]; /* of the line; a word that is missing has no bytes */
     uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
     uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
@@ -8314,10 +8324,18 @@ static carnn_status carnn__graph_check(carnn__graph_work *w) {
 static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
     carnn_status status;
     w->graph->period = 1;
-    w->lines = &w->input.lines;
+    w->lines = &w->memory;
+    w->memory.name = source->name ? source->name : "(memory)";
     if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
         return CARNN_OK;
+#ifdef CARNN_NO_TEXT
+    w->memory.rest.at = (const char *)source->bytes;
+    w->memory.rest.length = source->bytes ? source->size : 0;
+    status = source->bytes ? CARNN_OK : carnn__io_error(w->error, w->memory.name, "not in memory");
+#else
     status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
+    w->lines = &w->input.lines;
+#endif
     if (status == CARNN_ERR_IO && w->error) {
         size_t used = strlen(w->error->message);
         snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
@@ -8340,7 +8358,9 @@ CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source 
         if (!status) status = carnn__graph_check(w);
         if (!status) carnn__graph_measures(w, 0);
         if (!status) carnn__graph_measures(w, 1);
+#ifndef CARNN_NO_TEXT
         carnn__input_close(&w->input, &a);
+#endif
     } else carnn__out_of_memory(error);
     carnn__free(&a, w);
     if (status) carnn__free(&a, g);
@@ -8369,6 +8389,19 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
                                  graph->node[e->to].name);
     }
     return used;
+}
+
+/* Line i of a file of this graph; returns its length, 0 past the last one. */
+static size_t carnn__graph_line(const carnn_graph *g, size_t i, char line[128]) {
+    static const char *const kinds[] = {"in", "hidden", "out"};
+    const carnn_graph_node *n = g->node + i;
+    const carnn_graph_edge *e = g->edge + (i - g->node_count);
+    if (i < g->node_count)
+        return (size_t)snprintf(line, 128, "node %s %s %ld\n", n->name, kinds[n->kind],
+                                (long)n->time);
+    if (i - g->node_count >= g->edge_count) return 0;
+    return (size_t)snprintf(line, 128, "edge %s %s %ld\n", g->node[e->from].name,
+                            g->node[e->to].name, (long)e->delay);
 }
 
 CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
@@ -8401,6 +8434,7 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names choices;     /* replies byte for byte, classes, labels */
+    carnn_graph *graph;       /* of the encoder, or NULL */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
 };
@@ -8624,6 +8658,11 @@ static const carnn__task *carnn__task_at(size_t number); /* NULL past the last *
     {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
+
+/* The text of an option that is one. */
+static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
+    return (char *)(uintptr_t)model + o->offset;
+}
 
 static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
     if (model->option[number] == 0.0) model->option[number] = value;
@@ -9375,75 +9414,6 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
-/* --- recurrent encoders -------------------------------------------------------------------------
-   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
-   The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order.
-
-   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
-   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
-   goes through all columns of [fw; bw] from the first word to the last.
-
-   Dropout is on what layers read. Each base has a mask of its own. */
-
-#define CARNN__BASES 3
-
-static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
-
-/* Options `number` to number + 2 of a task that has an encoder. */
-#define CARNN__ENCODER_OPTIONS(number)                                                             \
-    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
-                         "rnn, or rcrn: two RNNs are the gates of a third"),                       \
-        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
-                            "1: the output gate of an rcrn is not squashed"),                      \
-        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
-                            "K: gates also read the state K steps before; 0: none")
-
-typedef struct carnn__rnn_base {
-    carnn__cell cell[2]; /* by direction */
-    carnn__cell_run run[2];
-    float *dout;         /* (N, h) of the direction at hand */
-} carnn__rnn_base;
-
-typedef struct carnn__rnn_layer {
-    carnn__rnn_base base[CARNN__BASES];
-    carnn__listener listener[2]; /* which share all memory but c */
-    int projects;
-    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
-    carnn__mat y;          /* (N or R, directions h) */
-} carnn__rnn_layer;
-
-typedef struct carnn__rnn {
-    size_t bases, layers, directions, h, skip;
-    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
-    size_t drop;       /* of the second one, the output of the first; the others follow */
-    int drops_top;     /* dropout on the output of the last layer, too */
-    carnn__mat masked; /* of several bases: what one of them reads */
-    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
-} carnn__rnn;
-
-typedef struct carnn__rnn_shape {
-    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    int rcrn, raw;                             /* raw: the output gate is s2 itself */
-    size_t skip;                               /* k of skip connections; 0: none */
-} carnn__rnn_shape;
-
-/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
-static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
-                                             size_t directions, size_t in, size_t d) {
-    const carnn_model_desc *desc = &model->desc;
-    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
-                          (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
-                          carnn__option(model, option + 1) > 0.0,
-                          (size_t)carnn__option(model, option + 2)};
-    return s;
-}
-
-static int carnn__reads_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
-}
-
 /* A packed batch as a recurrent layer reads it. */
 typedef struct carnn__rnn_input {
     const carnn__packed *packed;
@@ -9459,9 +9429,454 @@ typedef struct carnn__rnn_input {
                                  called before. NULL: zeros */
 } carnn__rnn_input;
 
+/* --- multigraph RNN -----------------------------------------------------------------------------
+   An RNN whose units are joined as the edges of a graph say (Zhang 2019, Def. 4.2.2.1). The value of
+   node v at time t, of a hidden node that is not an LSTM:
+
+     val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
+
+   b_v (gates h), U_e (gates h, h). An input has the value x_t, and its edges have U_e (gates h, e).
+   Values before the first step are 0. An LSTM (@@CELL) has such a sum for each of its four gates,
+   and c of the step before. Within a step the nodes come in an order in which edges of delay 0 lead
+   from earlier nodes to later ones.
+
+   The value of the output is a(t). But where its only edge is of delay 0 and from a hidden node, it
+   is the value of that node: the part that reads the output has a matrix of its own.
+
+   Backward, with steps and nodes in the reverse order: the cell makes da_v(t) from D_v(t), the
+   gradient at val_v(t), then each edge to v adds D_u(t - delay) += U_e^T da_v(t); at the end
+   dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
+
+#define CARNN__GRAPH_UNITS 64         /* nodes of a graph that is trained */
+#define CARNN__GRAPH_LONGEST 10000    /* delay */
+
+typedef struct carnn__wire { /* an edge */
+    size_t from, to, delay;  /* units; `from` is not there where it is an input */
+    int input;
+    size_t weight;           /* U, with as many rows as a_v has columns */
+    float *p, *back;         /* U packed for val U^T, da U; of an input: (U, width) x U^T, its
+                                gradient */
+    size_t past;             /* in a state, the value that is read at step 0 */
+} carnn__wire;
+
+typedef struct carnn__unit { /* a node that is no input */
+    size_t width, bias;      /* columns of a_v, parameter b_v */
+    int sums;                /* the value is a_v itself */
+    size_t wires;            /* to it and the units before it */
+    size_t longest, past;    /* delay of the edges from it; where the last values are in a state, */
+    size_t c;                /* and where c is */
+    float *dout;             /* (N, h) */
+    carnn__scan scan;
+} carnn__unit;
+
+typedef struct carnn__multigraph { /* one direction */
+    size_t cell, h, units, states; /* states: of h floats that carry it from one call to the next */
+    size_t output;                 /* the unit that is the output */
+    carnn__unit *unit;             /* in the order in which they are computed */
+    carnn__wire *wire;             /* to the first unit, to the second one, ... */
+    uint32_t *first;               /* (N) of zeros: the projection that all rows share is the bias */
+    float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
+} carnn__multigraph;
+
+/* The nodes but for inputs in the order in which they are computed; returns how many. The output is
+   left out where it is the value of another node, which is then `*output`. */
+static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
+                                 size_t *output) {
+    char done[CARNN__GRAPH_UNITS] = {0};
+    size_t count = 0, before = SIZE_MAX, edges = 0, i, j, out = 0;
+    for (i = 0; i < g->node_count; i++) {
+        done[i] = g->node[i].kind == CARNN_NODE_IN;
+        if (g->node[i].kind == CARNN_NODE_OUT) out = i;
+    }
+    for (*output = out, i = 0; i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        if (e->to == out && (edges++ || e->delay || done[e->from])) *output = out;
+        else if (e->to == out) *output = e->from;
+    }
+    done[out] = *output != out;
+    while (count != before) {
+        before = count;
+        for (i = 0; i < g->node_count; i++) {
+            for (j = 0; j < g->edge_count && (g->edge[j].to != i || g->edge[j].delay ||
+                                              done[g->edge[j].from]);) j++;
+            if (done[i] || j < g->edge_count) continue;
+            done[i] = 1;
+            order[count++] = i;
+        }
+    }
+    return count;
+}
+
+/* Can a multigraph RNN be made of a valid graph? */
+static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
+                                            carnn_error *error) {
+    size_t i, outputs = 0, edges = 0, out = 0;
+    if (strcmp(cell, "rnn") && strcmp(cell, "lstm"))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the units of a graph are of the cell rnn "
+                           "or lstm, not %s", cell);
+    if (g->period != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has the period %ld: networks "
+                           "are made of graphs whose nodes have a value in each step, of period 1",
+                           (long)g->period);
+    if (g->node_count > CARNN__GRAPH_UNITS)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has %zu nodes: networks are "
+                           "made of graphs of at most %d", g->node_count, CARNN__GRAPH_UNITS);
+    for (i = 0; i < g->node_count; i++)
+        if (g->node[i].kind == CARNN_NODE_OUT) outputs++, out = i;
+    for (i = 0; i < g->edge_count; i++) {
+        edges += g->edge[i].to == out;
+        if (g->edge[i].delay >= 0 && g->edge[i].delay <= CARNN__GRAPH_LONGEST) continue;
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has an edge of delay %ld: "
+                           "networks are made of graphs with delays from 0 to %d",
+                           (long)g->edge[i].delay, CARNN__GRAPH_LONGEST);
+    }
+    if (outputs == 1 && edges) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has %zu outputs and %zu edges to "
+                       "the last one: networks are made of graphs with one output that is reached",
+                       outputs, edges);
+}
+
+typedef struct carnn__multigraph_shape {
+    const carnn_graph *graph;
+    size_t cell, in, h, U, N, P; /* most inputs, rows, sequences */
+} carnn__multigraph_shape;
+
+static carnn__wire carnn__wire_plan(carnn__plan *p, const char *prefix,
+                                    const carnn__multigraph_shape *s, size_t number,
+                                    size_t width) {
+    const carnn_graph_edge *e = &s->graph->edge[number];
+    carnn__wire w;
+    char name[32];
+    size_t in, b;
+    memset(&w, 0, sizeof w);
+    w.delay = (size_t)e->delay;
+    w.input = s->graph->node[e->from].kind == CARNN_NODE_IN;
+    in = w.input ? s->in : s->h;
+    snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
+    w.weight = carnn__declare(p->store, prefix, name, width, in, s->h, CARNN__INIT_GLOROT, 0.0f);
+    for (b = 0; p->arena && b < (p->work->g ? 2u : 1u); b++)
+        *(b ? &w.back : &w.p) =
+            carnn__floats(p->arena, w.input ? s->U : 1,
+                          w.input ? width : carnn__packed_size(b ? in : width, b ? width : in));
+    return w;
+}
+
+static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
+                             const carnn__multigraph_shape *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell];
+    size_t h = s->h;
+    if (!p->arena) return;
+    v->scan.h = h;
+    v->scan.index = m->first;
+    v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros;
+    v->scan.h0 = m->zeros;
+    v->scan.ph = m->ph;
+    v->scan.out = carnn__floats(p->arena, s->N, h);
+    v->scan.tape = carnn__floats(p->arena, s->N, k->tape * h);
+    if (!p->work->g) return;
+    v->dout = carnn__floats(p->arena, s->N, h);
+    v->scan.dph = v->sums ? v->dout : carnn__floats(p->arena, s->N, v->width);
+    v->scan.dout = v->dout;
+    if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, h);
+}
+
+/* Memory that all units share. */
+static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
+                                     const carnn__multigraph_shape *s) {
+    size_t width = carnn__cells[s->cell].gates * s->h;
+    m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
+    m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
+    m->first = (uint32_t *)carnn__take(p->arena, s->N, sizeof *m->first);
+    m->zeros = carnn__floats(p->arena, s->P, s->h);
+    m->ph = carnn__floats(p->arena, s->P, width);
+    if (p->work->g) m->last = carnn__floats(p->arena, s->N, s->h);
+    if (m->first) memset(m->first, 0, s->N * sizeof *m->first);
+    if (m->zeros) memset(m->zeros, 0, s->P * s->h * sizeof(float));
+}
+
+static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const char *prefix,
+                                   const carnn__multigraph_shape *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell];
+    const carnn_graph_edge *e = s->graph->edge, *end = e + s->graph->edge_count;
+    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], past[CARNN__GRAPH_UNITS];
+    size_t h = s->h, output, wires = 0, i;
+    char name[32];
+    memset(m, 0, sizeof *m);
+    m->cell = s->cell;
+    m->h = h;
+    m->units = carnn__graph_order(s->graph, order, &output);
+    if (p->arena) carnn__multigraph_memory(p, m, s);
+    for (i = 0; i < m->units; i++) { /* the last values of a unit, the latest last, then c */
+        size_t longest = 0;
+        for (e = s->graph->edge; e < end; e++)
+            if (e->from == order[i]) longest = carnn__max(longest, (size_t)e->delay);
+        place[order[i]] = i;
+        past[i] = m->states += longest;
+        m->states += k->flags & CARNN__HAS_CELL_STATE ? 1 : 0;
+        if (m->unit) memset(&m->unit[i], 0, sizeof *m->unit), m->unit[i].longest = longest;
+    }
+    m->output = place[output];
+    for (i = 0; i < m->units; i++) {
+        carnn__unit v;
+        memset(&v, 0, sizeof v);
+        if (m->unit) v.longest = m->unit[i].longest;
+        v.sums = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
+        v.width = v.sums ? h : k->gates * h;
+        v.c = past[i] * h;
+        snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
+        v.bias = carnn__cell_vector(p->store, prefix, name, v.width, k->open_gate * h,
+                                    v.sums ? 0 : h, k->open_bias);
+        for (e = s->graph->edge; e < end; e++) {
+            carnn__wire w;
+            if (e->to != order[i]) continue;
+            w = carnn__wire_plan(p, prefix, s, (size_t)(e - s->graph->edge), v.width);
+            w.to = i;
+            if (!w.input) w.from = place[e->from];
+            if (!w.input) w.past = (past[w.from] - w.delay) * h;
+            else w.past = m->states * h, m->states += w.delay * v.width / h;
+            if (m->wire) m->wire[wires] = w;
+            wires++;
+        }
+        v.wires = wires;
+        carnn__unit_plan(p, m, &v, s);
+        if (m->unit) m->unit[i] = v;
+    }
+}
+
+/* Packs U of the edges from units for products. */
+static void carnn__multigraph_ready(const carnn__work *work, const carnn__multigraph *m) {
+    const carnn__wire *w = m->wire, *end = w + m->unit[m->units - 1].wires;
+    for (; w < end; w++) {
+        size_t width = m->unit[w->to].width;
+        const float *U = carnn__weight(work, w->weight);
+        if (w->input) continue;
+        carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->p);
+        if (work->g) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->back);
+    }
+}
+
+/* An edge at step t: ph += U val, or D += U^T da. */
+static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
+                            const carnn__wire *w, const carnn__rnn_input *in,
+                            const uint32_t *index, size_t t, int backward) {
+    const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
+    const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
+    size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b;
+    const float *past = NULL;
+    float *da = backward ? v->scan.dph + start[t] * width : NULL;
+    if (t < w->delay && (backward || !in->state)) return;
+    if (t < w->delay) past = in->state + w->past + t * (w->input ? width : h);
+    for (b = 0; w->input && b < live; b++) {
+        size_t at = (index && !past ? index[before + b] : before + b) * width;
+        if (backward) work->engine->k->add(da + b * width, w->back + at, width);
+        else work->engine->k->add(past ? past : w->p + at, m->ph + b * width, width);
+    }
+    if (w->input) return;
+    if (backward)
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, width, da, width, w->back,
+                      0, NULL, u->dout + before * h, h);
+    else
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, width, h,
+                      past ? past : u->scan.out + before * h, h, w->p, 0, NULL, m->ph, width);
+}
+
+/* A unit at step t, forward; backward the edges to it are reached from its da. */
+static void carnn__unit_run(const carnn__work *work, const carnn__multigraph *m, size_t i,
+                            const carnn__rnn_input *in, const uint32_t *index, size_t t,
+                            int backward) {
+    const carnn__unit *v = &m->unit[i];
+    size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row, j, b;
+    if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
+    if (backward && !v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+    for (j = i ? v[-1].wires : 0; j < v->wires; j++)
+        carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
+    if (!backward && !v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+    for (b = 0; !backward && v->sums && b < live; b++) {
+        float *out = v->scan.out + (row + b) * m->h;
+        memcpy(out, carnn__weight(work, v->bias), m->h * sizeof(float));
+        work->engine->k->add(m->ph + b * m->h, out, m->h);
+    }
+}
+
+static void carnn__multigraph_start(const carnn__work *work, const carnn__multigraph *m,
+                                    const carnn__rnn_input *in, int backward) {
+    size_t i;
+    for (i = 0; i < m->units; i++) {
+        carnn__unit *v = &m->unit[i];
+        carnn__scan *s = &v->scan;
+        s->seq = in->packed;
+        s->end = in->packed->sequences;
+        s->back = backward;
+        s->px = (float *)(uintptr_t)carnn__weight(work, v->bias);
+        s->c0 = in->state ? in->state + v->c : m->zeros;
+        if (!backward) continue;
+        s->dpx = carnn__gradient(work, v->bias);
+        if (s->dc) memset(s->dc, 0, s->end * m->h * sizeof(float));
+        if (i != m->output) memset(v->dout, 0, in->packed->rows * m->h * sizeof(float));
+    }
+}
+
+/* The last `count` of past and new values, of which the latest stands last: past (count, columns);
+   y is of `rows` steps, of which step i has the row row[i], or i. */
+static void carnn__past_keep(float *past, size_t count, const float *y, const uint32_t *row,
+                             size_t rows, size_t columns) {
+    size_t i, j;
+    for (i = 0; i < count; i++) {
+        const float *value = past + (rows + i) * columns;
+        if (rows + i >= count) {
+            j = rows + i - count;
+            value = y + (row ? row[j] : j) * columns;
+        }
+        memcpy(past + i * columns, value, columns * sizeof(float));
+    }
+}
+
+static void carnn__multigraph_keep(const carnn__multigraph *m, const carnn__rnn_input *in,
+                                   const uint32_t *index) {
+    size_t tape = carnn__cells[m->cell].tape, h = m->h, rows = in->packed->rows, i;
+    const carnn__unit *v = m->unit, *end = v + m->units;
+    for (i = 0; i < end[-1].wires; i++) {
+        const carnn__wire *w = &m->wire[i];
+        if (w->input)
+            carnn__past_keep(in->state + w->past, w->delay, w->p, index, rows,
+                             m->unit[w->to].width);
+    }
+    for (; v < end; v++) {
+        carnn__past_keep(in->state + v->c - v->longest * h, v->longest, v->scan.out, NULL, rows, h);
+        if (tape && !v->sums) /* c stands last on the tape */
+            memcpy(in->state + v->c, v->scan.tape + (rows * tape - 1) * h, h * sizeof(float));
+    }
+}
+
+/* x W^T of the edges from inputs for all rows at once; then the steps. */
+static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
+                                      const carnn__rnn_input *in, size_t direction) {
+    const uint32_t *index = in->index[direction];
+    size_t wires = m->unit[m->units - 1].wires, e = in->x->columns, i, t;
+    carnn__multigraph_start(work, m, in, 0);
+    for (i = 0; i < wires; i++) {
+        const carnn__wire *w = &m->wire[i];
+        if (w->input)
+            carnn__matmul(work->engine, CARNN__NT, in->inputs, m->unit[w->to].width, e, in->x->x, e,
+                          carnn__weight(work, w->weight), e, NULL, w->p, m->unit[w->to].width);
+    }
+    for (t = 0; t < in->packed->steps; t++)
+        for (i = 0; i < m->units; i++) carnn__unit_run(work, m, i, in, index, t, 0);
+    if (in->state) carnn__multigraph_keep(m, in, index);
+}
+
+/* From D of the output, which is there. */
+static void carnn__multigraph_backward(const carnn__work *work, const carnn__multigraph *m,
+                                       const carnn__rnn_input *in, size_t direction) {
+    size_t U = in->inputs, e = in->x->columns, h = m->h, i, t;
+    const carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
+    carnn__multigraph_start(work, m, in, 1);
+    for (w = m->wire; w < end; w++)
+        if (w->input) memset(w->back, 0, U * m->unit[w->to].width * sizeof(float));
+    for (t = in->packed->steps; t-- > 0;)
+        for (i = m->units; i-- > 0;) carnn__unit_run(work, m, i, in, in->index[direction], t, 1);
+    for (i = 0; i < m->units; i++)
+        if (m->unit[i].sums)
+            carnn__column_sums(work->engine, in->packed->rows, h, m->unit[i].dout, h,
+                               carnn__gradient(work, m->unit[i].bias));
+    for (w = m->wire; w < end; w++) {
+        size_t width = m->unit[w->to].width;
+        float *dU = carnn__gradient(work, w->weight);
+        if (!w->input) {
+            carnn__delayed_gradient(work->engine, in->packed, w->delay, width,
+                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out, m->last,
+                                    dU);
+            continue;
+        }
+        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, width, e, U, w->back, width, in->x->x,
+                      e, NULL, dU, e);
+        if (in->x->d)
+            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, U, e, width, w->back, width,
+                          carnn__weight(work, w->weight), e, NULL, in->x->d, e);
+    }
+}
+
+/* --- recurrent encoders -------------------------------------------------------------------------
+   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
+   The first layer reads inputs by index, so that a word that occurs often is projected once; the
+   others read the rows of the layer below. The last one's output is packed or in reading order.
+
+   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
+   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
+   goes through all columns of [fw; bw] from the first word to the last.
+
+   Dropout is on what layers read. Each base has a mask of its own. */
+
+#define CARNN__BASES 3
+
+static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
+enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
+
+/* Options `number` to number + 2 of a task that has an encoder, and its graph. */
+#define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
+                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
+                         "the edges of a graph"),                                                  \
+        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
+         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
+         NULL},                                                                                    \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+                            "1: the output gate of an rcrn is not squashed"),                      \
+        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
+                            "K: gates also read the state K steps before; 0: none")
+
+typedef struct carnn__rnn_base {
+    carnn__cell cell[2]; /* by direction */
+    carnn__cell_run run[2];
+    float *dout;         /* (N, h) of the direction at hand */
+} carnn__rnn_base;
+
+typedef struct carnn__rnn_layer {
+    carnn__rnn_base base[CARNN__BASES];
+    carnn__listener listener[2]; /* which share all memory but c */
+    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
+    int projects;
+    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__mat y;          /* (N or R, directions h) */
+} carnn__rnn_layer;
+
+typedef struct carnn__rnn {
+    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
+    size_t states;                             /* whose carnn__rnn_states these are */
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop;       /* of the second one, the output of the first; the others follow */
+    int drops_top;     /* dropout on the output of the last layer, too */
+    carnn__mat masked; /* of several bases: what one of them reads */
+    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
+} carnn__rnn;
+
+typedef struct carnn__rnn_shape {
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2 itself */
+    size_t skip;                               /* k of skip connections; 0: none */
+    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
+} carnn__rnn_shape;
+
+/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
+                                             size_t directions, size_t in, size_t d) {
+    const carnn_model_desc *desc = &model->desc;
+    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
+                          carnn__option(model, option + 1) > 0.0,
+                          (size_t)carnn__option(model, option + 2), model->graph};
+    return s;
+}
+
+static int carnn__reads_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
 /* States of a layer: output, memory and what skip connections read of each base, and c of the
    listener. */
 static size_t carnn__rnn_states(const carnn__rnn *m) {
+    if (!m->bases) return m->states;
     return (2 + m->skip) * m->bases + (m->bases > 1);
 }
 
@@ -9490,7 +9905,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[8] = "";
     size_t l, b, i;
-    m->bases = s.rcrn ? CARNN__BASES : 1;
+    m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
     m->h = s.h;
@@ -9522,6 +9937,13 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 if (p->work->g && !i && (b || !s.rcrn))
                     one->dout = carnn__floats(p->arena, N, s.h);
             }
+        for (i = 0; s.graph && i < s.directions; i++) {
+            carnn__multigraph_shape graph = {s.graph, s.cell, s.in, s.h, U, N, P};
+            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
+                     s.directions > 1 ? direction[i] : "");
+            carnn__multigraph_plan(p, &layer->graph[i], prefix, &graph);
+            m->states = carnn__max(m->states, layer->graph[i].states);
+        }
         layer->listener->raw = s.raw;
         for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
             carnn__listener_plan(p, layer, i, s.h, N, P);
@@ -9539,9 +9961,11 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     size_t l, b, i;
     for (l = 0; l < m->layers; l++)
-        for (b = 0; b < m->bases; b++)
-            for (i = 0; i < m->directions; i++)
+        for (i = 0; i < m->directions; i++) {
+            for (b = 0; b < m->bases; b++)
                 carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
+            if (!m->bases) carnn__multigraph_ready(work, &m->layer[l].graph[i]);
+        }
 }
 
 /* What layer l reads: x, or the output of the layer below, which is packed. */
@@ -9582,7 +10006,7 @@ static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                            const carnn__rnn_input *in, const float *x, size_t direction,
                            float *state) {
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-    size_t h = run->cell->h, last = in->packed->rows - 1, k = run->cell->skip, i;
+    size_t h = run->cell->h, last = in->packed->rows - 1;
     float *past = state ? state + 2 * h : NULL;
     run->past = past;
     carnn__cell_project(run, work->engine, x, 0, in->inputs);
@@ -9591,10 +10015,7 @@ static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                         state ? state + h : NULL);
     if (!state) return;
     memcpy(state, run->scan.out + last * h, h * sizeof(float));
-    for (i = 0; i < k; i++)
-        memcpy(past + i * h, last + 1 + i < k ? past + (last + 1 + i) * h
-                                              : run->scan.out + (last + 1 + i - k) * h,
-               h * sizeof(float));
+    carnn__past_keep(past, run->cell->skip, run->scan.out, NULL, last + 1, h);
     if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
         memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
 }
@@ -9613,18 +10034,26 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *i
     if (state) memcpy(state, l->c + (N - 1) * l->h, l->h * sizeof(float));
 }
 
+/* (N, h) states of the first base in direction i, or of the output of a graph. */
+static const float *carnn__rnn_states_of(const carnn__rnn *m, const carnn__rnn_layer *layer,
+                                         size_t i) {
+    const carnn__multigraph *graph = &layer->graph[i];
+    return m->bases ? layer->base[0].run[i].scan.out : graph->unit[graph->output].scan.out;
+}
+
 /* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
    base or the listener; backward the gradients of rows that share one are added up. */
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
-    const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
-    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
+    const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_states_of(m, layer, i);
+    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
     for (r = 0; r < in->rows; r++) {
         size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
-        if (i && m->bases == 1) row = in->reversed[row]; /* a listener has it in its own order */
+        if (i && m->bases <= 1) row = in->reversed[row]; /* a listener has it in its own order */
         if (!backward) memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
         else if (!shared) memcpy(dout + row * h, layer->y.d + at, h * sizeof(float));
         else work->engine->k->add(layer->y.d + at, dout + row * h, h);
@@ -9639,8 +10068,9 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         float *state = in.state ? in.state + l * carnn__rnn_states(m) * h : NULL;
-        if (m->bases == 1)
+        if (m->bases <= 1)
             carnn__rnn_drop(work, m, l, 0, in.x->x, in.inputs * in.x->columns, key);
+        in.state = state;
         if (layer->projects) {
             carnn__linear_forward(work, &layer->project, in.x, in.inputs);
             in.x = &layer->project.y;
@@ -9652,6 +10082,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
                                state ? state + (2 + m->skip) * b * h : NULL);
         }
         for (i = 0; i < m->directions; i++) {
+            if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
             if (m->bases > 1)
                 carnn__rnn_listen(work, &in, &layer->listener[i], i,
                                   state ? state + (2 + m->skip) * CARNN__BASES * h : NULL, 0);
@@ -9693,9 +10124,10 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             carnn__rnn_rows(work, m, layer, &in, i, 1);
             if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
+            if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
         }
         if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
-        if (m->bases == 1 && read->d)
+        if (m->bases <= 1 && read->d)
             carnn__rnn_drop(work, m, l, 0, read->d, in.inputs * read->columns, key);
     }
 }
@@ -11477,7 +11909,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].base[0].run[i].scan.out + last;
+            const float *v = carnn__rnn_states_of(m, &m->layer[0], i) + last;
             for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
         }
         if (!(squares > 0.0)) continue;
@@ -12534,7 +12966,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, NULL};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
@@ -13729,7 +14161,9 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",
     "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
-    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3", NULL};
+    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3",
+    "hidden=19 embedding=17 encoder=graph cell=rnn graph=grid:2x3",
+    "hidden=19 embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14710,7 +15144,8 @@ static const char *carnn__choice_name(const carnn_option *option, double value) 
     return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
 }
 
-/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL. */
+/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a text
+   whether there is one. */
 static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
                                   const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
@@ -14718,6 +15153,7 @@ static double carnn__option_value(const carnn_option *o, const carnn_model_desc 
     const char *name;
     int64_t whole; /* also for uint64_t */
     double number;
+    if (o->kind == CARNN_OPTION_TEXT) return *carnn__option_text(o, model) != 0;
     if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
     if (o->kind == CARNN_OPTION_NAME) {
         memcpy(&name, base + o->offset, sizeof name);
@@ -14748,6 +15184,13 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     int whole = option->kind == CARNN_OPTION_INTEGER;
     carnn__span text = {value, strlen(value)};
     double v;
+    if (option->kind == CARNN_OPTION_TEXT) {
+        if (text.length >= CARNN_TEXT_MAX)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: a text of more than %d bytes",
+                               option->name, CARNN_TEXT_MAX - 1);
+        memcpy(carnn__option_text(option, model), value, text.length + 1);
+        return CARNN_OK;
+    }
     if (option->kind == CARNN_OPTION_NAME) {
         v = carnn__choice_named(option, value);
         if (v < 0.0)
@@ -14770,8 +15213,10 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
                                        const carnn_train_desc *train, char *text, size_t size) {
     double v = carnn__option_value(option, model, train);
     int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 6;
-    if (option->kind == CARNN_OPTION_NAME) {
-        snprintf(text, size, "%s", carnn__choice_name(option, v));
+    if (option->kind == CARNN_OPTION_NAME || option->kind == CARNN_OPTION_TEXT) {
+        snprintf(text, size, "%s", option->kind == CARNN_OPTION_NAME
+                                       ? carnn__choice_name(option, v)
+                                       : carnn__option_text(option, model));
         return text;
     }
     if (option->none && v == CARNN_NONE) v = 0.0;
@@ -14828,7 +15273,8 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         double number;
-        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
+        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME ||
+            o->kind == CARNN_OPTION_TEXT)
             continue;
         number = carnn__option_value(o, model, train);
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
@@ -14871,16 +15317,37 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     if (!model) return;
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
+    carnn_graph_free(model->graph);
     carnn__names_free(&model->words, &a);
     carnn__names_free(&model->choices, &a);
     carnn__free(&a, model);
+}
+
+/* Do encoder, graph, cell and skip connections go together? */
+static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *error) {
+    const carnn_option *skip = carnn__option_named(model->desc.task, "skip");
+    const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
+    int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
+    int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) == 1.0 + CARNN__GRAPH;
+    if (skips && !carnn__cells[carnn__cell_number(model->desc.cell)].recurrent_gates)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
+                           "skip connections need", model->desc.cell);
+    if (graph && skips)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip connections of a graph are its "
+                           "edges: skip is 0");
+    if (graph && !model->graph)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph needs a graph: its file "
+                           "or name, such as sh, st, bu, td");
+    if (!graph && (model->graph || *model->desc.graph))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a graph is of the encoder graph, not of "
+                           "another");
+    return graph ? carnn__multigraph_check(model->graph, model->desc.cell, error) : CARNN_OK;
 }
 
 /* What a new model and a loaded one have in common once desc (complete), words and choices are
    there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
     const carnn__task *task = model->task = carnn__task_named(model->desc.task);
-    const carnn_option *skip;
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (!task)
@@ -14892,10 +15359,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
-    skip = carnn__option_named(task->name, "skip");
-    if (skip && !carnn__cells[cell].recurrent_gates && carnn__option_value(skip, &model->desc, NULL))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
-                           "skip connections need", model->desc.cell);
+    status = carnn__encoder_check(model, error);
+    if (status) return status;
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
@@ -14948,9 +15413,13 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
                            "%s, not %.60s", old->task, desc->task);
     desc->task = old->task;
-    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
-        if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
-            carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++) {
+        if (o->place == CARNN_OPTION_OF_TRAINING || carnn__option_value(o, desc, NULL) != 0.0)
+            continue;
+        if (o->kind == CARNN_OPTION_TEXT)
+            strcpy(carnn__option_text(o, desc), carnn__option_text(o, old));
+        else carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    }
     return CARNN_OK;
 }
 
@@ -14977,6 +15446,22 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
                from.rows * from.columns * sizeof *from.value);
     }
+    return CARNN_OK;
+}
+
+/* The graph of a new model: that of the model to go on from, unless another is named. */
+static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_desc *desc,
+                                       carnn_error *error) {
+    carnn_source source;
+    if (!*model->desc.graph) return CARNN_OK;
+    memset(&source, 0, sizeof source);
+    source.name = model->desc.graph;
+    if (*desc->graph) return carnn_graph_load(&model->graph, &source, &model->allocator, error);
+    model->graph = (carnn_graph *)carnn__alloc(&model->allocator, 1, sizeof *model->graph);
+    if (!model->graph) return carnn__out_of_memory(error);
+    *model->graph = *desc->from->graph;
+    model->graph->allocator = model->allocator;
+    memset(model->graph->has, 0, sizeof model->graph->has); /* whose paths are those of the other */
     return CARNN_OK;
 }
 
@@ -15007,6 +15492,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
+    if (!status) status = carnn__model_graph(model, desc, error);
     if (!status) status = carnn__model_declare(model, error);
     if (!status) status = carnn__store_alloc(&model->params, &a, error);
     model->block = model->params.value;
@@ -15499,14 +15985,15 @@ static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
     *size = (size_t)x;
 }
 
-/* A name of one of our tables; none is so long that it is cut. */
-static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
+/* A text that is shorter than `room`, such as a name of one of our tables. */
+static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t room) {
     const carnn__gguf_key *key;
     if (g->writing) {
         carnn__put_key_text(g, name, text);
     } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
         uint64_t length = carnn__get64(key->value);
-        snprintf(text, 64, "%.*s", (int)(length < 63 ? length : 63), (const char *)key->value + 8);
+        snprintf(text, room, "%.*s", (int)(length < room ? length : room - 1),
+                 (const char *)key->value + 8);
     }
 }
 
@@ -15786,7 +16273,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     if (keys > CARNN__GGUF_KEYS_MAX)
         return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
-    carnn__key_text(g, "general.architecture", architecture);
+    carnn__key_text(g, "general.architecture", architecture, sizeof architecture);
     if (!g->status && strcmp(architecture, kind->architecture) != 0)
         carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
     carnn__gguf_verify(g);
@@ -15813,11 +16300,16 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o)) return;
+    if (!carnn__option_kept(o) || (o->kind == CARNN_OPTION_TEXT && g->writing && value == 0.0))
+        return;
     if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
+    if (o->kind == CARNN_OPTION_TEXT) {
+        carnn__key_text(g, key, carnn__option_text(o, &model->desc), CARNN_TEXT_MAX);
+        return;
+    }
     if (o->kind == CARNN_OPTION_NAME) {
         snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
-        carnn__key_text(g, key, name);
+        carnn__key_text(g, key, name, sizeof name);
         value = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
         if (value < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
@@ -15861,7 +16353,7 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     size_t i;
     char name[64];
     snprintf(name, sizeof name, "%s", g->writing ? model->desc.task : "");
-    carnn__key_text(g, "carnn.task", name);
+    carnn__key_text(g, "carnn.task", name, sizeof name);
     model->task = carnn__task_named(name);
     if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
@@ -15919,6 +16411,33 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
 }
 
+/* The graph of the encoder as the text of a file. */
+static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
+    static const char name[] = "carnn.graph.lines";
+    const carnn__gguf_key *key;
+    carnn_source source;
+    carnn_status status;
+    carnn_error why;
+    char line[128];
+    size_t size = 0, i, n;
+    if (g->writing && model->graph) {
+        for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++) size += n;
+        carnn__put_key(g, name, CARNN__GGUF_STRING);
+        carnn__put_number(g, size, 8);
+        for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
+            carnn__put_bytes(g, line, n);
+    }
+    if (g->writing || !carnn__gguf_find(g, name, sizeof name - 1)) return;
+    key = carnn__gguf_need(g, name, CARNN__GGUF_STRING);
+    if (!key) return;
+    source.name = name;
+    source.bytes = key->value + 8;
+    source.size = (size_t)carnn__get64(key->value);
+    status = carnn_graph_load(&model->graph, &source, &model->allocator, &why);
+    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
+    else if (status) carnn__gguf_fail(g, "%s", why.message);
+}
+
 /* The table of tensors: one that is read has to be what the task declares for the model. */
 static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
     const carnn__param *p;
@@ -15935,6 +16454,7 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
     carnn__put_key_text(g, "general.name", title);
     carnn__key_model(g, &model);
     carnn__key_words(g, &model);
+    carnn__key_graph(g, &model);
     carnn__key_params(g, store);
     carnn__put_floats(g, store->value, store->size);
 }
@@ -16001,6 +16521,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
     carnn__key_model(&g, model);
     carnn__key_words(&g, model);
+    carnn__key_graph(&g, model);
     if (g.status) return g.status;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
@@ -16053,7 +16574,7 @@ static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, "
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
 
 static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
-    {"carnn.names", "words or choices"},
+    {"carnn.names", "words, choices or graph"},
     {"carnn.checkpoint.word_vectors", "word vectors"},
     {"carnn.checkpoint.training_data", "training data"},
     {"carnn.checkpoint.validation_data", "validation data"}};
@@ -16087,11 +16608,15 @@ static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, siz
 static uint64_t carnn__names_sum(const carnn_model *model) {
     const carnn__names *words = &model->words, *choices = &model->choices;
     carnn__sum sum;
+    char line[128];
+    size_t i, n;
     carnn__sum_start(&sum);
     carnn__sum_list(&sum, words->at, words->count, sizeof(size_t));
     carnn__sum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
     carnn__sum_list(&sum, choices->at, choices->count, sizeof(size_t));
     carnn__sum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
+    for (i = 0; model->graph && (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
+        carnn__sum_add(&sum, line, n);
     return carnn__sum_end(&sum);
 }
 
