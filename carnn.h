@@ -242,8 +242,8 @@ typedef struct carnn_model_desc {
     int64_t min_count; /* words rarer than this in the training data become <unk> */
     double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
                           sets them by name */
-    char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name as in carnn_graph_load();
-                          a model keeps the graph itself */
+    char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
+                          reads it; a model keeps the graph itself */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -306,7 +306,7 @@ typedef struct carnn_option {
     const char *help;
     carnn_option_kind kind;
     carnn_option_place place;
-    size_t offset;     /* of the field in bytes; of a task's option, unless it is a text, its number */
+    size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
     int none;          /* zero is a choice: stored as CARNN_NONE */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
@@ -9430,8 +9430,8 @@ typedef struct carnn__rnn_input {
 } carnn__rnn_input;
 
 /* --- multigraph RNN -----------------------------------------------------------------------------
-   An RNN whose units are joined as the edges of a graph say (Zhang 2019, Def. 4.2.2.1). The value of
-   node v at time t, of a hidden node that is not an LSTM:
+   An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
+   that is not an LSTM has at time t the value
 
      val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
 
@@ -9447,93 +9447,75 @@ typedef struct carnn__rnn_input {
    gradient at val_v(t), then each edge to v adds D_u(t - delay) += U_e^T da_v(t); at the end
    dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
 
-#define CARNN__GRAPH_UNITS 64         /* nodes of a graph that is trained */
-#define CARNN__GRAPH_LONGEST 10000    /* delay */
+#define CARNN__GRAPH_UNITS 64      /* nodes of a graph that is trained */
+#define CARNN__GRAPH_LONGEST 10000 /* delay */
 
 typedef struct carnn__wire { /* an edge */
-    size_t from, to, delay;  /* units; `from` is not there where it is an input */
-    int input;
-    size_t weight;           /* U, with as many rows as a_v has columns */
-    float *p, *back;         /* U packed for val U^T, da U; of an input: (U, width) x U^T, its
-                                gradient */
-    size_t past;             /* in a state, the value that is read at step 0 */
+    int input;              /* it is from an input */
+    size_t from, to, delay; /* units */
+    carnn__linear U;        /* its weight, and the product with all inputs: y (U, width) */
+    float *p, *back;        /* from a unit: U packed for val U^T and for da U */
+    size_t past;            /* where the value that step 0 reads is in a state */
 } carnn__wire;
 
 typedef struct carnn__unit { /* a node that is no input */
-    size_t width, bias;      /* columns of a_v, parameter b_v */
-    int sums;                /* the value is a_v itself */
-    size_t wires;            /* to it and the units before it */
-    size_t longest, past;    /* delay of the edges from it; where the last values are in a state, */
-    size_t c;                /* and where c is */
-    float *dout;             /* (N, h) */
+    int sums;           /* the value is a_v itself */
+    size_t width, bias; /* columns of a_v; parameter b_v */
+    size_t wires;       /* to it and to the units before it */
+    size_t longest, c;  /* delay of the edges from it; where c is in a state, behind past values */
+    float *dout;        /* (N, h) */
     carnn__scan scan;
 } carnn__unit;
 
 typedef struct carnn__multigraph { /* one direction */
-    size_t cell, h, units, states; /* states: of h floats that carry it from one call to the next */
+    size_t cell, h, units, states; /* states: of h floats that go on from one call to the next */
     size_t output;                 /* the unit that is the output */
     carnn__unit *unit;             /* in the order in which they are computed */
     carnn__wire *wire;             /* to the first unit, to the second one, ... */
-    uint32_t *first;               /* (N) of zeros: the projection that all rows share is the bias */
+    uint32_t *first;               /* (N) of zeros: all rows have the same projection, the bias */
     float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
-
-/* The nodes but for inputs in the order in which they are computed; returns how many. The output is
-   left out where it is the value of another node, which is then `*output`. */
-static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
-                                 size_t *output) {
-    char done[CARNN__GRAPH_UNITS] = {0};
-    size_t count = 0, before = SIZE_MAX, edges = 0, i, j, out = 0;
-    for (i = 0; i < g->node_count; i++) {
-        done[i] = g->node[i].kind == CARNN_NODE_IN;
-        if (g->node[i].kind == CARNN_NODE_OUT) out = i;
-    }
-    for (*output = out, i = 0; i < g->edge_count; i++) {
-        const carnn_graph_edge *e = &g->edge[i];
-        if (e->to == out && (edges++ || e->delay || done[e->from])) *output = out;
-        else if (e->to == out) *output = e->from;
-    }
-    done[out] = *output != out;
-    while (count != before) {
-        before = count;
-        for (i = 0; i < g->node_count; i++) {
-            for (j = 0; j < g->edge_count && (g->edge[j].to != i || g->edge[j].delay ||
-                                              done[g->edge[j].from]);) j++;
-            if (done[i] || j < g->edge_count) continue;
-            done[i] = 1;
-            order[count++] = i;
-        }
-    }
-    return count;
-}
 
 /* Can a multigraph RNN be made of a valid graph? */
 static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
                                             carnn_error *error) {
-    size_t i, outputs = 0, edges = 0, out = 0;
+    size_t i, outputs = 0, edges = 0, delays = 0;
+    for (i = 0; i < g->node_count; i++) outputs += g->node[i].kind == CARNN_NODE_OUT;
+    for (i = 0; i < g->edge_count; i++) {
+        delays += g->edge[i].delay < 0 || g->edge[i].delay > CARNN__GRAPH_LONGEST;
+        edges += g->node[g->edge[i].to].kind == CARNN_NODE_OUT;
+    }
     if (strcmp(cell, "rnn") && strcmp(cell, "lstm"))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the units of a graph are of the cell rnn "
                            "or lstm, not %s", cell);
-    if (g->period != 1)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has the period %ld: networks "
-                           "are made of graphs whose nodes have a value in each step, of period 1",
-                           (long)g->period);
-    if (g->node_count > CARNN__GRAPH_UNITS)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has %zu nodes: networks are "
-                           "made of graphs of at most %d", g->node_count, CARNN__GRAPH_UNITS);
-    for (i = 0; i < g->node_count; i++)
-        if (g->node[i].kind == CARNN_NODE_OUT) outputs++, out = i;
-    for (i = 0; i < g->edge_count; i++) {
-        edges += g->edge[i].to == out;
-        if (g->edge[i].delay >= 0 && g->edge[i].delay <= CARNN__GRAPH_LONGEST) continue;
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has an edge of delay %ld: "
-                           "networks are made of graphs with delays from 0 to %d",
-                           (long)g->edge[i].delay, CARNN__GRAPH_LONGEST);
-    }
-    if (outputs == 1 && edges) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph has %zu outputs and %zu edges to "
-                       "the last one: networks are made of graphs with one output that is reached",
-                       outputs, edges);
+    if (g->period == 1 && g->node_count <= CARNN__GRAPH_UNITS && !delays && outputs == 1 && edges)
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an encoder is made of a graph of period 1 "
+                       "(this one: %ld) with at most %d nodes (%zu), delays from 0 to %d (%zu are "
+                       "not), one output (%zu) and an edge to it (%zu)", (long)g->period,
+                       CARNN__GRAPH_UNITS, g->node_count, CARNN__GRAPH_LONGEST, delays, outputs,
+                       edges);
+}
+
+/* The nodes but for inputs, by the length of the longest path of delay 0 to each; returns how many.
+   The output is left out where it is the value of another node, which is then `*output`. */
+static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
+                                 size_t *output) {
+    size_t depth[CARNN__GRAPH_UNITS] = {0}, count = 0, edges = 0, d, i, out;
+    const carnn_graph_edge *e, *end = g->edge + g->edge_count;
+    for (d = 0; d < g->node_count; d++)
+        for (e = g->edge; e < end; e++)
+            if (!e->delay) depth[e->to] = carnn__max(depth[e->to], depth[e->from] + 1);
+    for (out = 0; g->node[out].kind != CARNN_NODE_OUT;) out++;
+    for (*output = out, e = g->edge; e < end; e++)
+        if (e->to == out && !edges++ && !e->delay && g->node[e->from].kind == CARNN_NODE_HIDDEN)
+            *output = e->from;
+    if (edges > 1) *output = out;
+    for (d = 0; d <= g->node_count; d++)
+        for (i = 0; i < g->node_count; i++)
+            if (depth[i] == d && g->node[i].kind != CARNN_NODE_IN && (i != out || *output == out))
+                order[count++] = i;
+    return count;
 }
 
 typedef struct carnn__multigraph_shape {
@@ -9541,54 +9523,47 @@ typedef struct carnn__multigraph_shape {
     size_t cell, in, h, U, N, P; /* most inputs, rows, sequences */
 } carnn__multigraph_shape;
 
-static carnn__wire carnn__wire_plan(carnn__plan *p, const char *prefix,
-                                    const carnn__multigraph_shape *s, size_t number,
-                                    size_t width) {
+static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
+                             const carnn__multigraph_shape *s, size_t number, size_t width) {
     const carnn_graph_edge *e = &s->graph->edge[number];
-    carnn__wire w;
     char name[32];
-    size_t in, b;
-    memset(&w, 0, sizeof w);
-    w.delay = (size_t)e->delay;
-    w.input = s->graph->node[e->from].kind == CARNN_NODE_IN;
-    in = w.input ? s->in : s->h;
     snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
-    w.weight = carnn__declare(p->store, prefix, name, width, in, s->h, CARNN__INIT_GLOROT, 0.0f);
-    for (b = 0; p->arena && b < (p->work->g ? 2u : 1u); b++)
-        *(b ? &w.back : &w.p) =
-            carnn__floats(p->arena, w.input ? s->U : 1,
-                          w.input ? width : carnn__packed_size(b ? in : width, b ? width : in));
-    return w;
+    w->delay = (size_t)e->delay;
+    w->input = s->graph->node[e->from].kind == CARNN_NODE_IN;
+    if (w->input)
+        carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
+    else
+        w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_GLOROT,
+                                     0.0f);
+    p->store->item[carnn__min(w->U.weight, CARNN__PARAMS_MAX - 1)].block = s->h;
+    if (!p->arena || w->input) return;
+    w->p = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
+    if (p->work->g) w->back = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
 }
 
 static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
                              const carnn__multigraph_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
-    size_t h = s->h;
-    if (!p->arena) return;
-    v->scan.h = h;
+    v->scan.h = s->h;
     v->scan.index = m->first;
-    v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros;
-    v->scan.h0 = m->zeros;
+    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* what nothing is added to */
     v->scan.ph = m->ph;
-    v->scan.out = carnn__floats(p->arena, s->N, h);
-    v->scan.tape = carnn__floats(p->arena, s->N, k->tape * h);
+    v->scan.out = carnn__floats(p->arena, s->N, s->h);
+    v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
     if (!p->work->g) return;
-    v->dout = carnn__floats(p->arena, s->N, h);
+    v->scan.dout = v->dout = carnn__floats(p->arena, s->N, s->h);
     v->scan.dph = v->sums ? v->dout : carnn__floats(p->arena, s->N, v->width);
-    v->scan.dout = v->dout;
-    if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, h);
+    if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, s->h);
 }
 
 /* Memory that all units share. */
 static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
                                      const carnn__multigraph_shape *s) {
-    size_t width = carnn__cells[s->cell].gates * s->h;
     m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
     m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
     m->first = (uint32_t *)carnn__take(p->arena, s->N, sizeof *m->first);
     m->zeros = carnn__floats(p->arena, s->P, s->h);
-    m->ph = carnn__floats(p->arena, s->P, width);
+    m->ph = carnn__floats(p->arena, s->P, carnn__cells[s->cell].gates * s->h);
     if (p->work->g) m->last = carnn__floats(p->arena, s->N, s->h);
     if (m->first) memset(m->first, 0, s->N * sizeof *m->first);
     if (m->zeros) memset(m->zeros, 0, s->P * s->h * sizeof(float));
@@ -9597,49 +9572,47 @@ static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
 static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const char *prefix,
                                    const carnn__multigraph_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
-    const carnn_graph_edge *e = s->graph->edge, *end = e + s->graph->edge_count;
-    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], past[CARNN__GRAPH_UNITS];
-    size_t h = s->h, output, wires = 0, i;
+    const carnn_graph_edge *edge = s->graph->edge;
+    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], output, wires = 0, i, j;
+    carnn__unit unit[CARNN__GRAPH_UNITS];
     char name[32];
     memset(m, 0, sizeof *m);
+    memset(unit, 0, sizeof unit);
     m->cell = s->cell;
-    m->h = h;
+    m->h = s->h;
     m->units = carnn__graph_order(s->graph, order, &output);
     if (p->arena) carnn__multigraph_memory(p, m, s);
-    for (i = 0; i < m->units; i++) { /* the last values of a unit, the latest last, then c */
-        size_t longest = 0;
-        for (e = s->graph->edge; e < end; e++)
-            if (e->from == order[i]) longest = carnn__max(longest, (size_t)e->delay);
+    for (i = 0; i < m->units; i++) {
         place[order[i]] = i;
-        past[i] = m->states += longest;
-        m->states += k->flags & CARNN__HAS_CELL_STATE ? 1 : 0;
-        if (m->unit) memset(&m->unit[i], 0, sizeof *m->unit), m->unit[i].longest = longest;
+        for (j = 0; j < s->graph->edge_count; j++)
+            if (edge[j].from == order[i])
+                unit[i].longest = carnn__max(unit[i].longest, (size_t)edge[j].delay);
+        m->states += unit[i].longest;
+        unit[i].c = m->states++ * s->h;
     }
     m->output = place[output];
     for (i = 0; i < m->units; i++) {
-        carnn__unit v;
-        memset(&v, 0, sizeof v);
-        if (m->unit) v.longest = m->unit[i].longest;
-        v.sums = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
-        v.width = v.sums ? h : k->gates * h;
-        v.c = past[i] * h;
+        carnn__unit *v = &unit[i];
+        v->sums = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
+        v->width = v->sums ? s->h : k->gates * s->h;
         snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
-        v.bias = carnn__cell_vector(p->store, prefix, name, v.width, k->open_gate * h,
-                                    v.sums ? 0 : h, k->open_bias);
-        for (e = s->graph->edge; e < end; e++) {
+        v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->open_gate * s->h,
+                                     v->sums ? 0 : s->h, k->open_bias);
+        for (j = 0; j < s->graph->edge_count; j++) {
             carnn__wire w;
-            if (e->to != order[i]) continue;
-            w = carnn__wire_plan(p, prefix, s, (size_t)(e - s->graph->edge), v.width);
+            if (edge[j].to != order[i]) continue;
+            memset(&w, 0, sizeof w);
+            carnn__wire_plan(p, &w, prefix, s, j, v->width);
             w.to = i;
-            if (!w.input) w.from = place[e->from];
-            if (!w.input) w.past = (past[w.from] - w.delay) * h;
-            else w.past = m->states * h, m->states += w.delay * v.width / h;
+            w.from = w.input ? i : place[edge[j].from];
+            w.past = w.input ? m->states * s->h : unit[w.from].c - w.delay * s->h;
+            if (w.input) m->states += w.delay * v->width / s->h;
             if (m->wire) m->wire[wires] = w;
             wires++;
         }
-        v.wires = wires;
-        carnn__unit_plan(p, m, &v, s);
-        if (m->unit) m->unit[i] = v;
+        v->wires = wires;
+        if (p->arena) carnn__unit_plan(p, m, v, s);
+        if (m->unit) m->unit[i] = *v;
     }
 }
 
@@ -9648,10 +9621,9 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     const carnn__wire *w = m->wire, *end = w + m->unit[m->units - 1].wires;
     for (; w < end; w++) {
         size_t width = m->unit[w->to].width;
-        const float *U = carnn__weight(work, w->weight);
-        if (w->input) continue;
-        carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->p);
-        if (work->g) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->back);
+        const float *U = carnn__weight(work, w->U.weight);
+        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->p);
+        if (w->back) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->back);
     }
 }
 
@@ -9667,9 +9639,9 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     if (t < w->delay && (backward || !in->state)) return;
     if (t < w->delay) past = in->state + w->past + t * (w->input ? width : h);
     for (b = 0; w->input && b < live; b++) {
-        size_t at = (index && !past ? index[before + b] : before + b) * width;
-        if (backward) work->engine->k->add(da + b * width, w->back + at, width);
-        else work->engine->k->add(past ? past : w->p + at, m->ph + b * width, width);
+        size_t at = (index ? index[before + b] : before + b) * width;
+        if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
+        else work->engine->k->add(past ? past : w->U.y.x + at, m->ph + b * width, width);
     }
     if (w->input) return;
     if (backward)
@@ -9680,120 +9652,89 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                       past ? past : u->scan.out + before * h, h, w->p, 0, NULL, m->ph, width);
 }
 
-/* A unit at step t, forward; backward the edges to it are reached from its da. */
-static void carnn__unit_run(const carnn__work *work, const carnn__multigraph *m, size_t i,
-                            const carnn__rnn_input *in, const uint32_t *index, size_t t,
-                            int backward) {
-    const carnn__unit *v = &m->unit[i];
-    size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row, j, b;
-    if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
-    if (backward && !v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
-    for (j = i ? v[-1].wires : 0; j < v->wires; j++)
-        carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
-    if (!backward && !v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
-    for (b = 0; !backward && v->sums && b < live; b++) {
-        float *out = v->scan.out + (row + b) * m->h;
-        memcpy(out, carnn__weight(work, v->bias), m->h * sizeof(float));
-        work->engine->k->add(m->ph + b * m->h, out, m->h);
+/* All steps and units, backward from the last to the first. */
+static void carnn__multigraph_steps(const carnn__work *work, const carnn__multigraph *m,
+                                    const carnn__rnn_input *in, const uint32_t *index,
+                                    int backward) {
+    size_t count = in->packed->steps * m->units, i, j, b;
+    for (i = 0; i < count; i++) {
+        size_t number = backward ? count - 1 - i : i, t = number / m->units;
+        const carnn__unit *v = &m->unit[number % m->units];
+        size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row;
+        if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
+        else if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++)
+            carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
+        if (backward) continue;
+        if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        for (b = 0; v->sums && b < live; b++) {
+            float *out = v->scan.out + (row + b) * m->h;
+            memcpy(out, m->ph + b * m->h, m->h * sizeof(float));
+            work->engine->k->add(carnn__weight(work, v->bias), out, m->h);
+        }
     }
 }
 
-static void carnn__multigraph_start(const carnn__work *work, const carnn__multigraph *m,
-                                    const carnn__rnn_input *in, int backward) {
-    size_t i;
-    for (i = 0; i < m->units; i++) {
-        carnn__unit *v = &m->unit[i];
-        carnn__scan *s = &v->scan;
-        s->seq = in->packed;
-        s->end = in->packed->sequences;
-        s->back = backward;
-        s->px = (float *)(uintptr_t)carnn__weight(work, v->bias);
-        s->c0 = in->state ? in->state + v->c : m->zeros;
-        if (!backward) continue;
-        s->dpx = carnn__gradient(work, v->bias);
-        if (s->dc) memset(s->dc, 0, s->end * m->h * sizeof(float));
-        if (i != m->output) memset(v->dout, 0, in->packed->rows * m->h * sizeof(float));
-    }
-}
-
-/* The last `count` of past and new values, of which the latest stands last: past (count, columns);
-   y is of `rows` steps, of which step i has the row row[i], or i. */
+/* The last `count` of past and new values, the latest last: past (count, columns); y is of `rows`
+   steps, of which step i has the row row[i], or i. */
 static void carnn__past_keep(float *past, size_t count, const float *y, const uint32_t *row,
                              size_t rows, size_t columns) {
     size_t i, j;
     for (i = 0; i < count; i++) {
-        const float *value = past + (rows + i) * columns;
-        if (rows + i >= count) {
-            j = rows + i - count;
-            value = y + (row ? row[j] : j) * columns;
-        }
-        memcpy(past + i * columns, value, columns * sizeof(float));
+        j = rows + i < count ? 0 : rows + i - count;
+        memcpy(past + i * columns, rows + i < count ? past + (rows + i) * columns
+                                                    : y + (row ? row[j] : j) * columns,
+               columns * sizeof(float));
     }
 }
 
-static void carnn__multigraph_keep(const carnn__multigraph *m, const carnn__rnn_input *in,
-                                   const uint32_t *index) {
-    size_t tape = carnn__cells[m->cell].tape, h = m->h, rows = in->packed->rows, i;
-    const carnn__unit *v = m->unit, *end = v + m->units;
-    for (i = 0; i < end[-1].wires; i++) {
-        const carnn__wire *w = &m->wire[i];
-        if (w->input)
-            carnn__past_keep(in->state + w->past, w->delay, w->p, index, rows,
-                             m->unit[w->to].width);
-    }
-    for (; v < end; v++) {
-        carnn__past_keep(in->state + v->c - v->longest * h, v->longest, v->scan.out, NULL, rows, h);
-        if (tape && !v->sums) /* c stands last on the tape */
-            memcpy(in->state + v->c, v->scan.tape + (rows * tape - 1) * h, h * sizeof(float));
-    }
-}
-
-/* x W^T of the edges from inputs for all rows at once; then the steps. */
 static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
                                       const carnn__rnn_input *in, size_t direction) {
-    const uint32_t *index = in->index[direction];
-    size_t wires = m->unit[m->units - 1].wires, e = in->x->columns, i, t;
-    carnn__multigraph_start(work, m, in, 0);
-    for (i = 0; i < wires; i++) {
-        const carnn__wire *w = &m->wire[i];
-        if (w->input)
-            carnn__matmul(work->engine, CARNN__NT, in->inputs, m->unit[w->to].width, e, in->x->x, e,
-                          carnn__weight(work, w->weight), e, NULL, w->p, m->unit[w->to].width);
+    size_t tape = carnn__cells[m->cell].tape, h = m->h, rows = in->packed->rows;
+    carnn__unit *v;
+    carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
+    for (v = m->unit; v < m->unit + m->units; v++) {
+        v->scan.seq = in->packed;
+        v->scan.end = in->packed->sequences;
+        v->scan.back = 0;
+        v->scan.px = (float *)(uintptr_t)carnn__weight(work, v->bias);
+        v->scan.c0 = in->state ? in->state + v->c : m->zeros;
     }
-    for (t = 0; t < in->packed->steps; t++)
-        for (i = 0; i < m->units; i++) carnn__unit_run(work, m, i, in, index, t, 0);
-    if (in->state) carnn__multigraph_keep(m, in, index);
+    for (w = m->wire; w < end; w++)
+        if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
+    carnn__multigraph_steps(work, m, in, in->index[direction], 0);
+    for (w = m->wire; in->state && w < end; w++)
+        if (w->input)
+            carnn__past_keep(in->state + w->past, w->delay, w->U.y.x, in->index[direction], rows,
+                             w->U.y.columns);
+    for (v = m->unit; in->state && v < m->unit + m->units; v++) {
+        carnn__past_keep(in->state + v->c - v->longest * h, v->longest, v->scan.out, NULL, rows, h);
+        if (tape) /* c stands last on it */
+            memcpy(in->state + v->c, v->scan.tape + (rows * tape - 1) * h, h * sizeof(float));
+    }
 }
 
 /* From D of the output, which is there. */
 static void carnn__multigraph_backward(const carnn__work *work, const carnn__multigraph *m,
                                        const carnn__rnn_input *in, size_t direction) {
-    size_t U = in->inputs, e = in->x->columns, h = m->h, i, t;
-    const carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
-    carnn__multigraph_start(work, m, in, 1);
-    for (w = m->wire; w < end; w++)
-        if (w->input) memset(w->back, 0, U * m->unit[w->to].width * sizeof(float));
-    for (t = in->packed->steps; t-- > 0;)
-        for (i = m->units; i-- > 0;) carnn__unit_run(work, m, i, in, in->index[direction], t, 1);
-    for (i = 0; i < m->units; i++)
-        if (m->unit[i].sums)
-            carnn__column_sums(work->engine, in->packed->rows, h, m->unit[i].dout, h,
-                               carnn__gradient(work, m->unit[i].bias));
-    for (w = m->wire; w < end; w++) {
-        size_t width = m->unit[w->to].width;
-        float *dU = carnn__gradient(work, w->weight);
-        if (!w->input) {
-            carnn__delayed_gradient(work->engine, in->packed, w->delay, width,
-                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out, m->last,
-                                    dU);
-            continue;
-        }
-        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, width, e, U, w->back, width, in->x->x,
-                      e, NULL, dU, e);
-        if (in->x->d)
-            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, U, e, width, w->back, width,
-                          carnn__weight(work, w->weight), e, NULL, in->x->d, e);
+    size_t rows = in->packed->rows, h = m->h;
+    carnn__unit *v;
+    carnn__wire *w;
+    for (v = m->unit; v < m->unit + m->units; v++) {
+        v->scan.back = 1;
+        v->scan.dpx = carnn__gradient(work, v->bias);
+        if (v->scan.dc) memset(v->scan.dc, 0, v->scan.end * h * sizeof(float));
+        if (v != m->unit + m->output) memset(v->dout, 0, rows * h * sizeof(float));
     }
+    carnn__multigraph_steps(work, m, in, in->index[direction], 1);
+    for (v = m->unit; v < m->unit + m->units; v++)
+        if (v->sums) carnn__column_sums(work->engine, rows, h, v->dout, h, v->scan.dpx);
+    for (w = m->wire; w < m->wire + m->unit[m->units - 1].wires; w++)
+        if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
+        else
+            carnn__delayed_gradient(work->engine, in->packed, w->delay, m->unit[w->to].width,
+                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out, m->last,
+                                    carnn__gradient(work, w->U.weight));
 }
 
 /* --- recurrent encoders -------------------------------------------------------------------------
@@ -15144,8 +15085,8 @@ static const char *carnn__choice_name(const carnn_option *option, double value) 
     return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
 }
 
-/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a text
-   whether there is one. */
+/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a
+   text 1, 0 where it is empty. */
 static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
                                   const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
@@ -15328,19 +15269,17 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     const carnn_option *skip = carnn__option_named(model->desc.task, "skip");
     const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
-    int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) == 1.0 + CARNN__GRAPH;
+    int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) ==
+                               carnn__choice_named(encoder, "graph");
     if (skips && !carnn__cells[carnn__cell_number(model->desc.cell)].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
     if (graph && skips)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip connections of a graph are its "
                            "edges: skip is 0");
-    if (graph && !model->graph)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph needs a graph: its file "
-                           "or name, such as sh, st, bu, td");
-    if (!graph && (model->graph || *model->desc.graph))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a graph is of the encoder graph, not of "
-                           "another");
+    if (graph != (*model->desc.graph != 0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
+                           "(a file, sh, st, bu, td, ..) need each other");
     return graph ? carnn__multigraph_check(model->graph, model->desc.cell, error) : CARNN_OK;
 }
 
@@ -15452,10 +15391,9 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
 /* The graph of a new model: that of the model to go on from, unless another is named. */
 static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_desc *desc,
                                        carnn_error *error) {
-    carnn_source source;
-    if (!*model->desc.graph) return CARNN_OK;
-    memset(&source, 0, sizeof source);
+    carnn_source source = {NULL, NULL, 0};
     source.name = model->desc.graph;
+    if (!*source.name) return CARNN_OK;
     if (*desc->graph) return carnn_graph_load(&model->graph, &source, &model->allocator, error);
     model->graph = (carnn_graph *)carnn__alloc(&model->allocator, 1, sizeof *model->graph);
     if (!model->graph) return carnn__out_of_memory(error);
@@ -16415,27 +16353,21 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
 static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     static const char name[] = "carnn.graph.lines";
     const carnn__gguf_key *key;
-    carnn_source source;
-    carnn_status status;
-    carnn_error why;
+    carnn_source source = {name, NULL, 0};
     char line[128];
     size_t size = 0, i, n;
-    if (g->writing && model->graph) {
+    if (!*model->desc.graph) return;
+    if (g->writing) {
         for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++) size += n;
         carnn__put_key(g, name, CARNN__GGUF_STRING);
         carnn__put_number(g, size, 8);
         for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
             carnn__put_bytes(g, line, n);
+    } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
+        source.bytes = key->value + 8;
+        source.size = (size_t)carnn__get64(key->value);
+        g->status = carnn_graph_load(&model->graph, &source, &model->allocator, g->error);
     }
-    if (g->writing || !carnn__gguf_find(g, name, sizeof name - 1)) return;
-    key = carnn__gguf_need(g, name, CARNN__GGUF_STRING);
-    if (!key) return;
-    source.name = name;
-    source.bytes = key->value + 8;
-    source.size = (size_t)carnn__get64(key->value);
-    status = carnn_graph_load(&model->graph, &source, &model->allocator, &why);
-    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
-    else if (status) carnn__gguf_fail(g, "%s", why.message);
 }
 
 /* The table of tensors: one that is read has to be what the task declares for the model. */

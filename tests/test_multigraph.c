@@ -1,5 +1,5 @@
-/* Multigraph RNNs: stacked RNNs and skip connections as graphs, values and gradients of any graph by
-   plain recursion in doubles, states that go on, files, threads and SIMD paths, bad graphs. */
+/* Multigraph RNNs: stacked RNNs and skip connections as graphs, values and gradients of any graph
+   by plain recursion in doubles, states that go on, files, threads, SIMD paths, bad graphs. */
 
 #include "test.h"
 
@@ -63,7 +63,7 @@ static void multigraph_close(multigraph_run *x) {
     free(x->g);
 }
 
-/* --- graphs that are something else, too ------------------------------------------------------- */
+/* --- graphs that are something else, too ------------------------------------------------------ */
 
 /* Weights and gradients of a stack of RNNs and of the graph that it is: pairs of names. */
 static void multigraph_is(const char *stack, const char *graph, const char *const (*names)[2]) {
@@ -144,7 +144,7 @@ static void multigraph_stacks(void) {
                   "directions=1 cell=lstm encoder=graph graph=fig4.3b:4:2", skips);
 }
 
-/* --- any graph by recursion -------------------------------------------------------------------- */
+/* --- any graph by recursion ------------------------------------------------------------------- */
 
 enum { MULTIGRAPH_STEPS = 8, MULTIGRAPH_NODES = 16, MULTIGRAPH_WIDE = 16 };
 
@@ -310,7 +310,7 @@ static void multigraph_numbers(void) {
     test_derivatives("classify");
 }
 
-/* --- states that go on ------------------------------------------------------------------------- */
+/* --- states that go on ------------------------------------------------------------------------ */
 
 /* A text read in pieces of 1, 2, .. words gives the states of the whole, bit for bit. */
 static void multigraph_stepwise(const char *options, size_t words) {
@@ -350,9 +350,9 @@ static void multigraph_stepwise(const char *options, size_t words) {
     carnn_dataset_free(data);
 }
 
-/* --- files, threads, SIMD paths ----------------------------------------------------------------- */
+/* --- files, threads, SIMD paths --------------------------------------------------------------- */
 
-/* The model needs the file of its graph no more; a model that goes on from it has the graph, too. */
+/* A model needs the file of its graph no more; one that goes on from it has the graph, too. */
 static void multigraph_kept(void) {
     carnn_dataset *data = test_data("classify", multigraph_texts, strlen(multigraph_texts), 0, 0);
     carnn_model *model = multigraph_model("encoder=graph cell=lstm graph=multigraph.txt", data);
@@ -404,7 +404,7 @@ static void multigraph_everywhere(void) {
     carnn_dataset_free(data);
 }
 
-/* --- bad input ---------------------------------------------------------------------------------- */
+/* --- bad input -------------------------------------------------------------------------------- */
 
 static void multigraph_fails(const char *options, const char *file, const char *message) {
     carnn_dataset *data = test_data("classify", multigraph_texts, strlen(multigraph_texts), 0, 0);
@@ -432,19 +432,19 @@ static void multigraph_errors(void) {
     multigraph_fails(BAD, HEAD "edge a b 0\nedge b a 0\n", "no closed walk of delay 0");
     multigraph_fails(BAD, HEAD "edge a a 1\n", "bad-graph.txt:3: expected edges to and from");
     multigraph_fails(BAD, HEAD "edge a c 0\n", "bad-graph.txt:7: expected the name of a node");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge b a -1\n", "an edge of delay -1");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 10001\n", "an edge of delay 10001");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 1\nnode z out\nedge a z 0\n", "2 outputs");
+    multigraph_fails(BAD, HEAD "edge a b 0\nedge b a -1\n", "delays from 0 to 10000 (1 are not)");
+    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 10001\n", "delays from 0 to 10000 (1 are not)");
+    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 1\nnode z out\nedge a z 0\n", "one output (2)");
     multigraph_fails(BAD, "node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a a 1\n",
-                     "1 outputs and 0 edges");
+                     "an edge to it (0)");
     multigraph_fails(BAD, "period 2\nnode x in\nnode a hidden\nnode y out\nedge x a 0\n"
-                     "edge a y 0\nedge a a 2\n", "the graph has the period 2");
-    multigraph_fails("encoder=graph cell=rnn graph=grid:100x2", NULL, "the graph has 102 nodes");
+                     "edge a y 0\nedge a a 2\n", "period 1 (this one: 2)");
+    multigraph_fails("encoder=graph cell=rnn graph=grid:100x2", NULL, "at most 64 nodes (102)");
     multigraph_fails("encoder=graph cell=rnn graph=tf", NULL, "not a graph known by name: sh, st");
     multigraph_fails("encoder=graph cell=rnn graph=./no/such", NULL, "./no/such");
     multigraph_fails("encoder=graph cell=gru graph=td", NULL, "of the cell rnn or lstm, not gru");
-    multigraph_fails("encoder=graph cell=rnn", NULL, "the encoder graph needs a graph");
-    multigraph_fails("encoder=rnn graph=td", NULL, "a graph is of the encoder graph");
+    multigraph_fails("encoder=graph cell=rnn", NULL, "the encoder graph and the option graph");
+    multigraph_fails("encoder=rnn graph=td", NULL, "the encoder graph and the option graph");
     multigraph_fails("encoder=graph cell=rnn graph=td skip=2", NULL, "skip is 0");
     memset(&desc, 0, sizeof desc);
     memset(name, 'a', sizeof name);
