@@ -4,6 +4,7 @@
 # make demo     trains on the sample dialogs and talks, with explanations
 # make bench    kernels, cells and whole tasks against this machine's own limits
 # make data     makes the sample data sets anew
+# make portability  builds and tests for other machines, with what is at hand of them
 # make install  PREFIX=/usr/local DESTDIR=
 
 CC = cc
@@ -45,6 +46,9 @@ test:
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
 		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
 		"sh tests/book_cloze.sh build/book_cloze"
+
+portability: build/tests.c
+	sh tests/portability.sh
 
 run = $(patsubst test_%,"$(1)tests %",$(2))
 
@@ -94,11 +98,19 @@ data: $(GENERATORS:%=build/%)
 
 # --- install ------------------------------------------------------------------------------------
 
+SHARE = $(DESTDIR)$(PREFIX)/share
+
 install: carnn
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)/man/man1 \
+		$(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
+		$(SHARE)/fish/vendor_completions.d
 	install carnn $(DESTDIR)$(PREFIX)/bin
 	install -m 644 carnn.h $(DESTDIR)$(PREFIX)/include
+	./carnn help --man > $(SHARE)/man/man1/carnn.1
+	./carnn help --complete bash > $(SHARE)/bash-completion/completions/carnn
+	./carnn help --complete zsh > $(SHARE)/zsh/site-functions/_carnn
+	./carnn help --complete fish > $(SHARE)/fish/vendor_completions.d/carnn.fish
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: carnn' \
 		'Description: Context-dependent additive recurrent networks' 'Version: $(VERSION)' \
 		'Cflags: -I$${prefix}/include' 'Libs: $(LIBS)' \
@@ -107,4 +119,4 @@ install: carnn
 clean:
 	rm -rf build carnn build-demo.gguf build-demo.gguf.resume
 
-.PHONY: deps test test-programs demo bench data install clean
+.PHONY: deps test test-programs portability demo bench data install clean

@@ -134,7 +134,10 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
+   and portable C, with any number of threads. What would break that does not compile: -ffast-math,
+   and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
+   -fexcess-precision=fast). With clang's -ffp-contract=fast, which no macro tells, paths with fused
+   multiply-add are refused at run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -860,6 +863,11 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #include <string.h>
 #include <time.h>
 
+#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16 /* 16: only half precision is computed wider */
+#error "carnn.h needs floats that are computed as floats: on x86, -msse2 -mfpmath=sse; else, \
+-fexcess-precision=fast"
+#endif
+
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -918,10 +926,18 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Fills `error`, which may be NULL, and returns `code`. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
+/* Arguments are checked against the format: its place, and that of the first of them. */
+#if defined(__MINGW_PRINTF_FORMAT) /* of C99, not of msvcrt.dll, which has no %zu */
+#define CARNN__PRINTF(format_at, first) \
+    __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, first)))
+#elif defined(__GNUC__)
+#define CARNN__PRINTF(format_at, first) __attribute__((format(printf, format_at, first)))
+#else
+#define CARNN__PRINTF(format_at, first)
 #endif
+
+/* Fills `error`, which may be NULL, and returns `code`. */
+CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
     if (error) {
@@ -1806,6 +1822,7 @@ typedef struct carnn__panel {
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
 #define CARNN__KERNELS(X)                                                                          \
+    X(contracts, int, (void))                                                                      \
     /* @@MATH: y = f(x); y may be x */                                                             \
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
@@ -1967,9 +1984,29 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
     return NULL;
 }
 
+/* The same, for whoever can report that there is none. */
+static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
+                                     carnn_error *error) {
+    *k = carnn__simd_select(name);
+    if (!*k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of this "
+                           "machine (the best here is \"%s\")",
+                           name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if ((*k)->contracts())
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
+                           "-ffp-contract=fast, which gives other numbers", (*k)->name);
+    return CARNN_OK;
+}
+
 #endif /* CARNN_IMPLEMENTATION */
 
 #if defined(CARNN__ISA)
+
+/* Does the compiler fuse a product and a sum that are written apart? */
+static int CARNN__K(contracts)(void) {
+    volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
+    return a * a - product != 0.0f;
+}
 
 /* --- the vector ---------------------------------------------------------------------------------
    max(a, b)         a > b ? a : b; where one is NaN the result is b: max(bound, x) keeps NaN
@@ -2141,7 +2178,7 @@ CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
    sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
    gives the result of a single one (Boldo and Melquiond 2008). */
 static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+#if defined(FP_FAST_FMAF)
     return fmaf(a, b, c);
 #else
     double product = (double)a * b, sum = product + c, part = sum - product;
@@ -2940,12 +2977,7 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
     memset(e, 0, sizeof *e);
     e->allocator = a;
     e->block_size = CARNN__BLOCK_SIZE / 2;
-    e->k = carnn__simd_select(simd);
-    if (!e->k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "simd: found \"%s\", expected one of the paths of this machine "
-                           "(the best here is \"%s\")",
-                           simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (carnn__simd_open(&e->k, simd, error)) return CARNN_ERR_ARGUMENT;
     if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
     e->block_size = carnn__min(carnn__max(e->block_size, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
@@ -8568,9 +8600,7 @@ typedef struct carnn__task_bench {
     const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+CARNN__PRINTF(2, 3)
 static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     va_list arguments;
     int length;
@@ -9844,7 +9874,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                             size_t U, size_t N, size_t P) {
     static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
-    char prefix[48], number[8] = "";
+    char prefix[48], number[12] = "";
     size_t l, b, i;
     m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
@@ -10217,11 +10247,11 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t i = r * D + j, near = j < D / 2 ? i - D : i + D;
+                size_t i = r * D + j, next = j < D / 2 ? i - D : i + D;
                 int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
-                if (!backward) y->x[i] = x->x[i] - (has ? x->x[near] : 0.0f);
+                if (!backward) y->x[i] = x->x[i] - (has ? x->x[next] : 0.0f);
                 else x->d[i] += y->d[i];
-                if (backward && has) x->d[near] -= y->d[i];
+                if (backward && has) x->d[next] -= y->d[i];
             }
 }
 
@@ -10667,11 +10697,11 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
             uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
             size_t place = from + j - to, least = SIZE_MAX;
             for (i = from; i < t->at[X + 1]; i++) {
-                size_t far = i > place ? i - place : place - i;
-                if (m->with[i] != CARNN__NO_INDEX || far >= least) continue;
+                size_t steps = i > place ? i - place : place - i;
+                if (m->with[i] != CARNN__NO_INDEX || steps >= least) continue;
                 if (same[t->input[t->ids[i]] / 2] != word) continue;
                 best = (uint32_t)i;
-                least = far;
+                least = steps;
             }
             m->with[j] = best;
             if (best != CARNN__NO_INDEX) m->with[best] = (uint32_t)j;
@@ -11936,13 +11966,12 @@ CARNN_API size_t carnn_session_size(const carnn_model *model) {
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
                                           void *memory, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     void *own = NULL;
     *out = NULL;
-    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD "
-                               "path that was asked for");
+    if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
                            model->desc.task);
@@ -15406,16 +15435,13 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
-    const carnn__kernels *k = carnn__simd_select(desc->simd);
+    const carnn__kernels *k;
     carnn_model *model;
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
-    if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
-                           "this machine (the best here is \"%s\")",
-                           desc->simd ? desc->simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (carnn__simd_open(&k, desc->simd, error)) return CARNN_ERR_ARGUMENT;
     model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);
@@ -15710,9 +15736,7 @@ typedef struct carnn__gguf {
     carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
 } carnn__gguf;
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+CARNN__PRINTF(2, 3)
 static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     char text[300];
     va_list arguments;
@@ -15989,6 +16013,7 @@ static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_
 #include <sys/stat.h>
 #include <sys/types.h>
 #if defined(_WIN32)
+#include <fcntl.h>
 #include <io.h>
 #define CARNN__SYSTEM(name) _##name
 #define CARNN__IS_REGULAR(mode) (((mode) & _S_IFMT) == _S_IFREG)
@@ -16028,12 +16053,21 @@ static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
 static int carnn__rename(const char *from, const char *to) {
+    errno = EACCES;
     return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
+}
+
+/* msvcrt.dll knows no mode "wbx". */
+static FILE *carnn__create(const char *name) {
+    int file = _open(name, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, _S_IREAD | _S_IWRITE);
+    return file < 0 ? NULL : _fdopen(file, "wb");
 }
 
 #else
 
 static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
+/* A new file; a name that is taken is refused. */
+static FILE *carnn__create(const char *name) { return fopen(name, "wbx"); }
 
 /* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
 static int carnn__sync(FILE *file) {
@@ -16086,7 +16120,7 @@ static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary
     memcpy(&key, &now, sizeof key);
     key = carnn__random(key, (uintptr_t)temporary);
     snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
-    file = fopen(temporary, "wbx"); /* x: refuses a name that is taken */
+    file = carnn__create(temporary);
     if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
     return file;
 }

@@ -77,6 +77,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static int is_finite(double x) { return x - x == 0.0; }
 
 /* ==== Arguments ============================================================================== */
 typedef struct list {
@@ -352,7 +353,7 @@ static void json(FILE *to, const char *format, ...) {
         else if (*format == 'g') {
             double number = va_arg(values, double);
             int whole = fabs(number) < 1e16 && number == floor(number);
-            if (isfinite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
+            if (is_finite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
             else fputs("null", to);
         } else {
             const char *text = va_arg(values, const char *);
@@ -1370,7 +1371,7 @@ static int read_epoch(history *h, double *e, const char *s) {
         } else if (!strncmp(s, "null", 4)) s += 4;
         else {
             number = strtod(s, &end);
-            if (end == s || !isfinite(number)) return 0;
+            if (end == s || !is_finite(number)) return 0;
             s = end;
         }
         *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
@@ -1389,7 +1390,7 @@ static void read_history(history *h, const char *file) {
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
         int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
-        if (!right || isnan(e[TRAIN_LOSS]))
+        if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
@@ -1406,7 +1407,7 @@ static const char *summary(const history *h) {
     static char text[96];
     const double *e = h->epoch[h->count - 1], *best = e;
     while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
-    if (best[EPOCH] == h->best && !isnan(best[SCORE]))
+    if (best[EPOCH] == h->best && is_finite(best[SCORE]))
         snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
     else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
     return text;
@@ -1441,7 +1442,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     for (; h < end; h++)
         for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
             for (i = 0; i < h->count && shows(p, h, curve); i++) {
-                if (isnan(h->epoch[i][curve])) continue;
+                if (!is_finite(h->epoch[i][curve])) continue;
                 p->left = fmin(p->left, h->epoch[i][EPOCH]);
                 p->right = fmax(p->right, h->epoch[i][EPOCH]);
                 p->bottom = fmin(p->bottom, h->epoch[i][curve]);
@@ -1467,7 +1468,7 @@ static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history 
     size_t i;
     for (i = 0; i < h->count && shows(p, h, curve); i++) {
         double *to = h->epoch[i];
-        if (isnan(to[curve])) continue;
+        if (!is_finite(to[curve])) continue;
         if (!from) from = to;
         column = ceil(last * x_of(p, from[EPOCH]));
         for (; column <= last * x_of(p, to[EPOCH]); column++) {
@@ -1535,12 +1536,12 @@ static void svg_curve(FILE *to, const panel *p, const history *h, int curve, con
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
             curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
                     HIGH * y_of(p, h->epoch[i][curve]));
     fprintf(to, "\"/>\n");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
                     WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
                     curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);
@@ -1951,10 +1952,29 @@ static const command commands[] = {
      "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
+static int is_man; /* help is printed as a man page */
+
+/* Text as troff reads it. */
+static void put_roff(const char *text) {
+    int starts = 1; /* a line, where . and ' would begin a macro */
+    for (; *text; starts = *text++ == '\n') {
+        if (starts && strchr(".'", *text)) fputs("\\&", stdout);
+        printf(*text == '-' ? "\\-" : *text == '\\' ? "\\e" : "%c", *text);
+    }
+}
+
 /* Behind `head`, words of a text from column 24 on, in lines that end before column 80. */
 static void print_help(const char *head, const char *text) {
-    int length, at = printf("%-24s", head);
-    for (; *text; text += length + (text[length] == ' ')) {
+    int length, at;
+    if (is_man) {
+        fputs(*head ? ".TP\n.B " : ".br", stdout);
+        put_roff(head + strspn(head, " "));
+        putchar('\n');
+        put_roff(text);
+        puts("");
+        return;
+    }
+    for (at = printf("%-24s", head); *text; text += length + (text[length] == ' ')) {
         length = (int)strcspn(text, " ");
         if (at + length > 78) at = printf("\n%24s", "") - 1;
         at += printf("%s%.*s", at > 24 ? " " : "", length, text);
@@ -1994,7 +2014,7 @@ static void print_options(const char *title, const char *task, unsigned bit,
     size_t i, k, at;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         if (o->place != place || !(option_commands(o) & bit)) continue;
-        if (title) printf("\n%s:\n", title);
+        if (title) printf(is_man ? ".SS %s\n" : "\n%s:\n", title);
         title = NULL;
         snprintf(text, sizeof text / 2, "%s", o->help);
         add_default(text, sizeof text, o, task);
@@ -2009,18 +2029,147 @@ static void print_options(const char *title, const char *task, unsigned bit,
 static int help_command(const command *c) {
     const char *task;
     size_t i;
-    printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
+    if (is_man) printf(".SH carnn %s\n.B carnn %s\n", c->name, c->name), put_roff(c->files);
+    else printf("usage: carnn %s %s", c->name, c->files);
+    printf(is_man ? "\n.PP\n%s.\n" : "\n\n%s.\n\noptions:\n", c->help);
     for (i = 0; i < COUNT(flags); i++)
         if (flags[i].commands & c->bit)
             print_option(flags[i].name, flags[i].value, flags[i].help);
     print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
     for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
-        printf("\ntask %s: %s\n", task, carnn_task_title(i));
+        printf(is_man ? ".SS task %s: %s\n" : "\ntask %s: %s\n", task, carnn_task_title(i));
         print_help("  data:", carnn_task_data(i));
         print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
-    printf("\nexamples:\n%s", c->examples);
+    fputs(is_man ? ".SS examples\n.nf\n" : "\nexamples:\n", stdout);
+    if (is_man) put_roff(c->examples), puts(".fi");
+    else fputs(c->examples, stdout);
+    return DONE;
+}
+
+/* All of help for man. */
+static int man_page(void) {
+    size_t i;
+    is_man = 1;
+    printf(".TH CARNN 1 \"\" \"carnn %s\"\n.SH NAME\ncarnn \\- context-dependent additive recurrent "
+           "networks\n.SH SYNOPSIS\n.B carnn\nCOMMAND [options] [files]\n", CARNN_VERSION);
+    for (i = 0; i < COUNT(commands); i++) help_command(&commands[i]);
+    puts(".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 "
+         "diverged, 130 interrupted");
+    return DONE;
+}
+
+/* ==== Completion in shells =================================================================== */
+typedef struct entry { /* an option of some commands */
+    char name[LONGEST_NAME + 1];
+    const char *value, *help; /* value: as in struct flag */
+    unsigned commands;
+    list words; /* that the value can be */
+} entry;
+
+static entry *entries;
+static size_t entry_count, entry_room;
+
+/* The entry of this name, which more commands have now. */
+static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
+    size_t i = 0;
+    while (i < entry_count && strcmp(entries[i].name, dashed(name))) i++;
+    if (i == entry_count) {
+        entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
+        entries[i] = (entry){.value = value, .help = text};
+        strcpy(entries[i].name, dashed(name));
+    }
+    entries[i].commands |= bits;
+    return &entries[i];
+}
+
+static void add_once(list *l, const char *item) {
+    size_t i;
+    for (i = 0; i < l->count; i++)
+        if (!strcmp(l->item[i], item)) return;
+    add_item(l, item);
+}
+
+static void add_entries(void) {
+    const char *task, *word;
+    const carnn_option *o;
+    size_t i, k, t;
+    for (i = 0; i < COUNT(flags); i++)
+        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
+        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
+            for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
+        }
+    }
+}
+
+static void put_words(const list *l, const char *end) {
+    size_t i;
+    for (i = 0; i < l->count; i++) printf("%s ", l->item[i]);
+    fputs(end, stdout);
+}
+
+/* A word of a shell: a word with what it means behind a colon, or one of both alone. */
+static void put_quoted(const char *dashes, const char *word, const char *text) {
+    printf(" '%s%s%s", dashes, word, *word && *text ? ":" : "");
+    for (; *text; text++) printf(*text == '\'' ? "'\\''" : "%c", *text);
+    putchar('\'');
+}
+
+/* What bash and zsh complete, by "number of the word:command:word before". */
+static void put_cases(int zsh) {
+    size_t i, k;
+    printf("1:*|2:help:*) list=(help");
+    for (i = 0; i < COUNT(commands); i++)
+        put_quoted("", commands[i].name, zsh ? commands[i].help : "");
+    puts(") ;;");
+    for (i = 0; i < entry_count; i++)
+        if (entries[i].value)
+            printf("*:--%s) list=(", entries[i].name), put_words(&entries[i].words, ") ;;\n");
+    for (i = 0; i < COUNT(commands); i++) {
+        printf("*:%s:*) list=(", commands[i].name);
+        for (k = 0; k < entry_count; k++)
+            if (entries[k].commands & commands[i].bit)
+                put_quoted("--", entries[k].name, zsh ? entries[k].help : "");
+        puts(") ;;");
+    }
+}
+
+static int put_fish(void) {
+    size_t i, k;
+    for (i = 0; i < COUNT(commands); i++) {
+        printf("complete -c carnn -n __fish_use_subcommand -xa %s -d", commands[i].name);
+        put_quoted("", "", commands[i].help);
+        for (k = 0; k < entry_count; k++) {
+            const entry *e = &entries[k];
+            if (!(e->commands & commands[i].bit)) continue;
+            printf("\ncomplete -c carnn -n '__fish_seen_subcommand_from %s' -l %s%s",
+                   commands[i].name, e->name, !e->value ? "" : e->words.count ? " -xa '" : " -r");
+            put_words(&e->words, e->words.count ? "' -d" : " -d");
+            put_quoted("", "", e->help);
+        }
+        puts("");
+    }
+    return DONE;
+}
+
+static int complete(const char *shell) {
+    guess g = guess_for(shell);
+    int bash = is_word(&g, "bash"), zsh = is_word(&g, "zsh");
+    if (!is_word(&g, "fish") && !bash && !zsh) unknown("shell", &g);
+    add_entries();
+    if (!bash && !zsh) return put_fish();
+    puts(bash ? "_carnn() {\nlocal list=() at=$COMP_CWORD\n"
+                "case $at:${COMP_WORDS[1]}:${COMP_WORDS[at-1]} in"
+              : "#compdef carnn\nlocal -a list\n"
+                "case $((CURRENT-1)):${words[2]}:${words[CURRENT-1]} in");
+    put_cases(zsh);
+    puts(bash ? "esac\nCOMPREPLY=($(compgen -W \"${list[*]}\" -- \"${COMP_WORDS[at]}\"))\n}\n"
+                "complete -o default -F _carnn carnn"
+              : "esac\n_describe carnn list || _files");
     return DONE;
 }
 
@@ -2031,7 +2180,8 @@ static int help(int asked) {
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  help       this text, or with the name of a command, all about it\n\nexamples:\n"
+    fprintf(to, "  help       this text, or with the name of a command, all about it; --man: a man\n"
+            "             page; --complete bash, zsh or fish: a completion script\n\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
     return asked ? DONE : USAGE;
@@ -2046,6 +2196,8 @@ static int run(int count, char **argument) {
     if (count < 2 || (asks && count == 2)) return help(asks);
     if (!strcmp(word, "--version") || !strcmp(word, "version"))
         return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used()), DONE;
+    if (asks && !strcmp(argument[2], "--man")) return man_page();
+    if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
     g = guess_for(asks ? argument[2] : word);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];

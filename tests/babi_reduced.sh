@@ -1,36 +1,10 @@
 #!/bin/sh
-# The reduced bAbI dialogs: sh tests/babi_reduced.sh [path of the program], from the top folder. One
-# line per check that failed, and the number of those that passed and failed last.
+# The reduced bAbI dialogs: sh tests/babi_reduced.sh [path of the program], from the top folder
 
-program=${1:-build/babi_reduced}
-case $program in /*) ;; *) program=$PWD/$program ;; esac
+. "$(dirname "$0")/check.sh"
+program=$(path "${1:-build/babi_reduced}")
 data=${CARNN_DATA:-$PWD/../shared/data}/babi-dialog
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-passed=0
-failed=0
-tab=$(printf '\t')
-
-# check WHAT CONDITION...: the condition is a command
-check() {
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "babi_reduced.sh: $what"
-    fi
-}
-
-# run EXIT ARGUMENT...: standard output to `stdout`, the rest to `err`
-run() {
-    expected=$1
-    shift
-    "$program" "$@" >stdout 2>err </dev/null
-    code=$?
-    check "exit $code, expected $expected: babi_reduced $*: $(head -n 1 err)" \
-        [ $code -eq "$expected" ]
-}
 
 says() { check "no \"$1\" in: $(head -n 1 err)" grep -q -F -e "$1" err; }
 same() { check "$1 is not as expected: $(diff "$1" "$2" | sed -n 2p)" cmp -s "$1" "$2"; }
@@ -115,22 +89,22 @@ answers rule.txt | sed 's/^/1 /' >candidates.txt
 } >expected.txt
 templates rule.txt | awk '!seen[$0]++ { print "1 " $0 }' >templates.txt
 
-mkdir out
-run 0 kb.txt candidates.txt out dialog.txt
-same out/candidates.txt templates.txt
-same out/dialog.txt expected.txt
-check "left behind: $(ls out)" [ "$(ls out | wc -l)" -eq 2 ]
-check "standard output is not empty" [ ! -s stdout ]
+mkdir made
+run 0 kb.txt candidates.txt made dialog.txt
+same made/candidates.txt templates.txt
+same made/dialog.txt expected.txt
+check "left behind: $(ls made)" [ "$(ls made | wc -l)" -eq 2 ]
+check "standard output is not empty" [ ! -s out ]
 answers=$(($(wc -l <rule.txt)))
 distinct=$(($(wc -l <templates.txt)))
 says "candidates.txt: $answers candidates, $distinct templates"
 says "dialog.txt: $((answers + 1)) turns, $distinct templates occur"
 
-run 0 --merge kb.txt candidates.txt out dialog.txt
+run 0 --merge kb.txt candidates.txt made dialog.txt
 sed 's/\(the address of <name> is <address>\).*/\1/' templates.txt | awk '!seen[$0]++' >merged.txt
-same out/candidates.txt merged.txt
+same made/candidates.txt merged.txt
 check "two answers share a template with --merge" \
-    [ "$(grep -c "${tab}the address of <name> is <address>$tab" out/dialog.txt)" -eq 2 ]
+    [ "$(grep -c "${tab}the address of <name> is <address>$tab" made/dialog.txt)" -eq 2 ]
 
 # ---- files as they come: CRLF, no last newline, long lines, several files
 
@@ -138,12 +112,12 @@ sed "s/\$/$(printf '\r')/" dialog.txt >crlf.txt
 printf '1 hi\tCall ask.' >open.txt
 awk 'BEGIN { s = "1 "; while (length(s) < 300000) s = s "many words "; print s "\tCall ask." }' \
     >long.txt
-run 0 kb.txt candidates.txt out/ dialog.txt ./crlf.txt open.txt long.txt
-same out/dialog.txt expected.txt
-same out/crlf.txt expected.txt
+run 0 kb.txt candidates.txt made/ dialog.txt ./crlf.txt open.txt long.txt
+same made/dialog.txt expected.txt
+same made/crlf.txt expected.txt
 printf '1 hi\tcall <name>\tCall ask.\n' >expected.txt
-same out/open.txt expected.txt
-check "a long line is not whole" [ "$(wc -c <out/long.txt)" -eq $(($(wc -c <long.txt) + 12)) ]
+same made/open.txt expected.txt
+check "a long line is not whole" [ "$(wc -c <made/long.txt)" -eq $(($(wc -c <long.txt) + 12)) ]
 
 # ---- what is wrong: nothing is written, and the message says where
 
@@ -225,7 +199,7 @@ for arguments in "" "--merge" "kb.txt candidates.txt none" "--merge kb.txt candi
     says 'usage: babi_reduced'
 done
 run 0 --help
-check "--help says nothing" grep -q '^usage: babi_reduced' stdout
+check "--help says nothing" grep -q '^usage: babi_reduced' out
 run 2 kb.txt candidates.txt none dialog.txt ./dialog.txt
 says 'named twice'
 run 2 kb.txt candidates.txt none a b c d e f g h i j k l m n o p
@@ -258,5 +232,4 @@ else
     echo "left out: the published bAbI dialogs (not in $data)"
 fi
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+checked

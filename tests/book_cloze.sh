@@ -1,34 +1,11 @@
 #!/bin/sh
 # Questions made from plain text: sh tests/book_cloze.sh [path of the program], from the top folder,
-# with ./carnn there. One line per check that failed, and the number of those that passed and failed.
+# with ./carnn there
 
-program=${1:-build/book_cloze}
-case $program in /*) ;; *) program=$PWD/$program ;; esac
+. "$(dirname "$0")/check.sh"
+program=$(path "${1:-build/book_cloze}")
 carnn=$PWD/carnn
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-passed=0
-failed=0
-tab=$(printf '\t')
-
-# check WHAT CONDITION...: the condition is a command
-check() {
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "book_cloze.sh: $what"
-    fi
-}
-
-run() { # EXIT ARGUMENT...
-    expected=$1
-    shift
-    "$program" "$@" >out 2>err </dev/null
-    code=$?
-    check "exit $code, expected $expected: book_cloze $*: $(head -n 1 err)" [ $code -eq "$expected" ]
-}
 
 cat >book.txt <<'END'
 Then came Mrs. Rat, and "where," said she, "is Mole's hat?"
@@ -53,7 +30,7 @@ check 'not the words of the list' [ "$(cut -f 4 l.txt | tail -n 2 | head -n 1)" 
 run 0 --sentences 1 --seed 7 a.txt book.txt book.txt
 run 0 --sentences 1 --seed 7 b.txt book.txt book.txt
 check 'the same seed, other questions' cmp -s a.txt b.txt
-check 'carnn cannot read them' "$carnn" train --task cloze --train a.txt --out a.gguf --epochs 1 \
+check 'carnn cannot read them' quiet "$carnn" train --task cloze --train a.txt --out a.gguf --epochs 1 \
     --hidden 4 --embedding 4 --threads 1 --quiet
 run 1 x.txt none.txt
 run 2 x.txt
@@ -63,5 +40,4 @@ run 2 --length 3 x.txt book.txt
 run 3 x.txt empty.txt
 check 'something is left behind' [ -z "$(ls x.txt* 2>/dev/null)" ]
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+checked

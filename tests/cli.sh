@@ -1,25 +1,11 @@
 #!/bin/sh
-# The command line: sh tests/cli.sh [path of the program]. One line per check that failed, and the
-# number of those that passed and failed last.
+# The command line: sh tests/cli.sh [path of the program]
 
-carnn=${1:-./carnn}
-case $carnn in /*) ;; *) carnn=$PWD/$carnn ;; esac
+. "$(dirname "$0")/check.sh"
+program=$(path "${1:-./carnn}")
+carnn=$program
 data=$(cd "$(dirname "$0")/../data" && pwd)
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-passed=0
-failed=0
-
-# check WHAT CONDITION...: the condition is a command
-check() {
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "cli.sh: $what"
-    fi
-}
 
 # start FILE WORD ARGUMENT...: in the background, until WORD is in FILE or the program has ended
 start() {
@@ -40,16 +26,6 @@ interrupt() {
     wait $process
     code=$?
     check "interrupted: exit $code, expected $1" [ $code -eq "$1" ]
-}
-
-# run EXIT ARGUMENT...: standard output to `out`, the rest to `err`
-run() {
-    expected=$1
-    shift
-    "$carnn" "$@" >out 2>err </dev/null
-    code=$?
-    command=$(printf %s "$*" | cut -c 1-200)
-    check "exit $code, expected $expected: carnn $command: $(head -n 1 err)" [ $code -eq "$expected" ]
 }
 
 says() { check "no \"$2\" in $1: $(head -n 1 "$1")" grep -q -e "$2" "$1"; }
@@ -86,6 +62,62 @@ for task in dialog lm answer classify pair cloze; do
 done
 check 'an option of one task is among those of another' \
     [ "$(sed -n '/^task lm: /,/^$/p' out | grep -c -e --overlap -e --pooling)" -eq 0 ]
+
+# ---- the man page has what help has, and shells complete it
+
+for name in train test predict chat explain rank generate info plot depth gradcheck bench; do
+    run 0 help $name
+    grep -o '^  --[a-z0-9-]*' out | sed 's/.*--/--/'
+done | sort -u >options
+run 0 help --man
+sed 's/\\-/-/g' out >page
+says page '^\.TH CARNN 1'
+while IFS= read -r option <&3; do says page "^\.B $option\b"; done 3<options
+check 'too few options are known' [ "$(wc -l <options)" -gt 60 ]
+for word in 'task cloze: ' 'carnn chat' 'icarnn' 'EXIT STATUS'; do says page "$word"; done
+for reader in 'groff -man -ww -Tutf8' 'mandoc -Tlint -Werror' 'man --warnings -l'; do
+    command -v "${reader%% *}" >where || { echo "left out: ${reader%% *} reads the man page"; continue; }
+    $reader out >read 2>err
+    code=$?
+    check "$reader: exit $code" [ $code -eq 0 ]
+    empty err
+done
+
+# completes WORD EXPECTED ARGUMENT...: bash offers EXPECTED for an unfinished WORD behind ARGUMENTs
+completes() {
+    typed=$1
+    offered=$2
+    shift 2
+    bash -c '. ./completion && COMP_WORDS=(carnn "$@") COMP_CWORD=$# && _carnn
+        printf "%s\n" "${COMPREPLY[@]}"' bash "$@" "$typed" >out 2>err
+    check "completion of $* $typed: $(tr '\n' ' ' <out)" [ "$(tr '\n' ' ' <out)" = "$offered " ]
+    empty err
+}
+
+for shell in bash zsh fish; do
+    run 0 help --complete $shell
+    empty err
+    mv out completion
+    if command -v $shell >where; then check "$shell cannot read it" quiet $shell -n completion
+    else echo "left out: $shell is not installed"; fi
+    [ $shell != bash ] || ! command -v bash >where && continue
+    completes tra train
+    completes de depth help
+    completes --dropo --dropout train
+    completes --exp --explain chat model.gguf
+    completes '' '' train --lr
+    completes cl 'classify cloze' train --task
+    completes icar icarnn train --task dialog --cell
+    completes sia siamese train --model
+done
+if command -v fish >where; then
+    fish -c 'source completion; complete -C "carnn train --task cla"' >out 2>err
+    says out '^classify'
+fi
+run 2 help --complete zish
+says err 'did you mean "zsh"? (bash, zsh, fish)'
+run 2 help --complete
+
 run 0 --version
 says out '^carnn [0-9]'
 CARNN_SIMD=portable
@@ -884,5 +916,4 @@ run 0 gradcheck icarnn
 says out '^cell  *icarnn .* ok$'
 run 2 gradcheck no-such-cell
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+checked

@@ -2,31 +2,23 @@
 # What must compile, without a warning, and link: gcc and clang, C99 and C++17, the declarations
 # alone, all combinations of the option macros, two translation units. Compilers that are not there
 # are named.
-# The last line reads N passed, N failed.
-strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
-passed=0
-failed=0
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
 
-check() { # what, command...
+. "$(dirname "$0")/check.sh"
+strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
+
+# compiles WHAT COMMAND...
+compiles() {
     what=$1
     shift
-    if "$@" > "$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what"
-        head -n 20 "$work/log"
-    fi
+    check "$what" quiet "$@"
 }
 
-printf '#include "carnn.h"\nint main(void) { return carnn_status_text(CARNN_OK) == 0; }\n' > "$work/use.c"
-printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$work/make.c"
-cat "$work/make.c" "$work/make.c" "$work/use.c" > "$work/often.c"
-cp "$work/use.c" "$work/use.cpp"
-cp "$work/make.c" "$work/make.cpp"
-{ cat "$work/make.c"; echo 'int main(void) { return 0; }'; } > "$work/alone.c"
+printf '#include "carnn.h"\nint main(void) { return carnn_status_text(CARNN_OK) == 0; }\n' > "$folder/use.c"
+printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
+cat "$folder/make.c" "$folder/make.c" "$folder/use.c" > "$folder/often.c"
+cp "$folder/use.c" "$folder/use.cpp"
+cp "$folder/make.c" "$folder/make.cpp"
+{ cat "$folder/make.c"; echo 'int main(void) { return 0; }'; } > "$folder/alone.c"
 
 for compiler in gcc clang; do
     if ! command -v $compiler > /dev/null; then
@@ -34,15 +26,15 @@ for compiler in gcc clang; do
         continue
     fi
     case $compiler in gcc) plus=g++ ;; *) plus=clang++ ;; esac
-    check "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$work/make.c" -o "$work/make.o"
-    check "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$work/use.c" -o "$work/use.o"
-    check "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$work/often.c"
-    check "$compiler, two units link" $compiler "$work/make.o" "$work/use.o" -o "$work/two" -lm -lpthread
-    check "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
-    check "$compiler, GNU C" $compiler -O2 -D_FORTIFY_SOURCE=2 $strict -I. -fsyntax-only cli.c
-    check "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$work/make.cpp"
-    check "$plus, declarations" $plus -std=c++17 $strict -I. -c "$work/use.cpp" -o "$work/usepp.o"
-    check "$plus, C++ calls C" $plus "$work/make.o" "$work/usepp.o" -o "$work/three" -lm -lpthread
+    compiles "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$folder/make.c" -o "$folder/make.o"
+    compiles "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$folder/use.c" -o "$folder/use.o"
+    compiles "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$folder/often.c"
+    compiles "$compiler, two units link" $compiler "$folder/make.o" "$folder/use.o" -o "$folder/two" -lm -lpthread
+    compiles "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
+    compiles "$compiler, GNU C" $compiler -O2 -D_FORTIFY_SOURCE=2 $strict -I. -fsyntax-only cli.c
+    compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
+    compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
+    compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
 done
 
 # Every combination of the option macros; each of them alone also as a program that links, where
@@ -55,20 +47,33 @@ while [ $number -lt 64 ]; do
         [ $((rest % 2)) -eq 1 ] && chosen="$chosen -D$option"
         rest=$((rest / 2))
     done
-    check "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$work/alone.c"
+    compiles "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$folder/alone.c"
     number=$((number + 1))
 done
 for option in $options; do
-    check "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$work/alone.c" \
-        -o "$work/alone" -lm -lpthread
+    compiles "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$folder/alone.c" \
+        -o "$folder/alone" -lm -lpthread
 done
-check "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$work/make.c"
+compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
 for option in -ffast-math -ffinite-math-only; do
-    check "$option is refused" sh -c "! ${CC:-cc} -std=c99 $option -I. -fsyntax-only '$work/make.c'"
+    check "$option is refused" fails ${CC:-cc} -std=c99 $option -I. -fsyntax-only "$folder/make.c"
 done
-{ cat "$work/make.c"; echo 'static int nobody_calls(void) { return 0; }'; } > "$work/host.c"
-check "warnings of the host stay" sh -c "! ${CC:-cc} -std=c99 $strict -DCARNN_NO_THREADS -I. \
-    -c '$work/host.c' -o '$work/host.o'"
+check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$folder/make.c"
+{
+    cat "$folder/make.c"
+    echo 'int main(void) {
+        carnn__engine e;
+        return strcmp(carnn_simd_name(0), "portable") &&
+               !carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL);
+    }'
+} > "$folder/fast.c"
+if command -v clang > /dev/null; then # no macro tells this option
+    compiles "contraction" clang -ffp-contract=fast -DCARNN_NO_TEXT -DCARNN_NO_THREADS \
+        -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
+    check "contraction is refused" "$folder/fast"
+fi
+{ cat "$folder/make.c"; echo 'static int nobody_calls(void) { return 0; }'; } > "$folder/host.c"
+check "warnings of the host stay" fails ${CC:-cc} -std=c99 $strict -DCARNN_NO_THREADS -I. \
+    -c "$folder/host.c" -o "$folder/host.o"
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+checked

@@ -33,6 +33,14 @@
 static double test_seconds_between_saves = 10.0;
 #include "../carnn.h"
 
+#if defined(_WIN32) /* words that windows.h takes away, and a function of POSIX */
+#undef CONST
+#undef far
+#undef near
+#undef small
+#define sleep(seconds) Sleep(1000 * (seconds))
+#endif
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,8 +318,8 @@ static inline test_answers test_predict_all(const carnn_model *model, const carn
 
 /* Trains and predicts with 1, 2 and 3 threads and on all SIMD paths: the same bytes. Returns the
    first model. */
-static inline carnn_model *test_same_bytes(const char *task, const char *options,
-                                           const carnn_dataset *data, carnn_train_desc train) {
+static inline carnn_model *test_trains_alike(const char *task, const char *options,
+                                             const carnn_dataset *data, carnn_train_desc train) {
     test_answers first, other;
     carnn_model *model = NULL;
     carnn_error error;

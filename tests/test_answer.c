@@ -360,7 +360,7 @@ static void test_answer_batches(const char *options) {
 
 static void test_answer_same_bytes(const char *options) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model_free(test_same_bytes("answer", options, data, answer_training(3, 0.01)));
+    carnn_model_free(test_trains_alike("answer", options, data, answer_training(3, 0.01)));
     carnn_dataset_free(data);
 }
 

@@ -358,7 +358,7 @@ static void classify_tree_session(void) {
 
 static void classify_same_bytes(void) {
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
-    carnn_model_free(test_same_bytes("classify", "pooling=max,mean,min layers=2", data,
+    carnn_model_free(test_trains_alike("classify", "pooling=max,mean,min layers=2", data,
                                      test_training(3, 4, 0.02, 0.1)));
     carnn_dataset_free(data);
 }

@@ -398,7 +398,7 @@ static void cloze_explains(void) {
 
 static void cloze_same_bytes(const char *options) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
-    carnn_model_free(test_same_bytes("cloze", options, data, test_training(3, 3, 0.02, 0.1)));
+    carnn_model_free(test_trains_alike("cloze", options, data, test_training(3, 3, 0.02, 0.1)));
     carnn_dataset_free(data);
 }
 

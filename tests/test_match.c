@@ -299,7 +299,7 @@ static void test_ranker_no_alignment(void) {
 /* Whatever runs it makes the same model; learning ranks the pairs. */
 static void test_ranker_same_bytes(const char *options) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model = test_same_bytes("answer", options, data, ranker_training(60));
+    carnn_model *model = test_trains_alike("answer", options, data, ranker_training(60));
     double score[RANKER_PAIRS];
     CHECK_NEAR(ranker_scores(model, data, score).metric[0].value, 1.0, 1e-9);
     carnn_model_free(model);

@@ -460,7 +460,7 @@ static void pair_sessions(const char *options, int grades) {
 
 static void pair_same_bytes(const char *options, int grades) {
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
-    carnn_model_free(test_same_bytes("pair", options, data, test_training(3, 4, 0.02, 0.0)));
+    carnn_model_free(test_trains_alike("pair", options, data, test_training(3, 4, 0.02, 0.0)));
     carnn_dataset_free(data);
 }
 

@@ -264,7 +264,7 @@ static void rcrn_layer(rcrn_reader *r, size_t layer, size_t directions, int raw,
                        rcrn_states x) {
     static const char *const base[] = {"forget", "output", "listener"};
     static rcrn_states s[3];
-    char number[8] = "", name[64];
+    char number[12] = "", name[64];
     double projected[RCRN_WIDE], c = 0.0;
     size_t b, i, t, j;
     if (layer) snprintf(number, sizeof number, ".%u", (unsigned)layer + 1);

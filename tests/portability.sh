@@ -1,0 +1,69 @@
+#!/bin/sh
+# Other machines: sh tests/portability.sh [TEST...], in the top folder, with build/tests.c there. For
+# each, the command line and the header must compile without a warning, and the programs of tests/
+# (default: all) run under an emulator. What is not at hand is not counted as passed.
+#
+# Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user, and gcc-* with libc6-dev-*-cross for
+# i686-linux-gnu (i386), aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
+
+. "$(dirname "$0")/check.sh"
+tests=${*:-$(cd tests && ls test_*.c | sed 's/test_\(.*\)\.c/\1/')}
+strict='-std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror'
+WINEPREFIX=$top/build/wine WINEDEBUG=-all
+export WINEPREFIX WINEDEBUG
+mkdir "$folder/include" "$folder/work"
+ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
+ln -s "$top/data" "$folder/work/data"
+echo '#include <stdio.h>' > "$folder/hello.c"
+printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
+
+# ran RUNNER: the sums of all tests, or what ended without them
+ran() {
+    good=0 bad=0 lost=
+    for test in $tests; do
+        last=$(cd "$folder/work" && timeout "${SECONDS_EACH:-600}" $1 ../tests.exe "$test" \
+            2> ../err | tail -n 1 | tr -d '\r')
+        case $last in
+        *' passed, '*' failed') ;;
+        *) last="0 passed, 1 failed" lost="$lost $test" ;;
+        esac
+        one=${last#*, }
+        [ "${one%% *}" -eq 0 ] || [ "$lost" != "${lost% $test}" ] || lost="$lost $test"
+        good=$((good + ${last%% *}))
+        bad=$((bad + ${one%% *}))
+    done
+}
+
+# machine NAME COMPILER RUNNER FLAG...
+machine() {
+    name=$1 compiler=$2 runner=$3
+    shift 3
+    if ! "$compiler" -c -o "$folder/hello.o" "$folder/hello.c" 2> "$folder/log"; then
+        printf '%-10s %-28s not at hand\n' "$name" "$compiler"
+        return
+    fi
+    build="$compiler $strict -isystem $folder/include -I."
+    warned=$failed
+    check "$name: the header" quiet $build "$@" -fsyntax-only "$folder/make.c"
+    check "$name: the command line" quiet $build "$@" -o "$folder/carnn" cli.c -lm -lpthread
+    check "$name: the tests" quiet $build "$@" -Wno-conversion -static -o "$folder/tests.exe" \
+        build/tests.c -lm -lpthread
+    built=yes
+    [ "$failed" -eq "$warned" ] || built=no
+    if [ $built = yes ] && command -v "${runner:-true}" > "$folder/where"; then
+        ran "$runner"
+        passed=$((passed + good)) failed=$((failed + bad))
+        said="tests: $good passed, $bad failed${lost:+:$lost}"
+    else
+        said="tests: not at hand"
+    fi
+    printf '%-10s %-28s builds: %-4s %s\n' "$name" "$compiler" $built "$said"
+}
+
+machine Windows x86_64-w64-mingw32-gcc wine
+machine i386 i686-linux-gnu-gcc '' -msse2 -mfpmath=sse
+machine aarch64 aarch64-linux-gnu-gcc qemu-aarch64
+machine armhf arm-linux-gnueabihf-gcc qemu-arm
+machine s390x s390x-linux-gnu-gcc qemu-s390x -fexcess-precision=fast
+
+checked
