@@ -9520,11 +9520,10 @@ static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *ce
                            "or lstm, not %s", cell);
     if (g->period == 1 && g->node_count <= CARNN__GRAPH_UNITS && !delays && outputs == 1 && edges)
         return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an encoder is made of a graph of period 1 "
-                       "(this one: %ld) with at most %d nodes (%zu), delays from 0 to %d (%zu are "
-                       "not), one output (%zu) and an edge to it (%zu)", (long)g->period,
-                       CARNN__GRAPH_UNITS, g->node_count, CARNN__GRAPH_LONGEST, delays, outputs,
-                       edges);
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph of an encoder has period 1 (found "
+                       "%ld), at most %d nodes (%zu), no delays but 0 to %d (%zu others), one "
+                       "output (%zu) and an edge to it (%zu)", (long)g->period, CARNN__GRAPH_UNITS,
+                       g->node_count, CARNN__GRAPH_LONGEST, delays, outputs, edges);
 }
 
 /* The nodes but for inputs, by the length of the longest path of delay 0 to each; returns how many.

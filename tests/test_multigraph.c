@@ -422,23 +422,28 @@ static void multigraph_fails(const char *options, const char *file, const char *
     carnn_dataset_free(data);
 }
 
-#define BAD "encoder=graph cell=rnn graph=bad-graph.txt"
-#define HEAD "node x in\nnode a hidden\nnode b hidden\nnode y out\nedge x a 0\nedge b y 0\n"
+/* A file of a graph; those that begin with an edge have nodes x, a, b, y and x - a, b - y. */
+static void multigraph_bad(const char *text, const char *message) {
+    char file[256];
+    snprintf(file, sizeof file, "%s%s", strncmp(text, "edge", 4) ? "" :
+             "node x in\nnode a hidden\nnode b hidden\nnode y out\nedge x a 0\nedge b y 0\n", text);
+    multigraph_fails("encoder=graph cell=rnn graph=bad-graph.txt", file, message);
+}
 
 static void multigraph_errors(void) {
     char name[CARNN_TEXT_MAX + 1];
     carnn_model_desc desc;
     carnn_error error;
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge b a 0\n", "no closed walk of delay 0");
-    multigraph_fails(BAD, HEAD "edge a a 1\n", "bad-graph.txt:3: expected edges to and from");
-    multigraph_fails(BAD, HEAD "edge a c 0\n", "bad-graph.txt:7: expected the name of a node");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge b a -1\n", "delays from 0 to 10000 (1 are not)");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 10001\n", "delays from 0 to 10000 (1 are not)");
-    multigraph_fails(BAD, HEAD "edge a b 0\nedge a a 1\nnode z out\nedge a z 0\n", "one output (2)");
-    multigraph_fails(BAD, "node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a a 1\n",
-                     "an edge to it (0)");
-    multigraph_fails(BAD, "period 2\nnode x in\nnode a hidden\nnode y out\nedge x a 0\n"
-                     "edge a y 0\nedge a a 2\n", "period 1 (this one: 2)");
+    multigraph_bad("edge a b 0\nedge b a 0\n", "no closed walk of delay 0");
+    multigraph_bad("edge a a 1\n", "bad-graph.txt:3: expected edges to and from");
+    multigraph_bad("edge a c 0\n", "bad-graph.txt:7: expected the name of a node");
+    multigraph_bad("edge a b 0\nedge b a -1\n", "no delays but 0 to 10000 (1 others)");
+    multigraph_bad("edge a b 0\nedge a a 10001\n", "no delays but 0 to 10000 (1 others)");
+    multigraph_bad("edge a b 0\nedge a a 1\nnode z out\nedge a z 0\n", "one output (2)");
+    multigraph_bad("node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a a 1\n",
+                   "an edge to it (0)");
+    multigraph_bad("period 2\nnode x in\nnode a hidden\nnode y out\nedge x a 0\n"
+                   "edge a y 0\nedge a a 2\n", "period 1 (found 2)");
     multigraph_fails("encoder=graph cell=rnn graph=grid:100x2", NULL, "at most 64 nodes (102)");
     multigraph_fails("encoder=graph cell=rnn graph=tf", NULL, "not a graph known by name: sh, st");
     multigraph_fails("encoder=graph cell=rnn graph=./no/such", NULL, "./no/such");
