@@ -9444,21 +9444,6 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
-/* A packed batch as a recurrent layer reads it. */
-typedef struct carnn__rnn_input {
-    const carnn__packed *packed;
-    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
-    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
-    const carnn__mat *x;      /* (U, in) */
-    size_t inputs;            /* U */
-    const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
-    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
-    size_t rows;              /* R */
-    float *state;             /* (layers, carnn__rnn_states, h) before the only sequence, in one
-                                 direction, replaced by what is there after it; carnn__rnn_ready was
-                                 called before. NULL: zeros */
-} carnn__rnn_input;
-
 /* --- multigraph RNN -----------------------------------------------------------------------------
    An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
    that is not an LSTM has at time t the value
@@ -9505,6 +9490,100 @@ typedef struct carnn__multigraph { /* one direction */
     uint32_t *first;               /* (N) of zeros: all rows have the same projection, the bias */
     float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
+
+/* --- recurrent encoders -------------------------------------------------------------------------
+   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
+   The first layer reads inputs by index, so that a word that occurs often is projected once; the
+   others read the rows of the layer below. The last one's output is packed or in reading order.
+
+   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
+   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
+   goes through all columns of [fw; bw] from the first word to the last.
+
+   Dropout is on what layers read. Each base has a mask of its own. */
+
+#define CARNN__BASES 3
+
+static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
+enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
+
+/* Options `number` to number + 2 of a task that has an encoder, and its graph. */
+#define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
+                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
+                         "the edges of a graph"),                                                  \
+        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
+         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
+         NULL},                                                                                    \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+                            "1: the output gate of an rcrn is not squashed"),                      \
+        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
+                            "K: gates also read the state K steps before; 0: none")
+
+typedef struct carnn__rnn_base {
+    carnn__cell cell[2]; /* by direction */
+    carnn__cell_run run[2];
+    float *dout;         /* (N, h) of the direction at hand */
+} carnn__rnn_base;
+
+typedef struct carnn__rnn_layer {
+    carnn__rnn_base base[CARNN__BASES];
+    carnn__listener listener[2]; /* which share all memory but c */
+    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
+    int projects;
+    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__mat y;          /* (N or R, directions h) */
+} carnn__rnn_layer;
+
+typedef struct carnn__rnn {
+    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
+    size_t states;                             /* whose carnn__rnn_states these are */
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop;       /* of the second one, the output of the first; the others follow */
+    int drops_top;     /* dropout on the output of the last layer, too */
+    carnn__mat masked; /* of several bases: what one of them reads */
+    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
+} carnn__rnn;
+
+typedef struct carnn__rnn_shape {
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2 itself */
+    size_t skip;                               /* k of skip connections; 0: none */
+    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
+} carnn__rnn_shape;
+
+/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
+                                             size_t directions, size_t in, size_t d) {
+    const carnn_model_desc *desc = &model->desc;
+    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
+                          carnn__option(model, option + 1) > 0.0,
+                          (size_t)carnn__option(model, option + 2), model->graph};
+    return s;
+}
+
+static int carnn__reads_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+/* A packed batch as a recurrent layer reads it. */
+typedef struct carnn__rnn_input {
+    const carnn__packed *packed;
+    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
+    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
+    const carnn__mat *x;      /* (U, in) */
+    size_t inputs;            /* U */
+    const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
+    size_t rows;              /* R */
+    float *state;             /* (layers, carnn__rnn_states, h) before the only sequence, in one
+                                 direction, replaced by what is there after it; carnn__rnn_ready was
+                                 called before. NULL: zeros */
+} carnn__rnn_input;
+
+/* --- a multigraph RNN at work ----------------------------------------------------------------- */
 
 /* Can a multigraph RNN be made of a valid graph? */
 static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
@@ -9766,82 +9845,7 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
                                     carnn__gradient(work, w->U.weight));
 }
 
-/* --- recurrent encoders -------------------------------------------------------------------------
-   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
-   The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order.
-
-   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
-   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
-   goes through all columns of [fw; bw] from the first word to the last.
-
-   Dropout is on what layers read. Each base has a mask of its own. */
-
-#define CARNN__BASES 3
-
-static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
-enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
-
-/* Options `number` to number + 2 of a task that has an encoder, and its graph. */
-#define CARNN__ENCODER_OPTIONS(number)                                                             \
-    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
-                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
-                         "the edges of a graph"),                                                  \
-        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
-         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
-         NULL},                                                                                    \
-        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
-                            "1: the output gate of an rcrn is not squashed"),                      \
-        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
-                            "K: gates also read the state K steps before; 0: none")
-
-typedef struct carnn__rnn_base {
-    carnn__cell cell[2]; /* by direction */
-    carnn__cell_run run[2];
-    float *dout;         /* (N, h) of the direction at hand */
-} carnn__rnn_base;
-
-typedef struct carnn__rnn_layer {
-    carnn__rnn_base base[CARNN__BASES];
-    carnn__listener listener[2]; /* which share all memory but c */
-    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
-    int projects;
-    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
-    carnn__mat y;          /* (N or R, directions h) */
-} carnn__rnn_layer;
-
-typedef struct carnn__rnn {
-    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
-    size_t states;                             /* whose carnn__rnn_states these are */
-    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
-    size_t drop;       /* of the second one, the output of the first; the others follow */
-    int drops_top;     /* dropout on the output of the last layer, too */
-    carnn__mat masked; /* of several bases: what one of them reads */
-    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
-} carnn__rnn;
-
-typedef struct carnn__rnn_shape {
-    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    int rcrn, raw;                             /* raw: the output gate is s2 itself */
-    size_t skip;                               /* k of skip connections; 0: none */
-    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
-} carnn__rnn_shape;
-
-/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
-static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
-                                             size_t directions, size_t in, size_t d) {
-    const carnn_model_desc *desc = &model->desc;
-    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
-                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
-                          carnn__option(model, option + 1) > 0.0,
-                          (size_t)carnn__option(model, option + 2), model->graph};
-    return s;
-}
-
-static int carnn__reads_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
-}
+/* --- layers ------------------------------------------------------------------------------------ */
 
 /* States of a layer: output, memory and what skip connections read of each base, and c of the
    listener. */
