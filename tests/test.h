@@ -211,13 +211,14 @@ static inline const float *test_weight(const carnn_model *model, const char *nam
 /* The model that a file of this one holds. */
 static inline carnn_model *test_reload(const carnn_model *model) {
     size_t size = carnn_model_size(model);
-    void *bytes = malloc(size);
+    char *block = (char *)malloc(size + 1);
+    char *bytes = block + ((uintptr_t)block % 64 == 0); /* aligned, it would be used in place */
     carnn_source source = test_source("model", bytes, size);
     carnn_model *again = NULL;
     carnn_error error;
     CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
     CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
-    free(bytes);
+    free(block);
     return again;
 }
 
@@ -253,17 +254,21 @@ static inline void test_work_open(test_work *w, const carnn_model *model,
     w->work = carnn__scoring_work(model, data, &w->engine);
 }
 
-/* Runs all batches, whose number it returns; `key` draws dropout. */
-static inline size_t test_work_run(test_work *w, uint64_t key) {
+/* Takes the memory; returns the number of batches. */
+static inline size_t test_work_begin(test_work *w) {
     carnn_error error;
-    size_t i, batches;
     CHECK_INT(carnn__net_open(&w->work, &error), CARNN_OK);
     carnn__net_carve(&w->work, &w->arena);
     w->arena.size = w->arena.peak;
     w->arena.base = (char *)carnn__alloc_aligned(&w->work.allocator, w->arena.size, 1);
     w->arena.used = 0;
     carnn__net_carve(&w->work, &w->arena);
-    batches = carnn__net_batches(&w->work, 0);
+    return carnn__net_batches(&w->work, 0);
+}
+
+/* Runs all batches, whose number it returns; `key` draws dropout. */
+static inline size_t test_work_run(test_work *w, uint64_t key) {
+    size_t i, batches = test_work_begin(w);
     for (i = 0; i < batches; i++) carnn__net_batch(&w->work, i, key, &w->tally);
     return batches;
 }

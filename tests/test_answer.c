@@ -77,14 +77,14 @@ typedef struct sentence {
 static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
     const char *x = carnn__names_get(&model->words, a), *y = carnn__names_get(&model->words, b);
     if (a < CARNN__UNKNOWN || b < CARNN__UNKNOWN) return a == b;
-    return !strncmp(x, y, (size_t)model->desc.option[CARNN__ANSWER_OVERLAP]);
+    return !strncmp(x, y, (size_t)model->desc.option[CARNN__TWO_OVERLAP]);
 }
 
 /* The inputs of a sentence beside another one. */
 static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
     const float *table = test_weight(model, "word.weight"), *P = test_weight(model, "word.project");
     const float *b = test_weight(model, "word.bias"), *idf = test_weight(model, "word.idf");
-    size_t more = model->desc.option[CARNN__ANSWER_OVERLAP] > 0 ? 2 : 0, i, j, k;
+    size_t more = model->desc.option[CARNN__TWO_OVERLAP] > 0 ? 2 : 0, i, j, k;
     for (i = 0; i < s->n; i++) {
         double word[E + 2], both = 0.0;
         for (j = 0; j < E; j++) word[j] = (double)table[s->id[i] * E + j];
@@ -217,7 +217,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
                      tanh(row_times(test_weight(model, "hidden.weight"), top, 2 * F, f) +
                           (double)test_weight(model, "hidden.bias")[top]);
     }
-    if (model->desc.option[CARNN__ANSWER_OVERLAP] > 0) {
+    if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
         plain_overlap(model, q, a, overlap);
         score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
     }
@@ -229,7 +229,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
 static sentence plain_sentence(const carnn_model *model, const carnn_dataset *data, size_t text) {
     sentence s;
     memset(&s, 0, sizeof s);
-    s.n = carnn__answer_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
+    s.n = carnn__two_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
     return s;
 }
 
@@ -246,6 +246,99 @@ static void test_answer_scores(const char *options) {
         sentence a = plain_sentence(model, data, carnn__members(data, &data->items[i])[1].text);
         CHECK_NEAR(score[i], plain_score(model, &q, &a), 2e-5);
     }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- the rank loss of questions that are several batches -------------------------------------- */
+
+#define MANY 200 /* sentences of the first question; three pieces and a bit */
+
+/* Questions with `MANY` sentences, of which `right` ones are right, and with three. */
+static carnn_dataset *many_sentences(size_t right) {
+    static char text[MANY * 64];
+    size_t i, n = 0;
+    for (i = 0; i < MANY; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "who saw the cat\tw%zu saw w%zu , cat\t%d\n", i % 17, i % 23,
+                              i % (MANY / right) == 3);
+    snprintf(text + n, sizeof text - n, "why\tw1 w2\t0\nwhy\tw3\t1\nwhy\tw1\t0\n");
+    return answer_data(text);
+}
+
+/* The mean loss over the two questions by a plain softmax in doubles. */
+static double plain_rank_loss(const carnn_model *model, const carnn_dataset *data) {
+    float score[MANY + 3];
+    double loss = 0.0;
+    size_t from, end, i;
+    score_pairs(model, data, 64, 1, score);
+    for (from = 0, end = MANY; from < MANY + 3; from = end, end += 3) {
+        double sum = 0.0, right = 0.0, of_right = 0.0;
+        for (i = from; i < end; i++) {
+            sum += exp((double)score[i]);
+            if (data->items[i].value <= 0.0f) continue;
+            right += 1.0;
+            of_right += (double)score[i];
+        }
+        loss += log(sum) - of_right / right;
+    }
+    return loss / 2.0;
+}
+
+/* The gradient of a step over both questions; returns the loss. */
+static double rank_step(const carnn_model *model, const carnn_dataset *data, int64_t batch,
+                        double dropout, float *gradient, size_t *steps) {
+    test_work w;
+    size_t batches, at;
+    memset(gradient, 0, model->params.size * sizeof(float));
+    test_work_open(&w, model, data, 2);
+    w.work.g = gradient;
+    w.work.batch = batch;
+    w.work.dropout = dropout;
+    batches = test_work_begin(&w);
+    for (at = *steps = 0; at < batches; ++*steps)
+        at = carnn__net_step(&w.work, at, batches, dropout > 0.0 ? 7 : 0, &w.tally);
+    CHECK_INT(at, batches);
+    CHECK_INT(w.tally.examples, MANY + 3);
+    CHECK_NEAR(w.tally.sum[CARNN__RANKS_LOSSES], 2.0, 0.0);
+    test_work_close(&w);
+    return w.tally.loss / 2.0;
+}
+
+/* Loss and gradient of a softmax over 200 sentences; in one step with another question, then, in
+   smaller batches, by itself. */
+static void test_rank_loss(size_t right) {
+    static const char *const moved[] = {"output.weight", "hidden.weight", "word.project"};
+    carnn_dataset *data = many_sentences(right);
+    carnn_model *model = test_model("answer", "cell=icarnn", NULL, data);
+    float *g = (float *)malloc(2 * model->params.size * sizeof *g), *once = g + model->params.size;
+    const double h = 0.02;
+    size_t steps, i, k;
+    carnn_scores scores = test_scores(model, data);
+    double plain = plain_rank_loss(model, data);
+    CHECK_NEAR(rank_step(model, data, 1000, 0.0, g, &steps), plain, 1e-6);
+    CHECK_INT(steps, 1);
+    CHECK_NEAR(scores.loss, plain, 1e-6);
+    for (i = 0; i < 3; i++) {
+        float *w = (float *)(uintptr_t)test_weight(model, moved[i]);
+        size_t at = (size_t)(w - model->params.value);
+        for (k = 0; k < 6; k++) {
+            float was = w[k];
+            double up, down;
+            w[k] = was + (float)h;
+            up = plain_rank_loss(model, data);
+            w[k] = was - (float)h;
+            down = plain_rank_loss(model, data);
+            w[k] = was;
+            CHECK_NEAR(g[at + k], (up - down) / (2.0 * h), 2e-4);
+        }
+    }
+    rank_step(model, data, 4, 0.0, once, &steps);
+    CHECK_INT(steps, 2);
+    for (i = 0; i < model->params.trained; i++) /* each question is a step: twice the mean */
+        CHECK_NEAR(once[i], 2.0 * g[i], 1e-5);
+    CHECK(rank_step(model, data, 4, 0.5, once, &steps) > 0.0);
+    free(g);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -450,9 +543,9 @@ static void test_answer_validation(const char *options) {
 static void test_description_stays(void) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", "overlap=0", NULL, data);
-    model->desc.option[CARNN__ANSWER_OVERLAP] = 0;
+    model->desc.option[CARNN__TWO_OVERLAP] = 0;
     CHECK_INT(answer_fit(model, data, 1, 0.01), CARNN_OK);
-    CHECK_INT(model->desc.option[CARNN__ANSWER_OVERLAP], 0);
+    CHECK_INT(model->desc.option[CARNN__TWO_OVERLAP], 0);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -480,14 +573,14 @@ static void test_vectors(int tuned) {
     desc.hidden = 6;
     desc.vectors = &source;
     desc.vector_count = 1;
-    desc.option[CARNN__ANSWER_TUNE] = tuned;
+    desc.option[CARNN__TWO_TUNE] = tuned;
     desc.known = known;
     desc.known_count = 2;
     known[1] = valid;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
     CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NO_INDEX);
-    CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
+    CHECK(carnn__two_word(model, lion) < CARNN__UNKNOWN);
     CHECK_INT(answer_fit(model, data, 2, 0.01), CARNN_OK);
     cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
     for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
@@ -553,9 +646,9 @@ static void test_descriptions(void) {
     CHECK_TEXT(error.message, "unknown model \"duo\"");
     CHECK_INT(carnn_set(&desc, NULL, "tied", "1", &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "the task answer has no option \"tied\"");
-    desc.option[CARNN__ANSWER_TUNE] = 2.0;
+    desc.option[CARNN__TWO_TUNE] = 2.0;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
-    desc.option[CARNN__ANSWER_TUNE] = 0.0;
+    desc.option[CARNN__TWO_TUNE] = 0.0;
     desc.embedding = 4;
     desc.vectors = &source;
     desc.vector_count = 1;
@@ -802,6 +895,8 @@ int main(void) {
     test_answer_scores("cell=icarnn weighting=skip overlap=0");
     test_answer_scores("cell=icarnn model=siamese");
     test_answer_scores("cell=icarnn overlap=1");
+    test_rank_loss(1);
+    test_rank_loss(5);
     test_metrics();
     test_answer_mean_loss();
     test_long_question();

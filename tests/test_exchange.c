@@ -1,0 +1,277 @@
+/* Names that are exchanged in the training of a dialog model: the classes that are found, what
+   becomes of a batch, its gradient, and what a model learns from it. */
+
+#include "test.h"
+
+/* The guide knows trees by their number; `ask` is one of them, and the greeting has the word. */
+static const char *const trees[] = {"oak", "elm", "ash", "yew", "ask", "fir", "bay"};
+static const char *const places[] = {"north", "south", "east", "west"};
+enum { TREES = 7, SEEN = 5, PLACES = 4, SEEN_PLACES = 3 };
+
+typedef struct guide {
+    char text[1 << 16], candidates[1 << 12];
+    size_t length;
+} guide;
+
+static void tell(guide *g, const char *tree, const char *place, const char *many, int rating) {
+    g->length += (size_t)snprintf(
+        g->text + g->length, sizeof g->text - g->length,
+        "1 hello\tyou can ask for trees !\n2 %s trees in the %s\tapi_call %s %s R_price\n"
+        "3 %s R_area %s\n4 %s R_number %s_number\n5 %s R_rating %d\n6 <SILENCE>\tthere is %s\n"
+        "7 the number please\tit is %s_number .\n8 thanks\tyou are welcome\n\n",
+        many, place, place, many, tree, place, tree, tree, tree, rating, tree, tree);
+}
+
+static void all_candidates(guide *g) {
+    char *at = g->candidates;
+    size_t i;
+    at += sprintf(at, "1 you can ask for trees !\n1 you are welcome\n");
+    for (i = 0; i < PLACES; i++) at += sprintf(at, "1 api_call %s two R_price\n", places[i]);
+    for (i = 0; i < SEEN_PLACES; i++) at += sprintf(at, "1 api_call %s six R_price\n", places[i]);
+    for (i = 0; i < TREES; i++)
+        at += sprintf(at, "1 there is %s\n1 it is %s_number .\n", trees[i], trees[i]);
+}
+
+static carnn_dataset *load_guide(const guide *g) {
+    carnn_source text = {"text", g->text, g->length};
+    carnn_source candidates = {"candidates", g->candidates, strlen(g->candidates)};
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &text;
+    desc.source_count = 1;
+    desc.candidates = &candidates;
+    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
+    return data;
+}
+
+/* Dialogs with the names of training, or with others. */
+static carnn_dataset *guide_data(int seen) {
+    static guide g;
+    size_t i, count = seen ? SEEN * SEEN_PLACES : TREES - SEEN;
+    g.length = 0;
+    for (i = 0; i < count; i++)
+        if (seen) tell(&g, trees[i % SEEN], places[i / SEEN], i % 2 ? "two" : "six", (int)i % 10);
+        else tell(&g, trees[SEEN + i], places[SEEN_PLACES], "two", 5);
+    all_candidates(&g);
+    return load_guide(&g);
+}
+
+static carnn_model *guide_model(const carnn_dataset *data, int exchange) {
+    return test_model("dialog", exchange ? "hidden=32 embedding=32"
+                                         : "hidden=32 embedding=32 exchange=0", NULL, data);
+}
+
+/* A model at work on a batch of all dialogs, without dropout. */
+static carnn__dialog *begin(test_work *w, const carnn_model *model, const carnn_dataset *data,
+                            float *gradient) {
+    test_work_open(w, model, data, 2);
+    w->work.g = gradient;
+    w->work.batch = 1000;
+    CHECK_INT(test_work_begin(w), 1);
+    return (carnn__dialog *)w->work.state;
+}
+
+static uint32_t number_of(const carnn_model *model, const char *word) {
+    uint32_t number = carnn__names_find(&model->words, word, strlen(word));
+    CHECK(number != CARNN__NO_INDEX);
+    return number;
+}
+
+/* Trees, their numbers, places, "two" and "six", also those of no training dialog; no word else. */
+static void test_classes(void) {
+    carnn_dataset *data = guide_data(1);
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    const carnn__exchange *e = &begin(&w, model, data, gradient)->exchange;
+    uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
+    uint32_t phone = e->of[number_of(model, "oak_number")];
+    size_t i, named = 0;
+    CHECK_INT(e->classes, 4);
+    CHECK_INT(e->of[number_of(model, "two")], e->of[number_of(model, "six")]);
+    CHECK(tree != place && place != phone && phone != tree);
+    for (i = 0; i < TREES; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%s_number", trees[i]);
+        CHECK_INT(e->of[number_of(model, number)], phone);
+        CHECK_INT(e->of[number_of(model, trees[i])],
+                  strcmp(trees[i], "ask") ? tree : CARNN__NO_INDEX);
+    }
+    for (i = 0; i < PLACES; i++) CHECK_INT(e->of[number_of(model, places[i])], place);
+    for (i = 0; i < model->words.count; i++) named += e->of[i] != CARNN__NO_INDEX;
+    CHECK_INT(named, 2 * TREES - 1 + PLACES + 2);
+    CHECK_INT(e->at[e->classes], named);
+    test_work_close(&w);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A list of words as the images of another one's. */
+static void check_images(const carnn__exchanged *names, const uint32_t *found, size_t length,
+                         const carnn__lists *lists, size_t list) {
+    size_t k;
+    CHECK_INT(length, carnn__list_length(lists, list));
+    for (k = 0; k < length; k++)
+        CHECK_INT(found[k], names->image[lists->ids[lists->at[list] + k]]);
+}
+
+/* In each dialog all lines and replies have the same permutation, which keeps the classes; another
+   key is another permutation, the same one the same. */
+static void test_permutations(void) {
+    carnn_dataset *data = guide_data(1);
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    carnn__dialog *m = begin(&w, model, data, gradient);
+    carnn__exchanged *names = &m->names;
+    const carnn__exchange *e = &m->exchange;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t V = model->words.count, L = model->choices.count, i, line, changed = 0, item, n;
+    uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
+    carnn__dialog_collect(m, 0, 11);
+    CHECK_INT(m->turns, data->item_count);
+    CHECK(m->names.more.count > 0);
+    for (item = line = 0; item < data->item_count; item++) {
+        const uint32_t *ids;
+        if (item % 5 == 0) { /* five turns a dialog */
+            carnn__exchanged_draw(names, 11, item);
+            memcpy(image, names->image, V * sizeof *image);
+            carnn__exchanged_draw(names, 12, item);
+            for (i = 0; i < V; i++) changed += image[i] != names->image[i];
+            carnn__exchanged_draw(names, 11, item);
+            CHECK(!memcmp(image, names->image, V * sizeof *image));
+            memset(once, 0, V * sizeof *once);
+            for (i = 0; i < V; i++) {
+                CHECK_INT(once[image[i]]++, 0);
+                CHECK_INT(e->of[image[i]], e->of[i]);
+                if (e->of[i] == CARNN__NO_INDEX) CHECK_INT(image[i], i);
+            }
+        }
+        for (; line <= m->end[item]; line++)
+            if (m->seq[line] < c->tokens.count) {
+                size_t place = m->place[line];
+                check_images(names, names->said.ids + names->said.at[place],
+                             carnn__list_length(&names->said, place), &c->tokens, m->seq[line]);
+            }
+        ids = carnn__exchanged_list(names, m->answer[item], &n);
+        check_images(names, ids, n, &m->own, c->target[item]);
+        CHECK(m->answer[item] < L + names->more.count);
+    }
+    CHECK(changed > 0);
+    for (i = 0; i < names->more.count; i++) { /* no reply is there twice */
+        const uint32_t *ids = carnn__exchanged_list(names, L + i, &n);
+        CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);
+    }
+    free(image);
+    test_work_close(&w);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The loss of a batch is that of its dialogs with exchanged names, among all candidates and these
+   replies: its gradient against central differences. */
+static void test_gradient(void) {
+    carnn_dataset *data = guide_data(1);
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    const uint64_t key = 11;
+    const double h = 0.01;
+    size_t D = 32, i, size, at;
+    float *kept;
+    begin(&w, model, data, gradient);
+    size = model->params.trained;
+    kept = (float *)malloc(size * sizeof *kept);
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 2.0f;
+    for (i = 0; i < 12; i++) {
+        double loss[2];
+        float was;
+        carnn__tally tally;
+        memset(gradient, 0, model->params.size * sizeof(float));
+        memset(&tally, 0, sizeof tally);
+        carnn__net_batch(&w.work, 0, key, &tally);
+        memcpy(kept, gradient, size * sizeof *kept);
+        at = number_of(model, i % 2 ? "elm_number" : i % 4 ? "west" : "is") * D + i;
+        CHECK_INT(model->params.item[0].offset, 0);
+        was = model->params.value[at];
+        for (D = 0; D < 2; D++) {
+            memset(&tally, 0, sizeof tally);
+            model->params.value[at] = was + (D ? 1.0f : -1.0f) * (float)h;
+            carnn__net_batch(&w.work, 0, key, &tally);
+            loss[D] = tally.loss / (double)data->item_count;
+        }
+        D = 32;
+        model->params.value[at] = was;
+        CHECK_NEAR(kept[at], (loss[1] - loss[0]) / (2.0 * h), 3e-4 + 0.01 * fabs((double)kept[at]));
+    }
+    free(kept);
+    test_work_close(&w);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static uint64_t weights_sum(const carnn_model *model) {
+    carnn__sum sum;
+    carnn__sum_start(&sum);
+    carnn__sum_list(&sum, model->params.value, model->params.size, sizeof(float));
+    return carnn__sum_end(&sum);
+}
+
+/* The accuracy on dialogs with names that training has not seen. */
+static double learn(int exchange, int64_t threads, uint64_t *sum) {
+    carnn_dataset *data = guide_data(1), *others = guide_data(0);
+    carnn_model *model = guide_model(data, exchange);
+    carnn_train_desc train = test_training(200, 20, 0.0, CARNN_NONE);
+    double accuracy;
+    train.threads = threads;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    CHECK(test_scores(model, data).metric[0].value > 0.97); /* with the names that it knows */
+    accuracy = test_scores(model, others).metric[0].value;
+    *sum = weights_sum(model);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(others);
+    return accuracy;
+}
+
+/* Only with exchanged names it learns to copy names of which no dialog has told it. */
+static void test_copies(void) {
+    uint64_t one, two, without;
+    CHECK_NEAR(learn(1, 1, &one), 1.0, 0.0);
+    CHECK_NEAR(learn(1, 2, &two), 1.0, 0.0);
+    CHECK(one == two);
+    CHECK(learn(0, 1, &without) < 0.75);
+}
+
+/* Data in which nothing is a name are trained as without the option. */
+static void test_nothing(void) {
+    static const char text[] = "1 hi\thello\n2 he likes tea\n3 she likes tea\n4 they like tea too\n"
+                               "5 likes\tone likes tea\n\n1 hi\thello\n";
+    size_t i;
+    uint64_t sum[2];
+    for (i = 0; i < 2; i++) {
+        carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
+        carnn_model *model = guide_model(data, (int)i);
+        carnn_train_desc train = test_training(3, 2, 0.0, 0.0);
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        sum[i] = weights_sum(model);
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
+    CHECK(sum[0] == sum[1]);
+}
+
+int main(void) {
+    test_classes();
+    test_permutations();
+    test_gradient();
+    test_copies();
+    test_nothing();
+    return test_end();
+}
