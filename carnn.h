@@ -51,7 +51,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -357,6 +357,16 @@ CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a pro
 /* A data set is text read from files in one of the published formats; it knows nothing of a
    vocabulary and can be shared between models and threads. */
 
+/* How rows of numbers are read (signal). */
+typedef struct carnn_rows_desc {
+    const char *group;  /* tables: the column that tells which rows are a sequence; NULL: each is */
+    const char *target; /* tables: the column of what is right */
+    const carnn_source *labels; /* images: a file of their classes (idx) for each source */
+    size_t label_count;
+    const carnn_source *permutation; /* images: a file with the numbers of their pixels, from 0, in
+                                        the order in which they are read; NULL: as they stand */
+} carnn_rows_desc;
+
 typedef struct carnn_dataset_desc {
     const char *task;
     const carnn_source *sources; /* read one after the other */
@@ -373,6 +383,7 @@ typedef struct carnn_dataset_desc {
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two texts
                                        are aligned, "0-0 1-2", a line for every example, one file
                                        for each source; NULL: beside a file X lies X.align */
+    const carnn_rows_desc *rows; /* signal; may be NULL */
 } carnn_dataset_desc;
 
 /* On an error *dataset is NULL, and the error names source, line and what was expected there. */
@@ -659,11 +670,21 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
+/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
+   and predicts from the rows so far, in the same time and memory for every row. The model's layers
+   read in one direction, and its context is none. */
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error);
+
+/* The numbers of a row; 0: the task reads texts. */
+CARNN_API size_t carnn_session_columns(const carnn_session *session);
+
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors. */
+   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -6625,6 +6646,8 @@ struct carnn_dataset {
     char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
     size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
     float *numbers;      /* (rows, columns) */
+    int has_pixels;      /* they are bytes instead: */
+    unsigned char *pixels; /* (rows, columns) 255 is the number 1 */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
     char *origin_names;  /* of the files, so that errors can name them later */
@@ -6644,6 +6667,7 @@ struct carnn_dataset {
     X(size_t, shown_at)                                                                            \
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
+    X(unsigned char, pixels)                                                                       \
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
 
@@ -6653,9 +6677,10 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
 
 /* The numbers of text i, as bytes. */
 static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
-    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
-                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
-    return rows;
+    size_t at = data->row_at[i] * data->columns, end = data->row_at[i + 1] * data->columns;
+    carnn__span rows = {(const char *)(data->numbers + at), (end - at) * sizeof(float)};
+    carnn__span pixels = {(const char *)data->pixels + at, end - at};
+    return data->has_pixels ? pixels : rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6786,6 +6811,7 @@ static int carnn__reads_links(const carnn__role *roles, const double *option) {
     while (roles->name && roles->labels != CARNN__LINKS) roles++;
     return roles->name && option && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
 }
+enum { CARNN__SIGNAL_COLUMNS }; /* of signal */
 
 /* The largest grade; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
@@ -6831,6 +6857,7 @@ typedef struct carnn__record {
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
     size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
+    int pixels;      /* they are bytes instead */
     int has_target;
     carnn__span target;
     float value;
@@ -6855,6 +6882,7 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
+    struct carnn__reading *reading; /* what it is a part of; NULL: a session */
 } carnn__parser;
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -6900,12 +6928,17 @@ typedef struct carnn__reading {
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, a sentence as words, or candidates */
+    char *scratch;         /* a path, a sentence as words, candidates, pixels in another order */
     char *paths, **path;   /* of the files of a folder: their names, and where each begins */
     void *folder;          /* while its files are listed */
     carnn__input links;    /* of alignments, where they are read */
     char *links_name;
-    size_t source;         /* number of the source */
+    size_t source;         /* number of the one that is read */
+    /* of rows of numbers */
+    float *row;            /* numbers of the record at hand */
+    uint32_t *order;       /* of pixels */
+    carnn__names keys;     /* of the groups of a table */
+    char label[4];         /* of an image */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6963,10 +6996,13 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / sizeof(float);
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
     if (!d->row_at) stbds_arrput(d->row_at, 0);
-    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
-    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    if (count)
+        memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
+                             : (void *)stbds_arraddnptr(d->numbers, count),
+               numbers.at, numbers.length);
+    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -6990,7 +7026,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most ||
+        (d->row_at && stbds_arrlast(d->row_at) >= most))
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
@@ -7000,10 +7037,12 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (r->lists) carnn__reading_choice(r, target, record->target);
     }
     if (!record->count) return CARNN_OK;
-    if (at && record->columns != d->columns)
+    if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(r->parser.error, l, "rows as long as those before",
-                              "another number of columns");
+                              record->columns != d->columns ? "another number of columns"
+                                                            : "another kind of numbers");
     d->columns = record->columns;
+    d->has_pixels = record->pixels;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -7134,6 +7173,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
+    r->parser.reading = r;
     status = carnn__links_open(r, source);
     if (!status && !source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
@@ -7236,6 +7276,9 @@ static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
     carnn__names_drop(&r->texts);
+    carnn__names_drop(&r->keys);
+    stbds_arrfree(r->row);
+    stbds_arrfree(r->order);
     stbds_arrfree(r->listed);
     stbds_arrfree(r->scratch);
     stbds_arrfree(r->paths);
@@ -7291,6 +7334,7 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
+    const carnn_rows_desc *rows = r->desc->rows;
     carnn_status status = CARNN_OK;
     r->lists = 1;
     if (r->desc->candidates) {
@@ -7302,6 +7346,11 @@ static carnn_status carnn__reading_all(void *job) {
     for (; !status && r->source < r->desc->source_count; r->source++)
         status = carnn__reading_source(r, &r->desc->sources[r->source]);
     if (status) return status;
+    if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
+        stbds_arrlenu(r->draft.items) && !r->draft.columns)
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "the task %s has no rows of "
+                           "numbers: target, group, labels and permutation are of them",
+                           r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
@@ -8154,6 +8203,295 @@ static const carnn__reader carnn__cloze_reader = {
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
+/* --- rows of numbers ----------------------------------------------------------------------------
+   A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
+   blanks between them. A source is one of
+
+       up<TAB>0.1<TAB>0.7<TAB>...   UCR: what is right, then the numbers of one sequence, so many of
+                                    them a row as the option `columns` says; the separator may also
+                                    be a semicolon, a comma or blanks: what the first line has
+       day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
+       1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
+       1,0.3,16,up                  are the rows of a sequence; without groups each line is one
+       idx3-ubyte                   images as those of MNIST: pixels, so many a row
+
+   What is only to be predicted may lack what is right, in images the file of labels, and rows. */
+
+#define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
+
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* in parser.column */
+
+enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
+
+/* The next field of a line, without quotation marks; returns 0 behind the last one. */
+static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
+    const char *end;
+    int more;
+    if (separator == ' ') *rest = carnn__trim(*rest); /* any number of blanks */
+    end = rest->length && *rest->at == '"'
+              ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
+    if (end) {
+        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1};
+        carnn__skip(rest, quoted.length + 2);
+        more = carnn__cut(rest, separator, field);
+        *field = quoted;
+    } else {
+        more = carnn__cut(rest, separator, field);
+        *field = carnn__trim(*field);
+    }
+    return more;
+}
+
+/* The number of a field, the column from 1, for errors. */
+static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
+                                        float *number) {
+    char what[48];
+    double x;
+    snprintf(what, sizeof what, "a number in column %zu", column);
+    if (!carnn__number(field, &x) || !(fabs(x) <= CARNN__NUMBER_MOST))
+        return carnn__unexpected(p, what, field);
+    *number = (float)x;
+    return CARNN_OK;
+}
+
+/* Numbers of a row where lines and images are whole sequences. */
+static size_t carnn__signal_columns(const carnn__parser *p) {
+    double columns = p->option ? p->option[CARNN__SIGNAL_COLUMNS] : 0.0;
+    return columns > 0.0 ? (size_t)columns : 1;
+}
+
+/* A record with the numbers in `row`, in rows of so many. */
+static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, carnn__span target,
+                                         size_t columns) {
+    const float *row = p->reading->row;
+    carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
+    char what[64], found[32];
+    double value;
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
+    snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
+    snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
+    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
+        return carnn__misread(p->error, &p->lines, what, stbds_arrlenu(row) ? found : "none");
+    r->begins = r->example = 1;
+    r->own = 1;
+    r->columns = columns;
+    r->has_target = target.length > 0;
+    r->target = target;
+    r->value = carnn__number(target, &value) ? (float)value : (float)NAN;
+    carnn__record_text(r, 0, numbers);
+    return CARNN_OK;
+}
+
+/* Adds the numbers of a line of a table to `row`. key, target: empty where there is no column. */
+static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field;
+    carnn_status status = CARNN_OK;
+    char what[64];
+    float number;
+    size_t i = 0;
+    int more = 1;
+    key->length = target->length = 0;
+    for (; more && !status && i < c[CARNN__TABLE_COLUMNS]; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        if (i == c[CARNN__TABLE_GROUP]) *key = field;
+        else if (i == c[CARNN__TABLE_TARGET]) *target = field;
+        else if (!(status = carnn__field_number(p, field, i + 1, &number)))
+            stbds_arrput(p->reading->row, number);
+    }
+    if (status || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
+    snprintf(what, sizeof what, "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    return carnn__unexpected(p, what, p->lines.line);
+}
+
+/* The line that names the columns of a table. */
+static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
+    const char *const wanted[] = {rows->group, rows->target};
+    carnn__span rest = p->lines.line, field;
+    char what[80];
+    size_t i = 0, j;
+    int more = 1;
+    for (j = 0; j < 2; j++) p->column[j] = SIZE_MAX;
+    for (; more; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        for (j = 0; j < 2; j++)
+            if (wanted[j] && carnn__is(wanted[j], field, 0)) p->column[j] = i;
+    }
+    p->column[CARNN__TABLE_COLUMNS] = i;
+    for (j = 0; j < 2; j++) {
+        snprintf(what, sizeof what, "a column \"%.50s\"", wanted[j] ? wanted[j] : "");
+        if (p->column[j] == SIZE_MAX && wanted[j] && !(j && p->lenient))
+            return carnn__unexpected(p, what, p->lines.line);
+    }
+    if (!rows->target && !p->lenient)
+        return carnn__unexpected(p, "the name of the column of what is right (target)",
+                                 p->lines.line);
+    i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
+    if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
+    carnn__names_drop(&p->reading->keys);
+    return CARNN_OK;
+}
+
+/* A sequence of a table: its first row is the line at hand. */
+static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
+    carnn__names *keys = &p->reading->keys;
+    carnn__span key, target, other, right;
+    size_t known = keys->count, columns;
+    carnn_status status = carnn__table_row(p, &key, &target);
+    if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
+        return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+    columns = stbds_arrlenu(p->reading->row);
+    if (carnn__names_add(keys, key.at, key.length, 0) < known)
+        return carnn__unexpected(p, "the rows of a group one after the other", key);
+    for (;;) {
+        carnn__lines before = p->lines;
+        size_t numbers = stbds_arrlenu(p->reading->row);
+        while (carnn__next_line(&p->lines) && !carnn__trim(p->lines.line).length) {}
+        if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
+        status = carnn__table_row(p, &other, &right);
+        if (status) return status;
+        if (other.length != key.length || memcmp(other.at, key.at, key.length)) {
+            stbds_arrsetlen(p->reading->row, numbers); /* it begins the next group */
+            p->lines = before;
+            break;
+        }
+        if (right.length != target.length || memcmp(right.at, target.at, right.length))
+            return carnn__unexpected(p, "the same to be right in all rows of a group", right);
+    }
+    return carnn__signal_record(p, r, target, columns);
+}
+
+static uint32_t carnn__idx_number(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* The order in which the `size` pixels of an image are read. */
+static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *source, size_t size) {
+    carnn__reading *r = p->reading;
+    carnn__input *in = &r->input[1];
+    uint64_t pixel;
+    carnn_status status;
+    stbds_arrsetlen(r->order, 0);
+    stbds_arrsetlen(r->scratch, size);
+    memset(r->scratch, 0, size);
+    carnn__input_close(in, &r->allocator);
+    status = carnn__input_open(in, source, SIZE_MAX, &r->allocator, p->error);
+    while (!status && carnn__next_line(&in->lines)) {
+        carnn__span field = carnn__trim(in->lines.line);
+        if (!field.length) continue;
+        if (!carnn__whole(field, &pixel) || pixel >= size || r->scratch[pixel]++)
+            return carnn__expected(p->error, &in->lines, "the number of a pixel, from 0, each once",
+                                   field);
+        stbds_arrput(r->order, (uint32_t)pixel);
+    }
+    if (status || stbds_arrlenu(r->order) == size) return status;
+    return carnn__misread(p->error, &in->lines, "as many numbers as an image has pixels", "fewer");
+}
+
+/* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
+static carnn_status carnn__images_open(carnn__parser *p) {
+    carnn__reading *r = p->reading;
+    const carnn_rows_desc *rows = r->desc->rows;
+    carnn__lines *l = &p->lines;
+    carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
+    size_t size, count, columns = carnn__signal_columns(p);
+    carnn_status status = CARNN_OK;
+    p->style = CARNN__SIGNAL_IMAGES;
+    if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
+        return carnn__misread(p->error, l, "images (idx3-ubyte) or text", "other bytes");
+    count = carnn__idx_number(all.at + 4);
+    size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
+    carnn__skip(&all, 16);
+    if (!size || all.length % size || all.length / size != count)
+        return carnn__misread(p->error, l, "as many pixels as the header says", "others");
+    if (size % columns)
+        return carnn__misread(p->error, l, "images that are whole rows (columns)", "others");
+    if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
+    carnn__input_close(&r->input[1], &r->allocator);
+    if (!status && rows && r->source < rows->label_count)
+        status = carnn__input_open(&r->input[1], &rows->labels[r->source], SIZE_MAX, &r->allocator,
+                                   p->error);
+    if (status) return status;
+    labels = &r->input[1].lines.rest;
+    if (r->input[1].lines.name &&
+        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801))
+        return carnn__misread(p->error, &r->input[1].lines, "a label (idx1-ubyte) for each image",
+                              "others");
+    if (r->input[1].lines.name) carnn__skip(labels, 8);
+    else if (!p->lenient)
+        return carnn__misread(p->error, l, "a file of labels beside the images", "none");
+    p->column[0] = size;
+    l->rest = all;
+    l->number = 0;
+    return CARNN_OK;
+}
+
+/* The next image: its line is its number. */
+static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
+    carnn__reading *reading = p->reading;
+    carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
+    carnn__span image = {rest->at, p->column[0]};
+    size_t i;
+    p->lines.number++;
+    carnn__skip(rest, image.length);
+    p->at = rest->length > 0;
+    if (stbds_arrlenu(reading->order)) {
+        for (i = 0; i < image.length; i++) reading->scratch[i] = image.at[reading->order[i]];
+        image.at = reading->scratch;
+    }
+    r->begins = r->example = r->pixels = 1;
+    r->own = 1;
+    r->columns = carnn__signal_columns(p);
+    r->has_target = labels->length > 0;
+    if (r->has_target) {
+        r->value = (float)(unsigned char)*labels->at;
+        r->target.at = reading->label;
+        r->target.length = (size_t)snprintf(reading->label, sizeof reading->label, "%u",
+                                            (unsigned)(unsigned char)*labels->at);
+        carnn__skip(labels, 1);
+    }
+    carnn__record_text(r, 0, image);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
+    const carnn_rows_desc *rows = p->reading->desc->rows;
+    carnn__span rest = p->lines.line, target, field;
+    carnn_status status = CARNN_OK;
+    float number;
+    size_t column = 1;
+    int more;
+    if (!p->style && rest.length && !*rest.at) {
+        status = carnn__images_open(p);
+        if (status || !p->lines.rest.length) return status;
+    }
+    if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
+    if (!carnn__says_something(p)) return CARNN_OK;
+    stbds_arrsetlen(p->reading->row, 0);
+    if (!p->style) {
+        const char *separator = "\t;,";
+        while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+        p->style = *separator ? *separator : ' ';
+        if (rows && (rows->labels || rows->permutation))
+            return carnn__unexpected(p, "images (idx3-ubyte)", rest);
+        if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
+    }
+    if (rows && (rows->group || rows->target)) return carnn__table_group(p, r);
+    more = carnn__field(&rest, (char)p->style, &target);
+    while (!status && more && rest.length) { /* a separator may also be the last of a line */
+        more = carnn__field(&rest, (char)p->style, &field);
+        status = carnn__field_number(p, field, ++column, &number);
+        if (!status) stbds_arrput(p->reading->row, number);
+    }
+    return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+}
+
+static const carnn__reader carnn__signal_reader = {
+    carnn__signal_line, "a target and numbers", 0, 0, NULL,
+    "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
+    "COLUMN, or images (idx) with --labels FILE"};
+
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
@@ -8174,6 +8512,7 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
         memset(&record, 0, sizeof record);
         record.begins = m == first;
         record.columns = data->columns;
+        record.pixels = data->has_pixels;
         carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
                                                               : carnn__text(data, from->text));
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
@@ -9651,10 +9990,14 @@ static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__text
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     const float *table = work->data->columns ? work->data->numbers : carnn__weight(work, m->table);
-    size_t i, halve = work->data->columns ? 1 : 2;
-    for (i = 0; i < t->inputs; i++)
-        memcpy(m->y.x + i * m->y.columns, table + (t->input[i] / halve) * m->e,
-               m->e * sizeof(float));
+    const unsigned char *pixels = work->data->pixels;
+    size_t i, j, halve = work->data->columns ? 1 : 2;
+    for (i = 0; i < t->inputs; i++) {
+        float *y = m->y.x + i * m->y.columns;
+        size_t at = (t->input[i] / halve) * m->e;
+        for (j = 0; work->data->has_pixels && j < m->e; j++) y[j] = (float)pixels[at + j] / 255.0f;
+        if (!work->data->has_pixels) memcpy(y, table + at, m->e * sizeof(float));
+    }
     carnn__mat_clear(&m->y, t->inputs);
 }
 
@@ -10589,6 +10932,28 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
     if (!backward) carnn__mat_clear(&m->y, t->texts);
     for (i = 0; i < t->texts * m->kinds; i++)
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
+}
+
+/* The same over rows that come one by one, however many: x is the state of the next one, *seen how
+   many there were, sum (D) for the mean. */
+static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
+                            size_t *seen, float *sum) {
+    size_t D = x->columns, first = !(*seen)++, i, j;
+    for (i = 0; i < m->kinds; i++) {
+        carnn__pooling kind = m->kind[i];
+        float *y = m->y.x + i * D;
+        if (kind == CARNN__POOL_MEAN) {
+            if (first) memset(sum, 0, D * sizeof(float));
+            work->engine->k->add(x->x, sum, D);
+            memcpy(y, sum, D * sizeof(float));
+            work->engine->k->scale(y, 1.0f / (float)*seen, D);
+            continue;
+        }
+        for (j = 0; j < D; j++)
+            if (first || kind == CARNN__POOL_LAST ||
+                (kind == CARNN__POOL_MAX ? x->x[j] > y[j] : x->x[j] < y[j]))
+                y[j] = x->x[j];
+    }
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
@@ -11808,6 +12173,143 @@ static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
+/* --- standardised numbers -----------------------------------------------------------------------
+   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
+   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+
+typedef struct carnn__standard {
+    size_t mean, scale; /* parameters (1, C), which are not trained */
+    carnn__embed rows;  /* (U, C) u */
+} carnn__standard;
+
+/* Number j of the rows of a data set, in reading order. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
+}
+
+/* What is not trained comes last among the weights. */
+static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
+    size_t C = (size_t)p->model->desc.embedding;
+    p->store->fixed = 1;
+    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
+    float *mean = carnn__named(&model->params, "input.mean");
+    float *scale = carnn__named(&model->params, "input.scale");
+    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    double rows = (double)carnn__max(n, 1);
+    for (j = 0; j < C; j++) {
+        double sum = 0.0, squares = 0.0, deviation;
+        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        for (i = 0; i < n; i++) {
+            double off = carnn__number_at(data, i * C + j) - sum;
+            squares += off * off;
+        }
+        deviation = sqrt(squares / rows);
+        mean[j] = (float)sum;
+        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
+                                                                             : 1.0);
+    }
+}
+
+static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
+                                    const carnn__texts *t) {
+    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
+    size_t i, j, C = m->rows.y.columns;
+    float *u = m->rows.y.x;
+    carnn__embed_forward(work, &m->rows, t);
+    for (i = 0; i < t->inputs; i++)
+        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
+}
+
+/* --- a number as the target ---------------------------------------------------------------------
+   What is told is y = mean + deviation z, those of the training targets; the loss is the squared
+   error divided by their variance. */
+
+typedef struct carnn__quantity {
+    size_t mean, deviation; /* parameters (1, 1), which are not trained */
+} carnn__quantity;
+
+static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
+    m->mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+    m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
+    double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
+    size_t i;
+    for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
+    for (i = 0; i < data->item_count; i++) {
+        double off = (double)data->items[i].value - sum;
+        squares += off * off;
+    }
+    *carnn__named(&model->params, "target.mean") = (float)sum;
+    *carnn__named(&model->params, "target.deviation") =
+        (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
+}
+
+/* z (count, 1) becomes y. */
+static void carnn__quantity_forward(const carnn__work *work, const carnn__quantity *m,
+                                    const carnn__mat *z, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        z->x[i] = *carnn__weight(work, m->mean) + *carnn__weight(work, m->deviation) * z->x[i];
+}
+
+/* Returns the sum of the losses of y (B, 1), whose d becomes the gradient of their mean at z; adds
+   the squared errors to *squares. */
+static double carnn__quantity_loss(const carnn__work *work, const carnn__quantity *m,
+                                   const carnn__texts *t, const carnn__mat *y, double *squares) {
+    double sum = 0.0, deviation = (double)*carnn__weight(work, m->deviation);
+    size_t b;
+    for (b = 0; b < t->count; b++) {
+        double off = (double)y->x[b] - (double)work->data->items[t->item[b]].value;
+        *squares += off * off;
+        carnn__tell_part(work, off * off, 1.0);
+        off /= deviation;
+        sum += off * off;
+        y->d[b] = (float)(2.0 * off / (double)t->count);
+    }
+    return sum;
+}
+
+/* --- a class for each row -----------------------------------------------------------------------
+   The target of an item has a word for each of its rows, or one that is for all of them. */
+
+static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+}
+
+static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
+    carnn__words w = carnn__target_words(data, item);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
+    uint32_t text = carnn__members(data, &data->items[item])->text;
+    return data->row_at[text + 1] - data->row_at[text];
+}
+
+/* target (R): those of all rows of a batch. */
+static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
+    size_t b, i;
+    for (b = 0; b < t->count; b++) {
+        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        uint32_t last = CARNN__NO_INDEX;
+        for (i = t->at[b]; i < t->at[b + 1]; i++) {
+            if (carnn__next_word(&w))
+                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+            target[i] = last;
+        }
+    }
+}
+
 /* --- ranking by score ---------------------------------------------------------------------------
    A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
 
@@ -12477,6 +12979,9 @@ struct carnn__session_kind {
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
                               size_t *columns); /* (*) */
+    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. Batches are
+       one row, and the head's state ends with its carnn__rnn. */
+    carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
 };
 
 static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
@@ -12495,10 +13000,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* The corpus of one item whose texts have as many words as they can have. */
+/* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    size_t T = carnn__session_texts(s), W = carnn__session_words(s->model), i;
+    int row = carnn__session_of(s)->row != NULL;
+    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -12525,6 +13031,11 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->data.members = members;
     s->data.items = &s->item;
     s->data.item_count = 1;
+    if (!row) return;
+    c->tokens.ids = NULL;
+    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
+    s->data.columns = (size_t)s->model->desc.embedding;
+    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
 }
 
 /* The prediction by the logits of a session; an ensemble's others have made theirs. */
@@ -12774,12 +13285,17 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
+    int rows = carnn__session_of(s)->row != NULL;
+    size_t layers = CARNN__LAYERS_MAX - (rows ? (size_t)model->desc.layers : CARNN__LAYERS_MAX);
+    size_t bytes = model->task->state - layers * sizeof(carnn__rnn_layer);
     void *state;
     carnn__take(arena, 1, sizeof *s);
-    state = carnn__take(arena, 1, model->task->state);
-    if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
-    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    state = carnn__take(arena, 1, bytes);
+    if (state) s->work.state = memset(state, 0, bytes);
+    /* products of one row need no scratch memory */
+    carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
+    if (carnn__session_of(s)->explain)
+        s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
@@ -12940,6 +13456,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                            session->model->desc.task, most, most == 1 ? "" : "s", count);
     if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected %s in an alignment", expected);
+    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     carnn__session_asked(session, texts, top, prediction);
@@ -13052,7 +13569,53 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
+CARNN_API size_t carnn_session_columns(const carnn_session *session) {
+    return carnn__session_of(session)->row ? session->data.columns : 0;
+}
+
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error) {
+    size_t i, wanted = carnn_session_columns(session);
+    carnn_status status = CARNN_OK;
+    if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
+    for (i = 0; i < columns && fabsf(row[i]) <= FLT_MAX;) i++;
+    if (columns != wanted || i < columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu "
+                           "of them", wanted, i);
+    for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
+        carnn_session *s = i ? session->member[i] : session;
+        if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
+        status = carnn__session_of(s)->row(s, top, prediction, error);
+    }
+    session->parts = status ? 0 : prediction->parts;
+    return status;
+}
+
 #ifndef CARNN_NO_TEXT
+
+/* A line with the numbers of a row; an empty one begins the next sequence. */
+static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *found,
+                                            carnn_prediction *prediction, carnn_error *error) {
+    carnn__span rest = carnn__trim(s->parser.lines.line), field;
+    const char *separator = "\t;,";
+    size_t n = 0, columns = s->data.columns;
+    char what[48];
+    int more = rest.length > 0;
+    if (!more) carnn_session_reset(s);
+    if (!more) return CARNN_OK;
+    snprintf(what, sizeof what, "a row of %zu numbers", columns);
+    while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+    while (more && n < columns) {
+        more = carnn__field(&rest, *separator ? *separator : ' ', &field);
+        if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))
+            return CARNN_ERR_DATA;
+        n++;
+    }
+    if (more || n < columns) return carnn__unexpected(&s->parser, what, s->parser.lines.line);
+    *found = 1;
+    return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
+}
 
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
@@ -13073,6 +13636,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
+    if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
     for (i = 1; r.begins && kind->reset && i < session->members; i++)
@@ -13135,7 +13699,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 static const carnn__session_kind carnn__net_session = {
     "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
-    NULL};
+    NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -14153,7 +14717,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL,
+    NULL};
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
@@ -14789,7 +15354,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -15121,7 +15686,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__answer_explain, carnn__answer_alignment};
+    0, NULL, carnn__answer_explain, carnn__answer_alignment, NULL};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -15650,7 +16215,7 @@ static const float *carnn__pair_alignment(const carnn_session *s, int of_second,
 
 static const carnn__session_kind carnn__pair_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__pair_explain, carnn__pair_alignment};
+    0, NULL, carnn__pair_explain, carnn__pair_alignment, NULL};
 
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
@@ -16169,7 +16734,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
 
 static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
-    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL};
+    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
@@ -16242,6 +16807,324 @@ static const carnn__task carnn__cloze_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD signal   a class or a number for a sequence of rows of numbers
+
+     u_t = (r_t - mean) * scale       of each column of the training rows       r_t, u_t (C)
+     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n)                                x_t (D)
+     v = what --pooling names of max_t x_t, mean_t x_t, min_t x_t and the last states
+     z = W v + b                      W (K, pools D); a class for each row: z_t = W x_t + b
+
+   A class is told by softmax, a number is mean + deviation z, those of the training targets; its
+   loss is the squared error divided by their variance. What is told follows from the training data
+   unless --target-kind says it: numbers where every target is one and not all of them are whole,
+   a class for each row (steps) where every target has as many words as its sequence rows, else
+   classes. Of steps a single word is the class of all rows.
+
+   A cell that reads a context has none: one that is the same for all sequences would be a second
+   bias of its gates. With --context rows it is the position encoding of the rows.
+
+   A session reads row after row where the layers read in one direction, and keeps their states and
+   what is pooled so far.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__SIGNAL_ROWS 65536 /* of a batch, which one sequence may exceed */
+
+enum { CARNN__SIGNAL_KIND = CARNN__SIGNAL_COLUMNS + 1, CARNN__SIGNAL_DIRECTIONS,
+       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT, CARNN__SIGNAL_ENCODER };
+
+enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
+
+static const char *const carnn__signal_kinds[] = {"class", "number", "steps", NULL};
+static const char *const carnn__signal_contexts[] = {"none", "rows", NULL};
+
+static const carnn_option carnn__signal_options[] = {
+    CARNN__OPTION_WHOLE("columns", CARNN__SIGNAL_COLUMNS, 1, 65536, 0,
+                        "numbers of a row, where a line or an image is a whole sequence"),
+    CARNN__OPTION_CHOICE("target_kind", CARNN__SIGNAL_KIND, carnn__signal_kinds,
+                         "class, number, or steps: a class a row [what the training data show]"),
+    CARNN__OPTION_WHOLE("directions", CARNN__SIGNAL_DIRECTIONS, 1, 2, 0,
+                        "2: rows are read backwards, too"),
+    CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,
+                         "of the rows' states: max, mean, min, last, or several with commas"),
+    CARNN__OPTION_CHOICE("context", CARNN__SIGNAL_CONTEXT, carnn__signal_contexts,
+                         "what the context is, none or the position encoding of the rows"),
+    CARNN__ENCODER_OPTIONS(CARNN__SIGNAL_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
+                                                  {NULL, CARNN__SPACES, 0}};
+
+static int carnn__signal_is(const carnn_model *model, size_t kind) {
+    return carnn__chosen(model, CARNN__SIGNAL_KIND) == kind;
+}
+
+static int carnn__signal_has_context(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == 1;
+}
+
+static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && !model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "a signal model needs training data with targets");
+    if (carnn__signal_has_context(model) && !carnn__reads_context(model->desc.cell))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is rows, which the cell %s does "
+                           "not read", model->desc.cell);
+    return CARNN_OK;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* What kind of target the data show, as the option has it. */
+static double carnn__signal_kind(const carnn_dataset *data) {
+    size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
+    for (i = 0; i < data->item_count; i++) {
+        float y = data->items[i].value;
+        numbers += y == y;
+        whole += y == floorf(y);
+        words = carnn__target_length(data, i);
+        steps += words == carnn__item_length(data, i);
+        single += words == 1;
+    }
+    if (numbers == i && whole < i) return 1 + CARNN__SIGNAL_NUMBER;
+    return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
+}
+
+static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__net_build(model, data, error);
+    carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
+    if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
+    carnn__names_free(&model->choices, &model->allocator);
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
+    for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
+        carnn__span text = carnn__text(data, data->choices[i]);
+        carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+    }
+    return carnn__vocabulary_close(&v, 1, &model->choices);
+}
+
+/* What is trained or scored needs targets of the right kind; classes need not be known. */
+static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        float y = data->items[i].value;
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
+            return carnn__target_fail(data, i, "a number as the target", error);
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
+            return carnn__target_fail(data, i, "a class for each row, or one", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__standard_init(model, data);
+    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__signal {
+    carnn__net net;
+    carnn__standard input;    /* (U, C) u */
+    carnn__quantity number;
+    carnn__position context;
+    carnn__pool_part pool;
+    carnn__linear output;     /* (B or R, K) */
+    uint32_t *target;         /* (B or R) */
+    carnn__rnn_input row;     /* of a session */
+    float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
+    size_t seen;              /* their number */
+    carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
+} carnn__signal;
+
+enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
+
+static void carnn__signal_parts(carnn__plan *p, void *state) {
+    carnn__signal *m = (carnn__signal *)state;
+    carnn__texts *t = &m->net.texts;
+    const carnn_model_desc *d = &p->model->desc;
+    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
+    int steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
+    int number = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
+    size_t C = (size_t)d->embedding, i, D, outputs;
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
+                                              (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
+                                              carnn__signal_has_context(p->model) ? C : 0);
+    D = s.directions * s.h;
+    carnn__texts_plan(p, t, 1, 0, NULL);
+    outputs = steps ? t->most_rows : t->most_items;
+    carnn__embed_plan(p, &m->input.rows, t, 0);
+    m->context.own = 1;
+    if (s.d) carnn__position_plan(p, &m->context, C, t);
+    else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
+    m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
+    for (m->pool.kinds = i = 0; !steps && i < CARNN__POOL_COUNT; i++)
+        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
+    carnn__pool_plan(p, &m->pool, D, s.directions, t);
+    carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
+                       number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
+    carnn__standard_plan(p, &m->input);
+    if (number) carnn__quantity_plan(p, &m->number);
+    if (!p->arena) return;
+    m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
+    if (m->net.corpus.piece_count || s.directions > 1) return;
+    m->state = carnn__floats(p->arena, s.layers * carnn__rnn_states(&m->encoder), s.h);
+    if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
+}
+
+/* z from what is pooled, or from the states of each row. */
+static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+    const carnn__texts *t = &m->net.texts;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_forward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : &m->pool.y,
+                          steps ? carnn__texts_rows(t) : t->count);
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        carnn__quantity_forward(work, &m->number, &m->output.y, t->count);
+}
+
+static void carnn__signal_forward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    size_t i;
+    for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    if (steps) carnn__row_targets(work, t, m->target);
+    carnn__standard_forward(work, &m->input, t);
+    if (c) carnn__position_run(work, &m->context, t, x, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__signal_tell(work, m);
+}
+
+static void carnn__signal_backward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_backward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : v,
+                           steps ? carnn__texts_rows(t) : t->count);
+    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 1);
+}
+
+static carnn__logits carnn__signal_output(const carnn__work *work) {
+    const carnn__signal *m = (const carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
+                       m->target};
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER)) o.kind = CARNN__OUTPUT_SCORE;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS)) return o;
+    o.count = carnn__texts_rows(t);
+    o.of_item = t->at;
+    return o;
+}
+
+enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; the last: 1 */
+
+static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        return carnn__choices_loss(work, tally);
+    tally->examples += m->net.texts.count;
+    tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
+    return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
+                                &tally->sum[CARNN__SIGNAL_SQUARES]);
+}
+
+/* accuracy, or mse in its place */
+static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
+    size_t i, number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
+    for (i = 0; i < 2; i++)
+        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
+    scores->metric[0] = scores->metric[number];
+    scores->count = 1;
+}
+
+/* --- sessions -------------------------------------------------------------------------------- */
+
+/* Collects the batch, which is always one row. */
+static void carnn__signal_reset(carnn_session *s) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    carnn__texts *t = &m->net.texts;
+    if (!m->state) return;
+    carnn__texts_collect(t, 0);
+    carnn__rnn_ready(&s->work, &m->encoder);
+    m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
+    m->row.state = m->state;
+    memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
+                            sizeof(float));
+    m->seen = 0;
+}
+
+static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
+                                      carnn_error *error) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    if (!m->state || m->context.ramp)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
+                           "with directions 1 and context none; this one has %s",
+                           m->state ? "context rows" : "directions 2");
+    carnn__standard_forward(&s->work, &m->input, &m->net.texts);
+    carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
+    carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
+    carnn__signal_tell(&s->work, m);
+    carnn__session_tell(s, top, p);
+    return CARNN_OK;
+}
+
+static const carnn__session_kind carnn__signal_session = {
+    "read rows", 1, carnn__net_session_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
+    carnn__signal_row};
+
+static const char *const carnn__signal_variants[] = {
+    "hidden=19 columns=2", "hidden=19 columns=2 cell=lstm layers=2 pooling=max,mean,min",
+    "hidden=19 columns=2 target_kind=number cell=gru directions=2 pooling=mean",
+    "hidden=19 columns=2 target_kind=number cell=scarnn context=rows",
+    "hidden=19 columns=1 target_kind=steps cell=ncarnn layers=2", NULL};
+
+/* Sequences of 32 rows of 16 numbers, and four classes. */
+static void carnn__signal_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    carnn__bench_print(t, "c%u", i % 4);
+    for (j = 0; j < 32 * 16; j++)
+        carnn__bench_print(t, "\t%u", (unsigned)(carnn__random(carnn__stream(1, i), j) % 1000));
+}
+
+static const carnn__task_bench carnn__signal_bench = {
+    {0, 64}, NULL, NULL, 32, "sequences/s", "predicting", 200, 0, carnn__signal_bench_line,
+    "columns=16"};
+
+static const carnn__task carnn__signal_task = {
+    "signal", "tell a class or a number of a sequence of rows of numbers",
+    CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
+    "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
+    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn",
+    NULL, "carnn.labels", NULL, 0,
+    CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
+    carnn__signal_parts, carnn__signal_init, NULL,
+    {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
+    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score,
+    &carnn__signal_session, NULL,
+    "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
+    carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -16256,7 +17139,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task, &carnn__cloze_task,
+    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -16631,10 +17514,11 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    float *rows = carnn__named(&model->params, "word.weight"), scale;
+    float *rows, scale;
     double squares = 0.0;
     size_t i, j, D = v->dimension, V = model->words.count;
     if (!v->found) return;
+    rows = carnn__named(&model->params, "word.weight");
     for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
     scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
     for (i = 0; i < V; i++)
@@ -16725,11 +17609,14 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
+    if (train->columns && !desc->embedding) model->desc.embedding = (int64_t)train->columns;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = carnn__same_task(model, train, error);
+    if (!status && train->columns && desc->vector_count)
+        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_graph(model, desc, error);
@@ -18588,8 +19475,8 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_add64(&sum, data->columns);
     if (data->columns) {
         carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
-        carnn__sum_list(&sum, data->numbers, data->row_at[data->row_count] * data->columns,
-                        sizeof *data->numbers);
+        for (i = 0; i < data->row_count; i++)
+            carnn__sum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
     }
     return carnn__sum_end(&sum);
 }
@@ -18766,7 +19653,6 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
     carnn__work *valid = &t->valid;
-    int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
@@ -18774,7 +19660,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
         carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
-        value = sign * t->valid_scores.metric[0].value;
+        value = t->valid_scores.metric[0].value;
+        if (t->valid_scores.metric[0].lower_is_better) value = -value;
         if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;
@@ -19446,7 +20333,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
     carnn_model_desc model;
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model, NULL};
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model, NULL, NULL};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
@@ -19931,8 +20818,8 @@ static void carnn__bench_recurrence(carnn__bench *b) {
 static void carnn__bench_task(carnn__bench *b) {
     const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, &model, NULL, NULL};
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
@@ -19988,7 +20875,7 @@ static void carnn__bench_training(carnn__bench *b) {
 static void carnn__bench_encoder(carnn__bench *b) {
     carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
     carnn_source source = {"data", text.at, 0};
-    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL, NULL};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL, NULL, NULL};
     carnn_model_desc model;
     unsigned i;
     b->live = b->most = 0;
@@ -20048,13 +20935,16 @@ static void carnn__bench_predict(carnn__bench *b) {
 }
 
 /* The examples of the first group in a session: where it replies, each reply comes after all that
-   was said before, else each is predicted by itself. */
+   was said before, else each is predicted by itself; rows of numbers one after the other. */
 static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
     carnn_prediction prediction;
     carnn_session_reset(b->session);
-    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+    for (i = 0; data->columns && i < data->row_at[1]; i++)
+        carnn_session_row(b->session, data->numbers + i * data->columns, data->columns, 1,
+                          &prediction, NULL);
+    for (; !data->columns && i < most && data->items[i].group == data->items[0].group; i++) {
         const char *reply;
         const char *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);

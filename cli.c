@@ -91,13 +91,13 @@ static void add_item(list *l, const char *item) {
 }
 
 static struct arguments { /* what the command line says */
-    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run,
-        *from, *ensemble, *text;
+    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    const char *from, *ensemble, *text, *group, *target, *permutation;
     double share;
-    list train, valid, test, data, vectors, files; /* files: what is no option */
+    list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
-    int json, quiet, resume, explain, help, counts, clean, color, report;
+    int json, quiet, resume, explain, help, counts, clean, color, report, stream;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -112,7 +112,8 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191,
+    READS_ROWS = TRAIN | TEST | PREDICT
 };
 
 typedef struct flag {
@@ -142,6 +143,11 @@ static const flag flags[] = {
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
+    {"target", "COLUMN", "of tables of numbers: what is right", READS_ROWS, AT(target)},
+    {"group", "COLUMN", "of tables: its lines are the rows of a sequence", READS_ROWS, AT(group)},
+    {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
+    {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
+    {"stream", NULL, "a line is a row: predict from the rows so far", PREDICT, AT(stream)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
@@ -264,6 +270,15 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(o->name, &g);
 }
 
+/* The flag that `g` is about; NULL: none. */
+static const flag *flag_named(unsigned bit, guess *g) {
+    const flag *found = NULL;
+    size_t i;
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & bit) && is_word(g, flags[i].name)) found = &flags[i];
+    return found;
+}
+
 /* The option of a task that `g` is about; NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
@@ -279,9 +294,11 @@ static void set_own_options(void) {
     for (i = 0; i < arg.own.count; i += 2) {
         guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
         const carnn_option *o = option_named(arg.task, TRAIN, &g);
+        const flag *f;
         for (t = 0; carnn_task_name(t); t++)
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
         if (o) set_option(o, arg.own.item[i + 1]);
+        else if ((f = flag_named(TRAIN, &g)) != NULL) read_flag(f, arg.own.item[i + 1]);
         else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
                  arg.task);
     }
@@ -292,13 +309,12 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
-    const flag *f = NULL;
+    const flag *f;
     const carnn_option *o = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
-    for (i = 0; i < COUNT(flags); i++)
-        if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
+    f = flag_named(bit, &g);
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
@@ -307,7 +323,7 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     if (name[length]) value = name + length + 1;
     else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
-    if (f) read_flag(f, value);
+    if (f && !o) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
     else add_item(&arg.own, o->name), add_item(&arg.own, value);
 }
@@ -490,9 +506,10 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by,
-                         arg.from, arg.text};
-    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    const char *one[] = {arg.out,      arg.log,  arg.qrels, arg.run,        arg.candidates,
+                         arg.folds_by, arg.from, arg.text,  arg.permutation};
+    const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
+                          &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
@@ -529,21 +546,29 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
-/* One file or several as one data set; NULL where there is none. */
+/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
+    static size_t used; /* of the labels */
+    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
+                 .count = least(names->count, arg.labels.count - used)};
     carnn_source *sources = open_sources(names), choices = {.name = candidates};
+    carnn_source order = {.name = arg.permutation}, *labels = open_sources(&left);
+    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count,
+                            arg.permutation ? &order : NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient,
+                               .clean = clean, .lenient = lenient, .rows = &rows,
                                .model = model ? carnn_model_describe(model) : &arg.model};
     carnn_dataset *loaded = NULL;
+    used += left.count;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 *names->item, carnn_dataset_left_out(loaded));
+    free(labels);
     free(sources);
     return loaded;
 }
@@ -1090,14 +1115,19 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer, but rows of
+   numbers come one by one only where that is asked for. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
     size_t i;
     int found;
     open_session();
-    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
+    if (arg.stream && (!carnn_session_columns(session) || arg.data.count))
+        say(USAGE, "--stream is for rows of numbers on standard input, %s",
+            arg.data.count ? "not for --data" : "which the task does not read");
+    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
+        (carnn_session_columns(session) && !arg.stream)) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {

@@ -54,7 +54,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify pair cloze; do
+for task in dialog lm answer classify pair cloze signal; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
@@ -1053,6 +1053,57 @@ says err 'known by name: sh, st, bu, td, grid:RxF'
 run 2 depth
 run 0 help depth
 says out 'edge FROM TO DELAY'
+
+# ---- rows of numbers
+
+small='--task signal --columns 2 --hidden 16 --threads 1 --quiet'
+run 0 train $small --train "$data/signal-train.tsv" --valid "$data/signal-dev.tsv" --epochs 3 \
+    --out s.gguf --json
+says out '"accuracy": 0\.[0-9]*, "best_epoch"'
+run 0 test s.gguf --data "$data/signal-test.tsv" --json
+says out '"task": "signal"'
+cut -f 2- "$data/signal-test.tsv" | sed "s/^/?$(printf '\t')/" >asked.txt # what is right need not be known
+run 0 predict s.gguf --data asked.txt
+lines out 80
+cp out told
+"$carnn" predict s.gguf <asked.txt >out 2>err
+check 'standard input tells the same' cmp -s out told
+head -n 1 asked.txt | cut -f 2- | tr '\t' '\n' | paste - - >rows.txt
+{ cat rows.txt; echo; cat rows.txt; } | "$carnn" predict s.gguf --stream >out 2>err
+lines out $((2 * $(wc -l <rows.txt)))
+check 'the last row tells what the sequence does' [ "$(tail -n 1 out)" = "$(head -n 1 told)" ]
+check 'another sequence tells the same' \
+    [ "$(tail -n 1 out)" = "$(sed -n "$(wc -l <rows.txt)p" out)" ]
+printf '1 2\n1 2 3\n' | "$carnn" predict s.gguf --stream >out 2>err
+check 'a row that is too long' [ $? -eq 3 ]
+says err '^carnn: standard input:2: expected a row of 2 numbers, found "1 2 3"$'
+run 2 predict s.gguf --stream --data asked.txt
+printf '<unk> 1 2\n' >vectors.txt
+run 2 train $small --train "$data/signal-train.tsv" --vectors vectors.txt --out v.gguf
+says err 'rows of numbers have no word vectors'
+run 2 predict z.gguf --stream
+printf 'trip,x,y,far\n1,0.5,1,2.5\n1,1,2,2.5\n2,3,1,7.25\n2,3,4,7.25\n3,1,1,3\n' >trips.csv
+run 0 train $small --train trips.csv --group trip --target far --epochs 2 --out t.gguf
+says out '^train  mse '
+run 0 test t.gguf --data trips.csv --group trip --target far --json
+says out '"mse": [0-9]'
+run 0 predict t.gguf --data trips.csv --group trip --target far
+lines out 3
+run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
+says err 'trips.csv:1: expected a column "fare", found "trip,x,y,far"'
+run 2 train --task classify --train "$data/classify-train.tsv" --target far --out c.gguf
+says err 'the task classify has no rows of numbers'
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >images
+printf '\000\000\010\001\000\000\000\002\001\002' >labels
+printf '1\n0\n' >order
+run 0 train $small --train images --valid images --labels labels --labels labels \
+    --permutation order --epochs 1 --out i.gguf
+run 0 predict i.gguf --data images
+lines out 2
+run 3 train $small --train images --out i.gguf
+says err 'images:1: expected a file of labels beside the images, found none'
+run 2 train $small --train images --labels i.gguf --out i.gguf
+says err 'the same file'
 
 # ---- gradcheck
 

@@ -647,6 +647,38 @@ static void ensemble_files(void) {
     carnn_dataset_free(data);
 }
 
+/* Rows one at a time: the mean of what the members say after each. */
+static void ensemble_streams(void) {
+    static const char text[] = "x\t0.5\t-1\t2\t0.25\ny\t-0.5\t1\t1\t3\n";
+    static const float rows[3][2] = {{0.5f, 1.5f}, {-2.0f, 0.25f}, {1.0f, 3.0f}};
+    carnn_dataset *data = ensemble_data("signal", "columns=2", text);
+    carnn_model *models[ENSEMBLE_MODELS], *e;
+    carnn_session *session[ENSEMBLE_MODELS + 1];
+    carnn_error error;
+    size_t m, t, k;
+    ensemble_models(models, "signal", "columns=2 embedding=2", data);
+    e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
+    for (m = 0; m <= ENSEMBLE_MODELS; m++)
+        CHECK_INT(carnn_session_open(&session[m], m ? models[m - 1] : e, NULL, &error), CARNN_OK);
+    for (t = 0; t < 3; t++) {
+        double mean[2] = {0.0}, found[2] = {0.0};
+        for (m = 0; m <= ENSEMBLE_MODELS; m++) {
+            carnn_prediction p;
+            CHECK_INT(carnn_session_row(session[m], rows[t], 2, 2, &p, &error), CARNN_OK);
+            CHECK_INT(p.count, 2);
+            for (k = 0; k < 2; k++)
+                if (m) mean[p.choice[k]] += p.probability[k] / ENSEMBLE_MODELS;
+                else found[p.choice[k]] = p.probability[k];
+        }
+        CHECK_NEAR(found[0], mean[0], 1e-6);
+        CHECK_NEAR(found[1], mean[1], 1e-6);
+    }
+    for (m = 0; m <= ENSEMBLE_MODELS; m++) carnn_session_free(session[m]);
+    carnn_model_free(e);
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     size_t i;
     for (i = 0; i < sizeof ensemble_cases / sizeof *ensemble_cases; i++) ensemble_by_hand(i);
@@ -658,6 +690,7 @@ int main(void) {
     ensemble_explains(6);
     ensemble_explains(3);
     ensemble_chats();
+    ensemble_streams();
     ensemble_refused();
     ensemble_lengths();
     ensemble_files();
