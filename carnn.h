@@ -46,6 +46,7 @@
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
+       @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
@@ -56,7 +57,6 @@
        @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
-       @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
 
    A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks:
    help, options, gradient check, benchmark, sessions and model files follow from these tables.
@@ -233,6 +233,7 @@ typedef struct carnn_source {
 typedef struct carnn_dataset carnn_dataset;
 
 #define CARNN_OPTIONS_MAX 24 /* options that a task may have for itself */
+#define CARNN_TEXT_MAX 256   /* bytes of an option that is a text, with its end */
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
@@ -244,6 +245,8 @@ typedef struct carnn_model_desc {
     int64_t min_count; /* words rarer than this in the training data become <unk> */
     double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
                           sets them by name */
+    char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
+                          reads it; a model keeps the graph itself */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -292,7 +295,7 @@ typedef struct carnn_train_desc {
 /* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
    that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
-    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME
+    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME, CARNN_OPTION_TEXT
 } carnn_option_kind;
 
 typedef enum carnn_option_place {
@@ -306,7 +309,7 @@ typedef struct carnn_option {
     const char *help;
     carnn_option_kind kind;
     carnn_option_place place;
-    size_t offset;     /* of the field in bytes; of a task's option its number */
+    size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
     int none;          /* zero is a choice: stored as CARNN_NONE */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
@@ -778,8 +781,6 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error);
 
-#ifndef CARNN_NO_TEXT
-
 /* --- graphs of recurrent networks ------------------------------------------------------------- */
 
 /* The cyclic graph of a recurrent network and how deep it is (Zhang: Recurrent Neural Models and
@@ -846,8 +847,6 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
 CARNN_API int64_t carnn_graph_period(const carnn_graph *graph);
 CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number);
 CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number);
-
-#endif
 
 #ifndef CARNN_NO_TRAIN
 
@@ -4780,11 +4779,11 @@ static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
 
 /* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
    them; below about 16,000 states waking a thread costs more than it gives. */
-static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t t0, size_t t1) {
-    const carnn__scan *s = &r->scan;
+static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *e, size_t t0,
+                              size_t t1) {
     size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, e->k->scan[r->cell->kind][s->back], t0, t1, s->h};
+    carnn__scan_job job = {s, e->k->scan[kind][s->back], t0, t1, s->h};
     if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
@@ -4996,7 +4995,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
         if (!r->scan.back && normal) carnn__norm_products(r, e, t);
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         if (r->scan.back && state) carnn__norm_state(r, e, t);
-        carnn__scan_steps(r, e, t, t + 1);
+        carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
         if (!r->scan.back && state) carnn__norm_state(r, e, t);
         if (r->scan.back && mixes) carnn__gate_mix(r, t);
         if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
@@ -5059,7 +5058,8 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
+    if (!r->products && !r->gate)
+        carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
 }
@@ -5125,17 +5125,18 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
-static void carnn__cell_skip_gradient(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__scan *s = &r->scan;
-    const size_t h = s->h, k = r->cell->skip, *start = s->seq->start;
-    size_t width = carnn__cells[r->cell->kind].recurrent_gates * h, t;
-    if (!k || k >= s->seq->steps) return;
-    for (t = k; t < s->seq->steps; t++)
-        memcpy(r->last + start[t] * h, s->out + start[t - k] * h,
+/* dW += sum_t da_t^T y_{t-k}: da (N, width), y (N, h), last (N, h) scratch where k is not 0. */
+static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, size_t k,
+                                    size_t width, const float *da, size_t h, const float *y,
+                                    float *last, float *dw) {
+    const size_t *start = seq->start;
+    size_t t;
+    if (k >= seq->steps) return;
+    for (t = k; k && t < seq->steps; t++)
+        memcpy(last + start[t] * h, y + start[t - k] * h,
                (start[t + 1] - start[t]) * h * sizeof(float));
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, s->seq->rows - start[k],
-                  s->dph + start[k] * width, width, r->last + start[k] * h, h, NULL,
-                  carnn__piece(r->store, r->g, r->cell->skipping), h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[k], da + start[k] * width,
+                  width, (k ? last : y) + start[k] * h, h, NULL, dw, h);
 }
 
 /* Gradients of alpha, beta1, beta2 and the bias. */
@@ -5171,7 +5172,10 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
         e->k->add(s->dpx + row * width,
                   r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
-    carnn__cell_skip_gradient(r, e);
+    if (r->cell->skip)
+        carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph, s->h,
+                                s->out, r->last,
+                                carnn__piece(r->store, r->g, r->cell->skipping));
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
@@ -6450,6 +6454,8 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     return v->status;
 }
 
+#endif /* CARNN_NO_TEXT */
+
 /* --- lines --------------------------------------------------------------------------------------
    The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
 
@@ -6501,6 +6507,8 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
     char shown[4 * CARNN__SHOWN + 8];
     return carnn__misread(error, l, what, carnn__show(shown, found));
 }
+
+#ifndef CARNN_NO_TEXT
 
 /* --- input --------------------------------------------------------------------------------------
    A source and the bytes of it that are at hand: the caller's, or in a buffer that is filled from a
@@ -8901,6 +8909,595 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
 
 #endif
 /* =============================================================================================
+   @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
+
+   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
+   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
+   integers and in O(nodes * edges) time. Graph and working memory are one block each.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
+   below nodes * nodes * 3 * nodes * delay. */
+#define CARNN__GRAPH_NODES 1024
+#define CARNN__GRAPH_EDGES 8192
+#define CARNN__GRAPH_LARGEST 1000000 /* delay or period */
+#define CARNN__GRAPH_GRID 1000       /* either depth of a grid */
+
+struct carnn_graph {
+    carnn_allocator allocator;
+    int64_t period;
+    size_t node_count, edge_count;
+    carnn_graph_node node[CARNN__GRAPH_NODES];
+    carnn_graph_edge edge[CARNN__GRAPH_EDGES];
+    int has[2]; /* forward, backward: are there such cycles? */
+    carnn_graph_measures measures[2];
+    uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
+};
+
+typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
+    int64_t over, under;
+} carnn__mean;
+
+typedef struct carnn__graph_work {
+    carnn_graph *graph;
+    carnn_error *error;
+#ifndef CARNN_NO_TEXT
+    carnn__input input;
+#endif
+    carnn__lines memory, *lines; /* of the source's bytes; of what is read */
+    carnn__span word[5]; /* of the line; a word that is missing has no bytes */
+    uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
+    uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
+    carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
+                                                and of -delay */
+    carnn__mean worst[CARNN__GRAPH_NODES];
+    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
+    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
+    char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
+} carnn__graph_work;
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* The number of a node, `node_count` where there is none of that name. */
+static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
+    size_t i;
+    for (i = 0; i < g->node_count && !carnn__is(g->node[i].name, name, 0); i++) {}
+    return i;
+}
+
+static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
+                             size_t line) {
+    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
+    memcpy(node.name, name.at, name.length);
+    g->node[g->node_count++] = node;
+}
+
+static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
+    return carnn__expected(w->error, w->lines, what, w->word[i]);
+}
+
+/* Reads word i as a whole number of [least, most]. */
+static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64_t least,
+                                        int64_t most, int64_t *number) {
+    carnn__span digits = w->word[i];
+    int minus = carnn__minus(&digits);
+    uint64_t size;
+    char what[64];
+    if (carnn__whole(digits, &size)) {
+        *number = minus ? -(int64_t)size : (int64_t)size;
+        if (*number >= least && *number <= most) return CARNN_OK;
+    }
+    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
+    return carnn__graph_expected(w, what, i);
+}
+
+/* node NAME KIND TIME */
+static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
+    static const char *const kinds[] = {"in", "hidden", "out"};
+    carnn_graph *g = w->graph;
+    carnn__span name = w->word[1];
+    int64_t time = 0;
+    size_t i;
+    int kind = 0;
+    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
+    if (!i || i < name.length || i >= sizeof g->node->name)
+        return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
+    if (carnn__graph_find(g, name) < g->node_count)
+        return carnn__graph_expected(w, "a name that no node above has", 1);
+    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
+    if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
+    if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
+        return CARNN_ERR_DATA;
+    if (g->node_count == CARNN__GRAPH_NODES)
+        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
+    carnn__graph_add(g, name, kind, time, w->lines->number);
+    return CARNN_OK;
+}
+
+/* edge FROM TO DELAY */
+static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
+    edge.from = carnn__graph_find(g, w->word[1]);
+    edge.to = carnn__graph_find(g, w->word[2]);
+    if (edge.from == g->node_count || edge.to == g->node_count)
+        return carnn__graph_expected(w, "the name of a node above",
+                                     edge.from == g->node_count ? 1 : 2);
+    if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
+        return CARNN_ERR_DATA;
+    if (g->edge_count == CARNN__GRAPH_EDGES)
+        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
+    g->edge[g->edge_count++] = edge;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__graph_read(carnn__graph_work *w) {
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_line(w->lines)) {
+        carnn__span line = w->lines->line;
+        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
+        int count = 0, most = 4;
+        memset(w->word, 0, sizeof w->word);
+        while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
+            w->word[count++] = words.word;
+        if (!count) continue;
+        if (carnn__is("node", w->word[0], 0)) {
+            status = carnn__graph_read_node(w);
+        } else if (carnn__is("edge", w->word[0], 0)) {
+            status = carnn__graph_read_edge(w);
+        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
+            status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
+            most = 2;
+        } else {
+            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
+        }
+        if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
+    }
+    return status;
+}
+
+/* --- the graphs of the thesis ---------------------------------------------------------------- */
+
+/* The node of that name, added if it is new: x is the input, y the output, others are hidden. */
+static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
+    carnn__span span = {name, length};
+    size_t node = carnn__graph_find(g, span);
+    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
+    if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
+    return node;
+}
+
+static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t delay) {
+    carnn_graph_edge edge = {from, to, delay, 0};
+    g->edge[g->edge_count++] = edge;
+}
+
+/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
+   before it, and those before that feed themselves; the input enters F - 2 before the end. */
+static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
+    size_t n = carnn__max(R, F - 1), i;
+    char name[24];
+    for (i = 1; i <= n; i++)
+        carnn__graph_named(g, name, (size_t)snprintf(name, sizeof name, "h%zu", i));
+    carnn__graph_join(g, carnn__graph_named(g, "x", 1), n + 1 - F, 0);
+    for (i = 0; i < n; i++) {
+        if (i < n - R) carnn__graph_join(g, i, i, 1);
+        carnn__graph_join(g, i, i + 1 < n ? i + 1 : n - R, i + 1 == n);
+    }
+    carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
+}
+
+#define CARNN__STACKED "xa0ab0by0aa1bb1"
+
+/* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
+   that follows a name with a colon. */
+static int carnn__graph_known(carnn_graph *g, const char *name) {
+    static const char *const known[][2] = {
+        {"sh", "xa0aa1ay0"},
+        {"st", CARNN__STACKED},
+        {"bu", CARNN__STACKED "ab1"},
+        {"td", CARNN__STACKED "ba1"},
+        {"fig4.3a:", "xa0aa1ay0aaK"},
+        {"fig4.3b:1:", CARNN__STACKED},
+        {"fig4.3b:2:", CARNN__STACKED "abK"},
+        {"fig4.3b:3:", CARNN__STACKED "baK"},
+        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
+    unsigned K = 1, R = 0, F = 0;
+    size_t i, length = 0;
+    int end = 0;
+    const char *at;
+    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
+        carnn__max(R, F) <= CARNN__GRAPH_GRID)
+        return carnn__graph_grid(g, R, F), 1;
+    for (i = 0; i < CARNN__COUNT(known); i++) {
+        length = strlen(known[i][0]);
+        if (!strncmp(name, known[i][0], length)) break;
+    }
+    if (i == CARNN__COUNT(known)) return 0;
+    end = 0;
+    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
+    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
+    for (at = known[i][1]; *at; at += 3) {
+        size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
+        carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
+    }
+    return 1;
+}
+
+/* --- cycles of extreme mean ------------------------------------------------------------------ */
+
+#define CARNN__UNREACHED INT64_MAX
+
+static inline int carnn__reaches(const carnn__graph_work *w, size_t u, size_t v) {
+    return (int)(w->reach[u][v / 64] >> v % 64 & 1);
+}
+
+/* Components from the transitive closure (Warshall 1962). */
+static void carnn__graph_components(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    size_t i, u, v;
+    for (i = 0; i < g->edge_count; i++)
+        w->reach[g->edge[i].from][g->edge[i].to / 64] |= (uint64_t)1 << g->edge[i].to % 64;
+    for (v = 0; v < g->node_count; v++)
+        for (u = 0; u < g->node_count; u++)
+            for (i = 0; carnn__reaches(w, u, v) && i < CARNN__GRAPH_NODES / 64; i++)
+                w->reach[u][i] |= w->reach[v][i];
+    for (v = 0; v < g->node_count; v++) {
+        for (u = 0; u < v && !(carnn__reaches(w, u, v) && carnn__reaches(w, v, u)); u++) {}
+        w->component[v] = (uint32_t)u;
+    }
+}
+
+static int carnn__mean_less(carnn__mean x, carnn__mean y) {
+    return x.over * y.under < y.over * x.under;
+}
+
+/* The least weight (sign * delay) of walks of k edges to every node, within components and from
+   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
+static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
+                              int64_t *now) {
+    const carnn_graph *g = w->graph;
+    size_t i;
+    for (i = 0; i < g->node_count; i++)
+        now[i] = !before && w->component[i] == i ? 0 : CARNN__UNREACHED;
+    for (i = 0; before && i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        if (before[e->from] != CARNN__UNREACHED && w->component[e->from] == w->component[e->to] &&
+            before[e->from] + sign * e->delay < now[e->to])
+            now[e->to] = before[e->from] + sign * e->delay;
+    }
+}
+
+/* For every component the least mean of sign * delay over its cycles. With the least weight D_k(v)
+   of walks of k edges to v, and N nodes,
+
+     mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
+
+   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
+   computed twice, so that they need not be kept. */
+static void carnn__graph_means(carnn__graph_work *w, int sign) {
+    carnn__mean m, *mean = w->mean[sign < 0];
+    size_t k, v, N = w->graph->node_count;
+    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
+    carnn__graph_walk(w, sign, NULL, last);
+    for (k = 0; k < N; k++) {
+        carnn__graph_walk(w, sign, last, next);
+        swap = last, last = next, next = swap;
+    }
+    memset(w->worst, 0, sizeof w->worst);
+    carnn__graph_walk(w, sign, NULL, now);
+    for (k = 0; k < N; k++) {
+        for (v = 0; v < N; v++) {
+            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
+            m.over = last[v] - now[v];
+            m.under = (int64_t)(N - k);
+            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
+        }
+        carnn__graph_walk(w, sign, now, next);
+        swap = now, now = next, next = swap;
+    }
+    for (v = 0; v < N; v++) {
+        size_t c = w->component[v];
+        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
+            mean[c] = w->worst[v];
+    }
+}
+
+/* --- cycles and paths ------------------------------------------------------------------------ */
+
+/* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
+   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
+   shorter; CARNN__NO_INDEX: none did. */
+static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
+    const carnn_graph_edge *e = w->graph->edge;
+    uint32_t i, changed = CARNN__NO_INDEX;
+    for (i = 0; i < w->graph->edge_count; i++, e++) {
+        int64_t weight = w->a[e->from];
+        if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
+        weight += a * e->delay + b;
+        if (weight >= w->a[e->to]) continue;
+        w->a[e->to] = weight;
+        w->via[e->to] = i;
+        changed = (uint32_t)e->to;
+    }
+    return changed;
+}
+
+/* The walk to node v by w->via, from v itself or from a node that no edge leads to. */
+static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *path,
+                               carnn_graph_value *value) {
+    const carnn_graph_edge *edge = w->graph->edge;
+    size_t u = v, i;
+    memset(value, 0, sizeof *value);
+    value->edge = path;
+    do {
+        value->length++;
+        value->delay += edge[w->via[u]].delay;
+        u = edge[w->via[u]].from;
+    } while (u != v && w->via[u] != CARNN__NO_INDEX);
+    for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
+}
+
+/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
+   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
+   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
+static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
+                               carnn_graph_value *value) {
+    carnn__mean mean = w->mean[sign < 0][c];
+    size_t N = w->graph->node_count, scale = N + 1, i, v = c;
+    memset(w->a, 0, sizeof w->a);
+    for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
+    for (i = 0; i < N; i++)
+        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
+                               -(int64_t)scale * mean.over - 1);
+    for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
+    carnn__graph_trace(w, v, path, value);
+}
+
+/* --- measures -------------------------------------------------------------------------------- */
+
+static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
+    int64_t a = over < 0 ? -over : over, b = under, rest;
+    for (; b; a = b, b = rest) rest = a % b; /* Euclid */
+    value->numerator = over / a;
+    value->denominator = under / a;
+}
+
+/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
+
+   With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
+   cycle is negative. Components of the other direction are left out. */
+static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_t *path,
+                                     carnn_graph_measures *m) {
+    int64_t P = m->recurrent_depth.numerator, Q = m->recurrent_depth.denominator;
+    size_t i, N = w->graph->node_count, best = N;
+    memset(w->via, 0xFF, sizeof w->via);
+    for (i = 0; i < N; i++) {
+        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
+        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
+    }
+    while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
+    for (i = 0; i < N; i++)
+        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
+            (best == N || w->a[i] < w->a[best]))
+            best = i;
+    if (best == N) return;
+    carnn__graph_trace(w, best, path, &m->feedforward_depth);
+    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
+}
+
+/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
+static void carnn__graph_measures(carnn__graph_work *w, int backward) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
+    carnn_graph_value *skip = &g->measures[backward].skip_coefficient;
+    const carnn__mean *least = w->mean[backward], *most = w->mean[!backward]; /* of -delay */
+    int sign = backward ? -1 : 1;
+    uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
+    for (c = 0; c < g->node_count; c++) {
+        if (least[c].over <= 0) continue;
+        if (slow == CARNN__NO_INDEX) slow = fast = c;
+        if (carnn__mean_less(least[c], least[slow])) slow = c;
+        if (carnn__mean_less(most[c], most[fast])) fast = c;
+    }
+    g->has[backward] = slow != CARNN__NO_INDEX;
+    if (!g->has[backward]) return;
+    carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
+    carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
+    carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
+    carnn__graph_fraction(skip, sign * skip->delay, (int64_t)skip->length);
+    carnn__graph_feedforward(w, backward, g->path[backward][2], &g->measures[backward]);
+}
+
+/* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
+
+static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
+                                         const char *found) {
+    w->lines->number = line;
+    return carnn__misread(w->error, w->lines, expected, found);
+}
+
+/* 1. A delay is the difference of both nodes' times, modulo the period. */
+static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    char expected[80], found[32];
+    size_t i;
+    for (i = 0; i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        int64_t apart = g->node[e->to].time - g->node[e->from].time;
+        if ((e->delay - apart) % g->period == 0) continue;
+        snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
+                 (long)((apart + g->period) % g->period), (long)g->period);
+        snprintf(found, sizeof found, "%ld", (long)e->delay);
+        return carnn__graph_invalid(w, e->line, expected, found);
+    }
+    return CARNN_OK;
+}
+
+/* 2. There is a cycle. 3. No closed walk has a delay of 0: the delays of a component's cycles are
+   all positive or all negative, since a walk through two cycles can repeat each. */
+static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value low, high;
+    char found[160];
+    size_t cycles = 0, used;
+    uint32_t c;
+    for (c = 0; c < g->node_count; c++) {
+        cycles += w->mean[0][c].under > 0;
+        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
+        carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
+        carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
+        if (!high.delay) low = high;
+        used = carnn__min(carnn_graph_path(g, &low, found, 75), 74);
+        if (low.delay) {
+            used += (size_t)snprintf(found + used, sizeof found - used, " and ");
+            carnn_graph_path(g, &high, found + used, sizeof found - used);
+        }
+        return carnn__graph_invalid(w, g->edge[*low.edge].line,
+                                    "no closed walk of delay 0 (condition 3)", found);
+    }
+    if (cycles) return CARNN_OK;
+    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
+                                "a directed cycle (condition 2)", "none");
+}
+
+/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
+   are nodes of each kind. */
+static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
+    static const char *const expected[] = {"no edge to an input (condition 4)",
+                                           "edges to and from a hidden node (condition 4)",
+                                           "no edge from an output (condition 4)"};
+    static const char *const kinds[] = {"an input", "a hidden node", "an output"};
+    const carnn_graph *g = w->graph;
+    char text[80];
+    size_t i, k, seen[3] = {0, 0, 0};
+    memset(w->a, 0, sizeof w->a);
+    memset(w->b, 0, sizeof w->b);
+    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
+    for (i = 0; i < g->node_count; i++) {
+        carnn_node_kind kind = g->node[i].kind;
+        int64_t to = w->a[i], from = w->b[i];
+        seen[kind] = 1;
+        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
+        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
+                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
+                 g->node[i].name);
+        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
+    }
+    for (k = 0; k < 3 && seen[k]; k++) {}
+    if (k == 3) return CARNN_OK;
+    snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
+    return carnn__graph_invalid(w, w->lines->number, text, "none");
+}
+
+static carnn_status carnn__graph_check(carnn__graph_work *w) {
+    carnn_status status = carnn__graph_check_delays(w);
+    if (status) return status;
+    carnn__graph_components(w);
+    carnn__graph_means(w, 1);
+    carnn__graph_means(w, -1);
+    status = carnn__graph_check_cycles(w);
+    return status ? status : carnn__graph_check_nodes(w);
+}
+
+/* --- the interface --------------------------------------------------------------------------- */
+
+/* Reads the graph, unless it is one of those known by name. */
+static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
+    carnn_status status;
+    w->graph->period = 1;
+    w->lines = &w->memory;
+    w->memory.name = source->name ? source->name : "(memory)";
+    if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
+        return CARNN_OK;
+#ifdef CARNN_NO_TEXT
+    w->memory.rest.at = (const char *)source->bytes;
+    w->memory.rest.length = source->bytes ? source->size : 0;
+    status = source->bytes ? CARNN_OK : carnn__io_error(w->error, w->memory.name, "not in memory");
+#else
+    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
+    w->lines = &w->input.lines;
+#endif
+    if (status == CARNN_ERR_IO && w->error) {
+        size_t used = strlen(w->error->message);
+        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
+                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
+    }
+    return status ? status : carnn__graph_read(w);
+}
+
+CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(allocator);
+    carnn_graph *g = (carnn_graph *)carnn__alloc_zero(&a, 1, sizeof *g);
+    carnn__graph_work *w = (carnn__graph_work *)carnn__alloc_zero(&a, 1, sizeof *w);
+    carnn_status status = CARNN_ERR_MEMORY;
+    if (g && w) {
+        w->graph = g;
+        w->error = error;
+        g->allocator = a;
+        status = carnn__graph_make(w, source);
+        if (!status) status = carnn__graph_check(w);
+        if (!status) carnn__graph_measures(w, 0);
+        if (!status) carnn__graph_measures(w, 1);
+#ifndef CARNN_NO_TEXT
+        carnn__input_close(&w->input, &a);
+#endif
+    } else carnn__out_of_memory(error);
+    carnn__free(&a, w);
+    if (status) carnn__free(&a, g);
+    *graph = status ? NULL : g;
+    return status;
+}
+
+CARNN_API void carnn_graph_free(carnn_graph *graph) {
+    carnn_allocator a = carnn__allocator(graph ? &graph->allocator : NULL);
+    carnn__free(&a, graph);
+}
+
+CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
+    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
+}
+
+CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
+                                  char *text, size_t size) {
+    size_t used = 0, i;
+    if (size) *text = 0;
+    for (i = 0; i < value->length; i++) {
+        const carnn_graph_edge *e = &graph->edge[value->edge[i]];
+        size_t room = used < size ? size - used : 0;
+        used += (size_t)snprintf(room ? text + used : NULL, room, "%s -%ld-> %s",
+                                 i ? "" : graph->node[e->from].name, (long)e->delay,
+                                 graph->node[e->to].name);
+    }
+    return used;
+}
+
+/* Line i of a file of this graph; returns its length, 0 past the last one. */
+static size_t carnn__graph_line(const carnn_graph *g, size_t i, char line[128]) {
+    static const char *const kinds[] = {"in", "hidden", "out"};
+    const carnn_graph_node *n = g->node + i;
+    const carnn_graph_edge *e = g->edge + (i - g->node_count);
+    if (i < g->node_count)
+        return (size_t)snprintf(line, 128, "node %s %s %ld\n", n->name, kinds[n->kind],
+                                (long)n->time);
+    if (i - g->node_count >= g->edge_count) return 0;
+    return (size_t)snprintf(line, 128, "edge %s %s %ld\n", g->node[e->from].name,
+                            g->node[e->to].name, (long)e->delay);
+}
+
+CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
+CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number) {
+    return number < graph->node_count ? &graph->node[number] : NULL;
+}
+CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number) {
+    return number < graph->edge_count ? &graph->edge[number] : NULL;
+}
+
+#endif
+/* =============================================================================================
    @@MODEL   a model, the entry of a task, and a model at work
    ============================================================================================= */
 
@@ -8921,6 +9518,7 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names choices;     /* replies byte for byte, classes, labels */
+    carnn_graph *graph;       /* of the encoder, or NULL */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
     /* of an ensemble; all above but allocator, block and scores is the first member's */
@@ -9158,6 +9756,11 @@ static int carnn__model_links(const carnn_model *model) {
     {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
+
+/* The text of an option that is one. */
+static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
+    return (char *)(uintptr_t)model + o->offset;
+}
 
 static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
     if (model->option[number] == 0.0) model->option[number] = value;
@@ -9930,6 +10533,53 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
+/* --- multigraph RNN -----------------------------------------------------------------------------
+   An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
+   that is not an LSTM has at time t the value
+
+     val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
+
+   b_v (gates h), U_e (gates h, h). An input has the value x_t, and its edges have U_e (gates h, e).
+   Values before the first step are 0. An LSTM (@@CELL) has such a sum for each of its four gates,
+   and c of the step before. Within a step the nodes come in an order in which edges of delay 0 lead
+   from earlier nodes to later ones.
+
+   The value of the output is a(t). But where its only edge is of delay 0 and from a hidden node, it
+   is the value of that node: the part that reads the output has a matrix of its own.
+
+   Backward, with steps and nodes in the reverse order: the cell makes da_v(t) from D_v(t), the
+   gradient at val_v(t), then each edge to v adds D_u(t - delay) += U_e^T da_v(t); at the end
+   dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
+
+#define CARNN__GRAPH_UNITS 64      /* nodes of a graph that is trained */
+#define CARNN__GRAPH_LONGEST 10000 /* delay */
+
+typedef struct carnn__wire { /* an edge */
+    int input;              /* it is from an input */
+    size_t from, to, delay; /* units */
+    carnn__linear U;        /* its weight, and the product with all inputs: y (U, width) */
+    float *p, *back;        /* from a unit: U packed for val U^T and for da U */
+    size_t past;            /* where the value that step 0 reads is in a state */
+} carnn__wire;
+
+typedef struct carnn__unit { /* a node that is no input */
+    int sums;           /* the value is a_v itself */
+    size_t width, bias; /* columns of a_v; parameter b_v */
+    size_t wires;       /* to it and to the units before it */
+    size_t longest, c;  /* delay of the edges from it; where c is in a state, behind past values */
+    float *dout;        /* (N, h) */
+    carnn__scan scan;
+} carnn__unit;
+
+typedef struct carnn__multigraph { /* one direction */
+    size_t cell, h, units, states; /* states: of h floats that go on from one call to the next */
+    size_t output;                 /* the unit that is the output */
+    carnn__unit *unit;             /* in the order in which they are computed */
+    carnn__wire *wire;             /* to the first unit, to the second one, ... */
+    uint32_t *first;               /* (N) of zeros: all rows have the same projection, the bias */
+    float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
+} carnn__multigraph;
+
 /* --- recurrent encoders -------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
@@ -9945,13 +10595,18 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 
 #define CARNN__BASES 3
 
-static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
+static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
+enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
 static const char *const carnn__normalising[] = {"none", "batch", NULL};
 
-/* Options `number` to number + 3 of a task that has an encoder. */
+/* Options `number` to number + 3 of a task that has an encoder, and its graph. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
-                         "rnn, or rcrn: two RNNs are the gates of a third"),                       \
+                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
+                         "the edges of a graph"),                                                  \
+        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
+         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
+         NULL},                                                                                    \
         CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
@@ -9968,13 +10623,15 @@ typedef struct carnn__rnn_base {
 typedef struct carnn__rnn_layer {
     carnn__rnn_base base[CARNN__BASES];
     carnn__listener listener[2]; /* which share all memory but c */
+    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
     int projects;
     carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
     carnn__mat y;          /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
-    size_t bases, layers, directions, h, skip;
+    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
+    size_t states;                             /* whose carnn__rnn_states these are */
     size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
     size_t drop;       /* of the second one, the output of the first; the others follow */
     int drops_top;     /* dropout on the output of the last layer, too */
@@ -9988,6 +10645,7 @@ typedef struct carnn__rnn_shape {
     int rcrn, raw;                             /* raw: the output gate is s2 itself */
     size_t skip;                               /* k of skip connections; 0: none */
     int normal;                                /* batch normalisation */
+    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
 } carnn__rnn_shape;
 
 /* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
@@ -9995,10 +10653,10 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
                                              size_t directions, size_t in, size_t d) {
     const carnn_model_desc *desc = &model->desc;
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
-                          (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
                           carnn__option(model, option + 1) > 0.0,
                           (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) == 1};
+                          carnn__chosen(model, option + 3) == 1, model->graph};
     return s;
 }
 
@@ -10022,9 +10680,274 @@ typedef struct carnn__rnn_input {
                                  called before. NULL: zeros */
 } carnn__rnn_input;
 
+/* --- a multigraph RNN at work ----------------------------------------------------------------- */
+
+/* Can a multigraph RNN be made of a valid graph? */
+static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
+                                            carnn_error *error) {
+    size_t i, outputs = 0, edges = 0, delays = 0;
+    for (i = 0; i < g->node_count; i++) outputs += g->node[i].kind == CARNN_NODE_OUT;
+    for (i = 0; i < g->edge_count; i++) {
+        delays += g->edge[i].delay < 0 || g->edge[i].delay > CARNN__GRAPH_LONGEST;
+        edges += g->node[g->edge[i].to].kind == CARNN_NODE_OUT;
+    }
+    if (strcmp(cell, "rnn") && strcmp(cell, "lstm"))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the units of a graph are of the cell rnn "
+                           "or lstm, not %s", cell);
+    if (g->period == 1 && g->node_count <= CARNN__GRAPH_UNITS && !delays && outputs == 1 && edges)
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph of an encoder has period 1 (found "
+                       "%ld), at most %d nodes (%zu), no delays but 0 to %d (%zu others), one "
+                       "output (%zu) and an edge to it (%zu)", (long)g->period, CARNN__GRAPH_UNITS,
+                       g->node_count, CARNN__GRAPH_LONGEST, delays, outputs, edges);
+}
+
+/* The nodes but for inputs, by the length of the longest path of delay 0 to each; returns how many.
+   The output is left out where it is the value of another node, which is then `*output`. */
+static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
+                                 size_t *output) {
+    size_t depth[CARNN__GRAPH_UNITS] = {0}, count = 0, edges = 0, d, i, out;
+    const carnn_graph_edge *e, *end = g->edge + g->edge_count;
+    for (d = 0; d < g->node_count; d++)
+        for (e = g->edge; e < end; e++)
+            if (!e->delay) depth[e->to] = carnn__max(depth[e->to], depth[e->from] + 1);
+    for (out = 0; g->node[out].kind != CARNN_NODE_OUT;) out++;
+    for (*output = out, e = g->edge; e < end; e++)
+        if (e->to == out && !edges++ && !e->delay && g->node[e->from].kind == CARNN_NODE_HIDDEN)
+            *output = e->from;
+    if (edges > 1) *output = out;
+    for (d = 0; d <= g->node_count; d++)
+        for (i = 0; i < g->node_count; i++)
+            if (depth[i] == d && g->node[i].kind != CARNN_NODE_IN && (i != out || *output == out))
+                order[count++] = i;
+    return count;
+}
+
+typedef struct carnn__multigraph_shape {
+    const carnn_graph *graph;
+    size_t cell, in, h, U, N, P; /* most inputs, rows, sequences */
+} carnn__multigraph_shape;
+
+static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
+                             const carnn__multigraph_shape *s, size_t number, size_t width) {
+    const carnn_graph_edge *e = &s->graph->edge[number];
+    char name[32];
+    snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
+    w->delay = (size_t)e->delay;
+    w->input = s->graph->node[e->from].kind == CARNN_NODE_IN;
+    if (w->input)
+        carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
+    else
+        w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_GLOROT,
+                                     0.0f);
+    p->store->item[carnn__min(w->U.weight, CARNN__PARAMS_MAX - 1)].block = s->h;
+    if (!p->arena || w->input) return;
+    w->p = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
+    if (p->work->g) w->back = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
+}
+
+static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
+                             const carnn__multigraph_shape *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell];
+    v->scan.h = s->h;
+    v->scan.index = m->first;
+    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* what nothing is added to */
+    v->scan.ph = m->ph;
+    v->scan.out = carnn__floats(p->arena, s->N, s->h);
+    v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
+    if (!p->work->g) return;
+    v->scan.dout = v->dout = carnn__floats(p->arena, s->N, s->h);
+    v->scan.dph = v->sums ? v->dout : carnn__floats(p->arena, s->N, v->width);
+    if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, s->h);
+}
+
+/* Memory that all units share. */
+static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
+                                     const carnn__multigraph_shape *s) {
+    m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
+    m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
+    m->first = (uint32_t *)carnn__take(p->arena, s->N, sizeof *m->first);
+    m->zeros = carnn__floats(p->arena, s->P, s->h);
+    m->ph = carnn__floats(p->arena, s->P, carnn__cells[s->cell].gates * s->h);
+    if (p->work->g) m->last = carnn__floats(p->arena, s->N, s->h);
+    if (m->first) memset(m->first, 0, s->N * sizeof *m->first);
+    if (m->zeros) memset(m->zeros, 0, s->P * s->h * sizeof(float));
+}
+
+static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const char *prefix,
+                                   const carnn__multigraph_shape *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell];
+    const carnn_graph_edge *edge = s->graph->edge;
+    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], output, wires = 0, i, j;
+    carnn__unit unit[CARNN__GRAPH_UNITS];
+    char name[32];
+    memset(m, 0, sizeof *m);
+    memset(unit, 0, sizeof unit);
+    m->cell = s->cell;
+    m->h = s->h;
+    m->units = carnn__graph_order(s->graph, order, &output);
+    if (p->arena) carnn__multigraph_memory(p, m, s);
+    for (i = 0; i < m->units; i++) {
+        place[order[i]] = i;
+        for (j = 0; j < s->graph->edge_count; j++)
+            if (edge[j].from == order[i])
+                unit[i].longest = carnn__max(unit[i].longest, (size_t)edge[j].delay);
+        m->states += unit[i].longest;
+        unit[i].c = m->states++ * s->h;
+    }
+    m->output = place[output];
+    for (i = 0; i < m->units; i++) {
+        carnn__unit *v = &unit[i];
+        v->sums = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
+        v->width = v->sums ? s->h : k->gates * s->h;
+        snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
+        v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->open_gate * s->h,
+                                     v->sums ? 0 : s->h, k->open_bias);
+        for (j = 0; j < s->graph->edge_count; j++) {
+            carnn__wire w;
+            if (edge[j].to != order[i]) continue;
+            memset(&w, 0, sizeof w);
+            carnn__wire_plan(p, &w, prefix, s, j, v->width);
+            w.to = i;
+            w.from = w.input ? i : place[edge[j].from];
+            w.past = w.input ? m->states * s->h : unit[w.from].c - w.delay * s->h;
+            if (w.input) m->states += w.delay * v->width / s->h;
+            if (m->wire) m->wire[wires] = w;
+            wires++;
+        }
+        v->wires = wires;
+        if (p->arena) carnn__unit_plan(p, m, v, s);
+        if (m->unit) m->unit[i] = *v;
+    }
+}
+
+/* Packs U of the edges from units for products. */
+static void carnn__multigraph_ready(const carnn__work *work, const carnn__multigraph *m) {
+    const carnn__wire *w = m->wire, *end = w + m->unit[m->units - 1].wires;
+    for (; w < end; w++) {
+        size_t width = m->unit[w->to].width;
+        const float *U = carnn__weight(work, w->U.weight);
+        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->p);
+        if (w->back) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->back);
+    }
+}
+
+/* An edge at step t: ph += U val, or D += U^T da. */
+static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
+                            const carnn__wire *w, const carnn__rnn_input *in,
+                            const uint32_t *index, size_t t, int backward) {
+    const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
+    const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
+    size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b;
+    const float *past = NULL;
+    float *da = backward ? v->scan.dph + start[t] * width : NULL;
+    if (t < w->delay && (backward || !in->state)) return;
+    if (t < w->delay) past = in->state + w->past + t * (w->input ? width : h);
+    for (b = 0; w->input && b < live; b++) {
+        size_t at = (index ? index[before + b] : before + b) * width;
+        if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
+        else work->engine->k->add(past ? past : w->U.y.x + at, m->ph + b * width, width);
+    }
+    if (w->input) return;
+    if (backward)
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, width, da, width, w->back,
+                      0, NULL, u->dout + before * h, h);
+    else
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, width, h,
+                      past ? past : u->scan.out + before * h, h, w->p, 0, NULL, m->ph, width);
+}
+
+/* All steps and units, backward from the last to the first. */
+static void carnn__multigraph_steps(const carnn__work *work, const carnn__multigraph *m,
+                                    const carnn__rnn_input *in, const uint32_t *index,
+                                    int backward) {
+    size_t count = in->packed->steps * m->units, i, j, b;
+    for (i = 0; i < count; i++) {
+        size_t number = backward ? count - 1 - i : i, t = number / m->units;
+        const carnn__unit *v = &m->unit[number % m->units];
+        size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row;
+        if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
+        else if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++)
+            carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
+        if (backward) continue;
+        if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        for (b = 0; v->sums && b < live; b++) {
+            float *out = v->scan.out + (row + b) * m->h;
+            memcpy(out, m->ph + b * m->h, m->h * sizeof(float));
+            work->engine->k->add(carnn__weight(work, v->bias), out, m->h);
+        }
+    }
+}
+
+/* The last `count` of past and new values, the latest last: past (count, columns); y is of `rows`
+   steps, of which step i has the row row[i], or i. */
+static void carnn__past_keep(float *past, size_t count, const float *y, const uint32_t *row,
+                             size_t rows, size_t columns) {
+    size_t i, j;
+    for (i = 0; i < count; i++) {
+        j = rows + i < count ? 0 : rows + i - count;
+        memcpy(past + i * columns, rows + i < count ? past + (rows + i) * columns
+                                                    : y + (row ? row[j] : j) * columns,
+               columns * sizeof(float));
+    }
+}
+
+static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
+                                      const carnn__rnn_input *in, size_t direction) {
+    size_t tape = carnn__cells[m->cell].tape, h = m->h, rows = in->packed->rows;
+    carnn__unit *v;
+    carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
+    for (v = m->unit; v < m->unit + m->units; v++) {
+        v->scan.seq = in->packed;
+        v->scan.end = in->packed->sequences;
+        v->scan.back = 0;
+        v->scan.px = (float *)(uintptr_t)carnn__weight(work, v->bias);
+        v->scan.c0 = in->state ? in->state + v->c : m->zeros;
+    }
+    for (w = m->wire; w < end; w++)
+        if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
+    carnn__multigraph_steps(work, m, in, in->index[direction], 0);
+    for (w = m->wire; in->state && w < end; w++)
+        if (w->input)
+            carnn__past_keep(in->state + w->past, w->delay, w->U.y.x, in->index[direction], rows,
+                             w->U.y.columns);
+    for (v = m->unit; in->state && v < m->unit + m->units; v++) {
+        carnn__past_keep(in->state + v->c - v->longest * h, v->longest, v->scan.out, NULL, rows, h);
+        if (tape) /* c stands last on it */
+            memcpy(in->state + v->c, v->scan.tape + (rows * tape - 1) * h, h * sizeof(float));
+    }
+}
+
+/* From D of the output, which is there. */
+static void carnn__multigraph_backward(const carnn__work *work, const carnn__multigraph *m,
+                                       const carnn__rnn_input *in, size_t direction) {
+    size_t rows = in->packed->rows, h = m->h;
+    carnn__unit *v;
+    carnn__wire *w;
+    for (v = m->unit; v < m->unit + m->units; v++) {
+        v->scan.back = 1;
+        v->scan.dpx = carnn__gradient(work, v->bias);
+        if (v->scan.dc) memset(v->scan.dc, 0, v->scan.end * h * sizeof(float));
+        if (v != m->unit + m->output) memset(v->dout, 0, rows * h * sizeof(float));
+    }
+    carnn__multigraph_steps(work, m, in, in->index[direction], 1);
+    for (v = m->unit; v < m->unit + m->units; v++)
+        if (v->sums) carnn__column_sums(work->engine, rows, h, v->dout, h, v->scan.dpx);
+    for (w = m->wire; w < m->wire + m->unit[m->units - 1].wires; w++)
+        if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
+        else
+            carnn__delayed_gradient(work->engine, in->packed, w->delay, m->unit[w->to].width,
+                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out, m->last,
+                                    carnn__gradient(work, w->U.weight));
+}
+
+/* --- layers ----------------------------------------------------------------------------------- */
+
 /* States of a layer: output, memory and what skip connections read of each base, and c of the
    listener. */
 static size_t carnn__rnn_states(const carnn__rnn *m) {
+    if (!m->bases) return m->states;
     return (2 + m->skip) * m->bases + (m->bases > 1);
 }
 
@@ -10053,7 +10976,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[12] = "";
     size_t l, b, i;
-    m->bases = s.rcrn ? CARNN__BASES : 1;
+    m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
     m->h = s.h;
@@ -10090,6 +11013,13 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 if (p->work->g && !i && (b || !s.rcrn))
                     one->dout = carnn__floats(p->arena, N, s.h);
             }
+        for (i = 0; s.graph && i < s.directions; i++) {
+            carnn__multigraph_shape graph = {s.graph, s.cell, s.in, s.h, U, N, P};
+            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
+                     s.directions > 1 ? direction[i] : "");
+            carnn__multigraph_plan(p, &layer->graph[i], prefix, &graph);
+            m->states = carnn__max(m->states, layer->graph[i].states);
+        }
         layer->listener->raw = s.raw;
         for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
             carnn__listener_plan(p, layer, i, s.h, N, P);
@@ -10107,9 +11037,11 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     size_t l, b, i;
     for (l = 0; l < m->layers; l++)
-        for (b = 0; b < m->bases; b++)
-            for (i = 0; i < m->directions; i++)
+        for (i = 0; i < m->directions; i++) {
+            for (b = 0; b < m->bases; b++)
                 carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
+            if (!m->bases) carnn__multigraph_ready(work, &m->layer[l].graph[i]);
+        }
 }
 
 /* What layer l reads: x, or the output of the layer below, which is packed. */
@@ -10150,7 +11082,7 @@ static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                            const carnn__rnn_input *in, const float *x, size_t direction,
                            float *state, size_t before) {
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-    size_t h = run->cell->h, last = in->packed->rows - 1, k = run->cell->skip, i;
+    size_t h = run->cell->h, last = in->packed->rows - 1;
     float *past = state ? state + 2 * h : NULL;
     run->past = past;
     run->norm.before = state ? before : 0;
@@ -10160,10 +11092,7 @@ static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                         state ? state + h : NULL);
     if (!state) return;
     memcpy(state, run->scan.out + last * h, h * sizeof(float));
-    for (i = 0; i < k; i++)
-        memcpy(past + i * h, last + 1 + i < k ? past + (last + 1 + i) * h
-                                              : run->scan.out + (last + 1 + i - k) * h,
-               h * sizeof(float));
+    carnn__past_keep(past, run->cell->skip, run->scan.out, NULL, last + 1, h);
     if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
         memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
 }
@@ -10182,18 +11111,26 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *i
     if (state) memcpy(state, l->c + (N - 1) * l->h, l->h * sizeof(float));
 }
 
+/* (N, h) states of the first base in direction i, or of the output of a graph. */
+static const float *carnn__rnn_states_of(const carnn__rnn *m, const carnn__rnn_layer *layer,
+                                         size_t i) {
+    const carnn__multigraph *graph = &layer->graph[i];
+    return m->bases ? layer->base[0].run[i].scan.out : graph->unit[graph->output].scan.out;
+}
+
 /* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
    base or the listener; backward the gradients of rows that share one are added up. */
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
-    const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
-    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
+    const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_states_of(m, layer, i);
+    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
     for (r = 0; r < in->rows; r++) {
         size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
-        if (i && m->bases == 1) row = in->reversed[row]; /* a listener has it in its own order */
+        if (i && m->bases <= 1) row = in->reversed[row]; /* a listener has it in its own order */
         if (!backward) memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
         else if (!shared) memcpy(dout + row * h, layer->y.d + at, h * sizeof(float));
         else work->engine->k->add(layer->y.d + at, dout + row * h, h);
@@ -10208,8 +11145,9 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         float *state = in.state ? in.state + l * carnn__rnn_states(m) * h : NULL;
-        if (m->bases == 1)
+        if (m->bases <= 1)
             carnn__rnn_drop(work, m, l, 0, in.x->x, in.inputs * in.x->columns, key);
+        in.state = state;
         if (layer->projects) {
             carnn__linear_forward(work, &layer->project, in.x, in.inputs);
             in.x = &layer->project.y;
@@ -10221,6 +11159,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
                                state ? state + (2 + m->skip) * b * h : NULL, m->before);
         }
         for (i = 0; i < m->directions; i++) {
+            if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
             if (m->bases > 1)
                 carnn__rnn_listen(work, &in, &layer->listener[i], i,
                                   state ? state + (2 + m->skip) * CARNN__BASES * h : NULL, 0);
@@ -10262,9 +11201,10 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             carnn__rnn_rows(work, m, layer, &in, i, 1);
             if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
+            if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
         }
         if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
-        if (m->bases == 1 && read->d)
+        if (m->bases <= 1 && read->d)
             carnn__rnn_drop(work, m, l, 0, read->d, in.inputs * read->columns, key);
     }
 }
@@ -12578,8 +13518,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].base[0].run[i].scan.out + last;
-            for (j = 0; m->bases == 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
+            const float *v = carnn__rnn_states_of(m, &m->layer[0], i) + last;
+            for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
             if (m->bases > 1)
                 squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
         }
@@ -12590,7 +13530,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             if (m->bases > 1)
                 carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
                                         count - from, &e->rest);
-            else
+            else if (m->bases)
                 carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
                                    out + from, count - from, &e->rest);
         }
@@ -14476,7 +15416,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
@@ -15488,7 +16428,9 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",
     "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
-    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3", NULL};
+    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3",
+    "hidden=19 embedding=17 encoder=graph cell=rnn graph=grid:2x3",
+    "hidden=19 embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -16815,7 +17757,8 @@ static const char *carnn__choice_name(const carnn_option *option, double value) 
     return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
 }
 
-/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL. */
+/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a
+   text 1, 0 where it is empty. */
 static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
                                   const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
@@ -16823,6 +17766,7 @@ static double carnn__option_value(const carnn_option *o, const carnn_model_desc 
     const char *name;
     int64_t whole; /* also for uint64_t */
     double number;
+    if (o->kind == CARNN_OPTION_TEXT) return *carnn__option_text(o, model) != 0;
     if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
     if (o->kind == CARNN_OPTION_NAME) {
         memcpy(&name, base + o->offset, sizeof name);
@@ -16853,6 +17797,13 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     int whole = option->kind == CARNN_OPTION_INTEGER;
     carnn__span text = {value, strlen(value)};
     double v;
+    if (option->kind == CARNN_OPTION_TEXT) {
+        if (text.length >= CARNN_TEXT_MAX)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: a text of more than %d bytes",
+                               option->name, CARNN_TEXT_MAX - 1);
+        memcpy(carnn__option_text(option, model), value, text.length + 1);
+        return CARNN_OK;
+    }
     if (option->kind == CARNN_OPTION_NAME) {
         v = carnn__choice_named(option, value);
         if (v < 0.0)
@@ -16875,8 +17826,10 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
                                        const carnn_train_desc *train, char *text, size_t size) {
     double v = carnn__option_value(option, model, train);
     int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 6;
-    if (option->kind == CARNN_OPTION_NAME) {
-        snprintf(text, size, "%s", carnn__choice_name(option, v));
+    if (option->kind == CARNN_OPTION_NAME || option->kind == CARNN_OPTION_TEXT) {
+        snprintf(text, size, "%s", option->kind == CARNN_OPTION_NAME
+                                       ? carnn__choice_name(option, v)
+                                       : carnn__option_text(option, model));
         return text;
     }
     if (option->none && v == CARNN_NONE) v = 0.0;
@@ -16933,7 +17886,8 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         double number;
-        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
+        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME ||
+            o->kind == CARNN_OPTION_TEXT)
             continue;
         number = carnn__option_value(o, model, train);
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
@@ -16977,6 +17931,7 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     if (!model) return;
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
+    carnn_graph_free(model->graph);
     for (i = 0; i < model->member_count; i++) carnn_model_free(model->members[i]);
     if (model->members) { /* they had the words and choices */
         carnn__free(&a, model->members);
@@ -16995,11 +17950,35 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
     return ensemble->rule;
 }
 
+/* Do encoder, graph, cell and skip connections go together? */
+static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *error) {
+    const carnn_option *skip = carnn__option_named(model->desc.task, "skip");
+    const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
+    const carnn_option *normalise = carnn__option_named(model->desc.task, "normalise");
+    size_t cell = carnn__cell_number(model->desc.cell);
+    int normal = normalise && carnn__option_value(normalise, &model->desc, NULL) > 1.0;
+    int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
+    int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) ==
+                               carnn__choice_named(encoder, "graph");
+    if (skips && !carnn__cells[cell].recurrent_gates)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
+                           "skip connections need", model->desc.cell);
+    if (graph && skips)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip connections of a graph are its "
+                           "edges: skip is 0");
+    if (normal && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
+                           "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
+    if (graph != (*model->desc.graph != 0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
+                           "(a file, sh, st, bu, td, ..) need each other");
+    return graph ? carnn__multigraph_check(model->graph, model->desc.cell, error) : CARNN_OK;
+}
+
 /* What a new model and a loaded one have in common once desc (complete), words and choices are
    there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
     const carnn__task *task = model->task = carnn__task_named(model->desc.task);
-    const carnn_option *skip, *normal;
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (!task)
@@ -17011,16 +17990,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
-    skip = carnn__option_named(task->name, "skip");
-    if (skip && !carnn__cells[cell].recurrent_gates &&
-        carnn__option_value(skip, &model->desc, NULL) > 0.0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
-                           "skip connections need", model->desc.cell);
-    normal = carnn__option_named(task->name, "normalise");
-    if (normal && carnn__option_value(normal, &model->desc, NULL) > 1.0 &&
-        !(carnn__cells[cell].flags & CARNN__NORMALISES))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
-                           "mi-rnn or mi-lstm, found %s", model->desc.cell);
+    status = carnn__encoder_check(model, error);
+    if (status) return status;
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
@@ -17083,7 +18054,9 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
             continue;
         value = carnn__option_value(o, old, NULL);
         if (o->none && value == 0.0) value = CARNN_NONE; /* the file is older than the option */
-        carnn__option_put(o, desc, NULL, value);
+        if (o->kind == CARNN_OPTION_TEXT)
+            strcpy(carnn__option_text(o, desc), carnn__option_text(o, old));
+        else carnn__option_put(o, desc, NULL, value);
     }
     return CARNN_OK;
 }
@@ -17114,6 +18087,21 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
     return CARNN_OK;
 }
 
+/* The graph of a new model: that of the model to go on from, unless another is named. */
+static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_desc *desc,
+                                       carnn_error *error) {
+    carnn_source source = {NULL, NULL, 0};
+    source.name = model->desc.graph;
+    if (!*source.name) return CARNN_OK;
+    if (*desc->graph) return carnn_graph_load(&model->graph, &source, &model->allocator, error);
+    model->graph = (carnn_graph *)carnn__alloc(&model->allocator, 1, sizeof *model->graph);
+    if (!model->graph) return carnn__out_of_memory(error);
+    *model->graph = *desc->from->graph;
+    model->graph->allocator = model->allocator;
+    memset(model->graph->has, 0, sizeof model->graph->has); /* whose paths are those of the other */
+    return CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -17141,6 +18129,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
         status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
+    if (!status) status = carnn__model_graph(model, desc, error);
     if (!status) status = carnn__model_declare(model, error);
     if (!status) status = carnn__store_alloc(&model->params, &a, error);
     model->block = model->params.value;
@@ -17652,14 +18641,15 @@ static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
     *size = (size_t)x;
 }
 
-/* A name of one of our tables; none is so long that it is cut. */
-static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
+/* A text that is shorter than `room`, such as a name of one of our tables. */
+static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t room) {
     const carnn__gguf_key *key;
     if (g->writing) {
         carnn__put_key_text(g, name, text);
     } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
         uint64_t length = carnn__get64(key->value);
-        snprintf(text, 64, "%.*s", (int)(length < 63 ? length : 63), (const char *)key->value + 8);
+        snprintf(text, room, "%.*s", (int)(length < room ? length : room - 1),
+                 (const char *)key->value + 8);
     }
 }
 
@@ -17956,7 +18946,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     g->key = (carnn__gguf_key *)carnn__alloc(allocator, (size_t)keys, sizeof *g->key);
     if (!g->key) return g->status = carnn__out_of_memory(error);
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
-    carnn__key_text(g, "general.architecture", architecture);
+    carnn__key_text(g, "general.architecture", architecture, sizeof architecture);
     if (!g->status && strcmp(architecture, kind->architecture) != 0)
         carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
     carnn__gguf_verify(g);
@@ -17988,11 +18978,16 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o)) return;
+    if (!carnn__option_kept(o) || (o->kind == CARNN_OPTION_TEXT && g->writing && value == 0.0))
+        return;
     if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
+    if (o->kind == CARNN_OPTION_TEXT) {
+        carnn__key_text(g, key, carnn__option_text(o, &model->desc), CARNN_TEXT_MAX);
+        return;
+    }
     if (o->kind == CARNN_OPTION_NAME) {
         snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
-        carnn__key_text(g, key, name);
+        carnn__key_text(g, key, name, sizeof name);
         value = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
         if (value < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
@@ -18036,7 +19031,7 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     size_t i;
     char name[64];
     snprintf(name, sizeof name, "%s", g->writing ? model->desc.task : "");
-    carnn__key_text(g, "carnn.task", name);
+    carnn__key_text(g, "carnn.task", name, sizeof name);
     model->task = carnn__task_named(name);
     if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
@@ -18087,11 +19082,33 @@ static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *nam
     carnn__free(a, text);
 }
 
-/* The vocabulary and, where the task has them, its choices. */
+/* The graph of the encoder as the text of a file. */
+static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
+    static const char name[] = "carnn.graph.lines";
+    const carnn__gguf_key *key;
+    carnn_source source = {name, NULL, 0};
+    char line[128];
+    size_t size = 0, i, n;
+    if (!*model->desc.graph) return;
+    if (g->writing) {
+        for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++) size += n;
+        carnn__put_key(g, name, CARNN__GGUF_STRING);
+        carnn__put_number(g, size, 8);
+        for (i = 0; (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
+            carnn__put_bytes(g, line, n);
+    } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
+        source.bytes = key->value + 8;
+        source.size = (size_t)carnn__get64(key->value);
+        g->status = carnn_graph_load(&model->graph, &source, &model->allocator, g->error);
+    }
+}
+
+/* The vocabulary and, where there are such, choices and graph. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     const char *choices = model->task ? model->task->choices_key : NULL;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
+    carnn__key_graph(g, model);
 }
 
 /* The table of tensors: one that is read has to be what the task declares for the model. Its data
@@ -18276,7 +19293,7 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     if (!g->status && (!count || count > CARNN_MEMBERS_MAX))
         carnn__gguf_fail(g, "an ensemble of %zu members, expected 1 to %d", count,
                          CARNN_MEMBERS_MAX);
-    carnn__key_text(g, "carnn.ensemble", rule);
+    carnn__key_text(g, "carnn.ensemble", rule, sizeof rule);
     while (number < CARNN__COUNT(carnn__ensemble_rules) &&
            strcmp(rule, carnn__ensemble_rules[number]))
         number++;
@@ -18391,7 +19408,7 @@ static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, "
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
 
 static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
-    {"carnn.names", "words or choices"},
+    {"carnn.names", "words, choices or graph"},
     {"carnn.checkpoint.word_vectors", "word vectors"},
     {"carnn.checkpoint.training_data", "training data"},
     {"carnn.checkpoint.validation_data", "validation data"}};
@@ -18425,11 +19442,15 @@ static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, siz
 static uint64_t carnn__names_sum(const carnn_model *model) {
     const carnn__names *words = &model->words, *choices = &model->choices;
     carnn__sum sum;
+    char line[128];
+    size_t i, n;
     carnn__sum_start(&sum);
     carnn__sum_list(&sum, words->at, words->count, sizeof(size_t));
     carnn__sum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
     carnn__sum_list(&sum, choices->at, choices->count, sizeof(size_t));
     carnn__sum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
+    for (i = 0; model->graph && (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
+        carnn__sum_add(&sum, line, n);
     return carnn__sum_end(&sum);
 }
 
@@ -20669,570 +21690,6 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #endif
 
-/* =============================================================================================
-   @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
-
-   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
-   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
-   integers and in O(nodes * edges) time. Graph and working memory are one block each.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
-
-/* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
-   below nodes * nodes * 3 * nodes * delay. */
-#define CARNN__GRAPH_NODES 1024
-#define CARNN__GRAPH_EDGES 8192
-#define CARNN__GRAPH_LARGEST 1000000 /* delay or period */
-#define CARNN__GRAPH_GRID 1000       /* either depth of a grid */
-
-struct carnn_graph {
-    carnn_allocator allocator;
-    int64_t period;
-    size_t node_count, edge_count;
-    carnn_graph_node node[CARNN__GRAPH_NODES];
-    carnn_graph_edge edge[CARNN__GRAPH_EDGES];
-    int has[2]; /* forward, backward: are there such cycles? */
-    carnn_graph_measures measures[2];
-    uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
-};
-
-typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
-    int64_t over, under;
-} carnn__mean;
-
-typedef struct carnn__graph_work {
-    carnn_graph *graph;
-    carnn_error *error;
-    carnn__input input;
-    carnn__lines *lines; /* of the input */
-    carnn__span word[5]; /* of the line; a word that is missing has no bytes */
-    uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
-    uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
-    carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
-                                                and of -delay */
-    carnn__mean worst[CARNN__GRAPH_NODES];
-    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
-    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
-    char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
-} carnn__graph_work;
-
-/* --- reading --------------------------------------------------------------------------------- */
-
-/* The number of a node, `node_count` where there is none of that name. */
-static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
-    size_t i;
-    for (i = 0; i < g->node_count && !carnn__is(g->node[i].name, name, 0); i++) {}
-    return i;
-}
-
-static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
-                             size_t line) {
-    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
-    memcpy(node.name, name.at, name.length);
-    g->node[g->node_count++] = node;
-}
-
-static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
-    return carnn__expected(w->error, w->lines, what, w->word[i]);
-}
-
-/* Reads word i as a whole number of [least, most]. */
-static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64_t least,
-                                        int64_t most, int64_t *number) {
-    carnn__span digits = w->word[i];
-    int minus = carnn__minus(&digits);
-    uint64_t size;
-    char what[64];
-    if (carnn__whole(digits, &size)) {
-        *number = minus ? -(int64_t)size : (int64_t)size;
-        if (*number >= least && *number <= most) return CARNN_OK;
-    }
-    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
-    return carnn__graph_expected(w, what, i);
-}
-
-/* node NAME KIND TIME */
-static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
-    static const char *const kinds[] = {"in", "hidden", "out"};
-    carnn_graph *g = w->graph;
-    carnn__span name = w->word[1];
-    int64_t time = 0;
-    size_t i;
-    int kind = 0;
-    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
-    if (!i || i < name.length || i >= sizeof g->node->name)
-        return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
-    if (carnn__graph_find(g, name) < g->node_count)
-        return carnn__graph_expected(w, "a name that no node above has", 1);
-    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
-    if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
-    if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
-        return CARNN_ERR_DATA;
-    if (g->node_count == CARNN__GRAPH_NODES)
-        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
-    carnn__graph_add(g, name, kind, time, w->lines->number);
-    return CARNN_OK;
-}
-
-/* edge FROM TO DELAY */
-static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
-    carnn_graph *g = w->graph;
-    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
-    edge.from = carnn__graph_find(g, w->word[1]);
-    edge.to = carnn__graph_find(g, w->word[2]);
-    if (edge.from == g->node_count || edge.to == g->node_count)
-        return carnn__graph_expected(w, "the name of a node above",
-                                     edge.from == g->node_count ? 1 : 2);
-    if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
-        return CARNN_ERR_DATA;
-    if (g->edge_count == CARNN__GRAPH_EDGES)
-        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
-    g->edge[g->edge_count++] = edge;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__graph_read(carnn__graph_work *w) {
-    carnn_status status = CARNN_OK;
-    while (!status && carnn__next_line(w->lines)) {
-        carnn__span line = w->lines->line;
-        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
-        int count = 0, most = 4;
-        memset(w->word, 0, sizeof w->word);
-        while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
-            w->word[count++] = words.word;
-        if (!count) continue;
-        if (carnn__is("node", w->word[0], 0)) {
-            status = carnn__graph_read_node(w);
-        } else if (carnn__is("edge", w->word[0], 0)) {
-            status = carnn__graph_read_edge(w);
-        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
-            status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
-            most = 2;
-        } else {
-            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
-        }
-        if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
-    }
-    return status;
-}
-
-/* --- the graphs of the thesis ---------------------------------------------------------------- */
-
-/* The node of that name, added if it is new: x is the input, y the output, others are hidden. */
-static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
-    carnn__span span = {name, length};
-    size_t node = carnn__graph_find(g, span);
-    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
-    if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
-    return node;
-}
-
-static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t delay) {
-    carnn_graph_edge edge = {from, to, delay, 0};
-    g->edge[g->edge_count++] = edge;
-}
-
-/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
-   before it, and those before that feed themselves; the input enters F - 2 before the end. */
-static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
-    size_t n = carnn__max(R, F - 1), i;
-    char name[24];
-    for (i = 1; i <= n; i++)
-        carnn__graph_named(g, name, (size_t)snprintf(name, sizeof name, "h%zu", i));
-    carnn__graph_join(g, carnn__graph_named(g, "x", 1), n + 1 - F, 0);
-    for (i = 0; i < n; i++) {
-        if (i < n - R) carnn__graph_join(g, i, i, 1);
-        carnn__graph_join(g, i, i + 1 < n ? i + 1 : n - R, i + 1 == n);
-    }
-    carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
-}
-
-#define CARNN__STACKED "xa0ab0by0aa1bb1"
-
-/* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
-   that follows a name with a colon. */
-static int carnn__graph_known(carnn_graph *g, const char *name) {
-    static const char *const known[][2] = {
-        {"sh", "xa0aa1ay0"},
-        {"st", CARNN__STACKED},
-        {"bu", CARNN__STACKED "ab1"},
-        {"td", CARNN__STACKED "ba1"},
-        {"fig4.3a:", "xa0aa1ay0aaK"},
-        {"fig4.3b:1:", CARNN__STACKED},
-        {"fig4.3b:2:", CARNN__STACKED "abK"},
-        {"fig4.3b:3:", CARNN__STACKED "baK"},
-        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
-    unsigned K = 1, R = 0, F = 0;
-    size_t i, length = 0;
-    int end = 0;
-    const char *at;
-    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
-        carnn__max(R, F) <= CARNN__GRAPH_GRID)
-        return carnn__graph_grid(g, R, F), 1;
-    for (i = 0; i < CARNN__COUNT(known); i++) {
-        length = strlen(known[i][0]);
-        if (!strncmp(name, known[i][0], length)) break;
-    }
-    if (i == CARNN__COUNT(known)) return 0;
-    end = 0;
-    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
-    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
-    for (at = known[i][1]; *at; at += 3) {
-        size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
-        carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
-    }
-    return 1;
-}
-
-/* --- cycles of extreme mean ------------------------------------------------------------------ */
-
-#define CARNN__UNREACHED INT64_MAX
-
-static inline int carnn__reaches(const carnn__graph_work *w, size_t u, size_t v) {
-    return (int)(w->reach[u][v / 64] >> v % 64 & 1);
-}
-
-/* Components from the transitive closure (Warshall 1962). */
-static void carnn__graph_components(carnn__graph_work *w) {
-    const carnn_graph *g = w->graph;
-    size_t i, u, v;
-    for (i = 0; i < g->edge_count; i++)
-        w->reach[g->edge[i].from][g->edge[i].to / 64] |= (uint64_t)1 << g->edge[i].to % 64;
-    for (v = 0; v < g->node_count; v++)
-        for (u = 0; u < g->node_count; u++)
-            for (i = 0; carnn__reaches(w, u, v) && i < CARNN__GRAPH_NODES / 64; i++)
-                w->reach[u][i] |= w->reach[v][i];
-    for (v = 0; v < g->node_count; v++) {
-        for (u = 0; u < v && !(carnn__reaches(w, u, v) && carnn__reaches(w, v, u)); u++) {}
-        w->component[v] = (uint32_t)u;
-    }
-}
-
-static int carnn__mean_less(carnn__mean x, carnn__mean y) {
-    return x.over * y.under < y.over * x.under;
-}
-
-/* The least weight (sign * delay) of walks of k edges to every node, within components and from
-   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
-static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
-                              int64_t *now) {
-    const carnn_graph *g = w->graph;
-    size_t i;
-    for (i = 0; i < g->node_count; i++)
-        now[i] = !before && w->component[i] == i ? 0 : CARNN__UNREACHED;
-    for (i = 0; before && i < g->edge_count; i++) {
-        const carnn_graph_edge *e = &g->edge[i];
-        if (before[e->from] != CARNN__UNREACHED && w->component[e->from] == w->component[e->to] &&
-            before[e->from] + sign * e->delay < now[e->to])
-            now[e->to] = before[e->from] + sign * e->delay;
-    }
-}
-
-/* For every component the least mean of sign * delay over its cycles. With the least weight D_k(v)
-   of walks of k edges to v, and N nodes,
-
-     mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
-
-   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
-   computed twice, so that they need not be kept. */
-static void carnn__graph_means(carnn__graph_work *w, int sign) {
-    carnn__mean m, *mean = w->mean[sign < 0];
-    size_t k, v, N = w->graph->node_count;
-    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
-    carnn__graph_walk(w, sign, NULL, last);
-    for (k = 0; k < N; k++) {
-        carnn__graph_walk(w, sign, last, next);
-        swap = last, last = next, next = swap;
-    }
-    memset(w->worst, 0, sizeof w->worst);
-    carnn__graph_walk(w, sign, NULL, now);
-    for (k = 0; k < N; k++) {
-        for (v = 0; v < N; v++) {
-            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
-            m.over = last[v] - now[v];
-            m.under = (int64_t)(N - k);
-            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
-        }
-        carnn__graph_walk(w, sign, now, next);
-        swap = now, now = next, next = swap;
-    }
-    for (v = 0; v < N; v++) {
-        size_t c = w->component[v];
-        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
-            mean[c] = w->worst[v];
-    }
-}
-
-/* --- cycles and paths ------------------------------------------------------------------------ */
-
-/* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
-   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
-   shorter; CARNN__NO_INDEX: none did. */
-static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
-    const carnn_graph_edge *e = w->graph->edge;
-    uint32_t i, changed = CARNN__NO_INDEX;
-    for (i = 0; i < w->graph->edge_count; i++, e++) {
-        int64_t weight = w->a[e->from];
-        if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
-        weight += a * e->delay + b;
-        if (weight >= w->a[e->to]) continue;
-        w->a[e->to] = weight;
-        w->via[e->to] = i;
-        changed = (uint32_t)e->to;
-    }
-    return changed;
-}
-
-/* The walk to node v by w->via, from v itself or from a node that no edge leads to. */
-static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *path,
-                               carnn_graph_value *value) {
-    const carnn_graph_edge *edge = w->graph->edge;
-    size_t u = v, i;
-    memset(value, 0, sizeof *value);
-    value->edge = path;
-    do {
-        value->length++;
-        value->delay += edge[w->via[u]].delay;
-        u = edge[w->via[u]].from;
-    } while (u != v && w->via[u] != CARNN__NO_INDEX);
-    for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
-}
-
-/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
-   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
-   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
-static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
-                               carnn_graph_value *value) {
-    carnn__mean mean = w->mean[sign < 0][c];
-    size_t N = w->graph->node_count, scale = N + 1, i, v = c;
-    memset(w->a, 0, sizeof w->a);
-    for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
-    for (i = 0; i < N; i++)
-        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
-                               -(int64_t)scale * mean.over - 1);
-    for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
-    carnn__graph_trace(w, v, path, value);
-}
-
-/* --- measures -------------------------------------------------------------------------------- */
-
-static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
-    int64_t a = over < 0 ? -over : over, b = under, rest;
-    for (; b; a = b, b = rest) rest = a % b; /* Euclid */
-    value->numerator = over / a;
-    value->denominator = under / a;
-}
-
-/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
-
-   With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
-   cycle is negative. Components of the other direction are left out. */
-static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_t *path,
-                                     carnn_graph_measures *m) {
-    int64_t P = m->recurrent_depth.numerator, Q = m->recurrent_depth.denominator;
-    size_t i, N = w->graph->node_count, best = N;
-    memset(w->via, 0xFF, sizeof w->via);
-    for (i = 0; i < N; i++) {
-        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
-        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
-    }
-    while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
-    for (i = 0; i < N; i++)
-        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
-            (best == N || w->a[i] < w->a[best]))
-            best = i;
-    if (best == N) return;
-    carnn__graph_trace(w, best, path, &m->feedforward_depth);
-    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
-}
-
-/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
-static void carnn__graph_measures(carnn__graph_work *w, int backward) {
-    carnn_graph *g = w->graph;
-    carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
-    carnn_graph_value *skip = &g->measures[backward].skip_coefficient;
-    const carnn__mean *least = w->mean[backward], *most = w->mean[!backward]; /* of -delay */
-    int sign = backward ? -1 : 1;
-    uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
-    for (c = 0; c < g->node_count; c++) {
-        if (least[c].over <= 0) continue;
-        if (slow == CARNN__NO_INDEX) slow = fast = c;
-        if (carnn__mean_less(least[c], least[slow])) slow = c;
-        if (carnn__mean_less(most[c], most[fast])) fast = c;
-    }
-    g->has[backward] = slow != CARNN__NO_INDEX;
-    if (!g->has[backward]) return;
-    carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
-    carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
-    carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
-    carnn__graph_fraction(skip, sign * skip->delay, (int64_t)skip->length);
-    carnn__graph_feedforward(w, backward, g->path[backward][2], &g->measures[backward]);
-}
-
-/* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
-
-static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
-                                         const char *found) {
-    w->lines->number = line;
-    return carnn__misread(w->error, w->lines, expected, found);
-}
-
-/* 1. A delay is the difference of both nodes' times, modulo the period. */
-static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
-    const carnn_graph *g = w->graph;
-    char expected[80], found[32];
-    size_t i;
-    for (i = 0; i < g->edge_count; i++) {
-        const carnn_graph_edge *e = &g->edge[i];
-        int64_t apart = g->node[e->to].time - g->node[e->from].time;
-        if ((e->delay - apart) % g->period == 0) continue;
-        snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
-                 (long)((apart + g->period) % g->period), (long)g->period);
-        snprintf(found, sizeof found, "%ld", (long)e->delay);
-        return carnn__graph_invalid(w, e->line, expected, found);
-    }
-    return CARNN_OK;
-}
-
-/* 2. There is a cycle. 3. No closed walk has a delay of 0: the delays of a component's cycles are
-   all positive or all negative, since a walk through two cycles can repeat each. */
-static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
-    carnn_graph *g = w->graph;
-    carnn_graph_value low, high;
-    char found[160];
-    size_t cycles = 0, used;
-    uint32_t c;
-    for (c = 0; c < g->node_count; c++) {
-        cycles += w->mean[0][c].under > 0;
-        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
-        carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
-        carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
-        if (!high.delay) low = high;
-        used = carnn__min(carnn_graph_path(g, &low, found, 75), 74);
-        if (low.delay) {
-            used += (size_t)snprintf(found + used, sizeof found - used, " and ");
-            carnn_graph_path(g, &high, found + used, sizeof found - used);
-        }
-        return carnn__graph_invalid(w, g->edge[*low.edge].line,
-                                    "no closed walk of delay 0 (condition 3)", found);
-    }
-    if (cycles) return CARNN_OK;
-    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
-                                "a directed cycle (condition 2)", "none");
-}
-
-/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
-   are nodes of each kind. */
-static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
-    static const char *const expected[] = {"no edge to an input (condition 4)",
-                                           "edges to and from a hidden node (condition 4)",
-                                           "no edge from an output (condition 4)"};
-    static const char *const kinds[] = {"an input", "a hidden node", "an output"};
-    const carnn_graph *g = w->graph;
-    char text[80];
-    size_t i, k, seen[3] = {0, 0, 0};
-    memset(w->a, 0, sizeof w->a);
-    memset(w->b, 0, sizeof w->b);
-    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
-    for (i = 0; i < g->node_count; i++) {
-        carnn_node_kind kind = g->node[i].kind;
-        int64_t to = w->a[i], from = w->b[i];
-        seen[kind] = 1;
-        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
-        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
-                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
-                 g->node[i].name);
-        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
-    }
-    for (k = 0; k < 3 && seen[k]; k++) {}
-    if (k == 3) return CARNN_OK;
-    snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
-    return carnn__graph_invalid(w, w->lines->number, text, "none");
-}
-
-static carnn_status carnn__graph_check(carnn__graph_work *w) {
-    carnn_status status = carnn__graph_check_delays(w);
-    if (status) return status;
-    carnn__graph_components(w);
-    carnn__graph_means(w, 1);
-    carnn__graph_means(w, -1);
-    status = carnn__graph_check_cycles(w);
-    return status ? status : carnn__graph_check_nodes(w);
-}
-
-/* --- the interface --------------------------------------------------------------------------- */
-
-/* Reads the graph, unless it is one of those known by name. */
-static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
-    carnn_status status;
-    w->graph->period = 1;
-    w->lines = &w->input.lines;
-    if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
-        return CARNN_OK;
-    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
-    if (status == CARNN_ERR_IO && w->error) {
-        size_t used = strlen(w->error->message);
-        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
-                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
-    }
-    return status ? status : carnn__graph_read(w);
-}
-
-CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
-                                        const carnn_allocator *allocator, carnn_error *error) {
-    carnn_allocator a = carnn__allocator(allocator);
-    carnn_graph *g = (carnn_graph *)carnn__alloc_zero(&a, 1, sizeof *g);
-    carnn__graph_work *w = (carnn__graph_work *)carnn__alloc_zero(&a, 1, sizeof *w);
-    carnn_status status = CARNN_ERR_MEMORY;
-    if (g && w) {
-        w->graph = g;
-        w->error = error;
-        g->allocator = a;
-        status = carnn__graph_make(w, source);
-        if (!status) status = carnn__graph_check(w);
-        if (!status) carnn__graph_measures(w, 0);
-        if (!status) carnn__graph_measures(w, 1);
-        carnn__input_close(&w->input, &a);
-    } else carnn__out_of_memory(error);
-    carnn__free(&a, w);
-    if (status) carnn__free(&a, g);
-    *graph = status ? NULL : g;
-    return status;
-}
-
-CARNN_API void carnn_graph_free(carnn_graph *graph) {
-    carnn_allocator a = carnn__allocator(graph ? &graph->allocator : NULL);
-    carnn__free(&a, graph);
-}
-
-CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
-    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
-}
-
-CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
-                                  char *text, size_t size) {
-    size_t used = 0, i;
-    if (size) *text = 0;
-    for (i = 0; i < value->length; i++) {
-        const carnn_graph_edge *e = &graph->edge[value->edge[i]];
-        size_t room = used < size ? size - used : 0;
-        used += (size_t)snprintf(room ? text + used : NULL, room, "%s -%ld-> %s",
-                                 i ? "" : graph->node[e->from].name, (long)e->delay,
-                                 graph->node[e->to].name);
-    }
-    return used;
-}
-
-CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
-CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number) {
-    return number < graph->node_count ? &graph->node[number] : NULL;
-}
-CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number) {
-    return number < graph->edge_count ? &graph->edge[number] : NULL;
-}
-
-#endif
 /* The end of a pass: the table of its kernels. */
 #if defined(CARNN__ISA)
 

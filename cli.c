@@ -179,7 +179,7 @@ static unsigned option_commands(const carnn_option *o) {
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
-#define OPTION_TEXT 64
+#define OPTION_TEXT CARNN_TEXT_MAX
 #define NO_LIMIT "no limit"
 
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
@@ -408,7 +408,7 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
         if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
         json(stdout, shown++ ? ", %s: " : "%s: ", o->name);
-        if (o->kind == CARNN_OPTION_NAME) json(stdout, "%s", text);
+        if (o->kind >= CARNN_OPTION_NAME) json(stdout, "%s", text);
         else json(stdout, "%g", strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
     }
 }
@@ -1604,6 +1604,7 @@ static void print_info(const char *file) {
     print_members();
     for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
+        if (o->kind == CARNN_OPTION_TEXT && !*text) continue;
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
     }
@@ -2318,7 +2319,7 @@ static void print_options(const char *title, const char *task, unsigned bit,
         title = NULL;
         snprintf(text, sizeof text / 2, "%s", o->help);
         add_default(text, sizeof text, o, task);
-        print_option(o->name, o->kind == CARNN_OPTION_NAME ? "NAME" : "N", text);
+        print_option(o->name, o->kind >= CARNN_OPTION_NAME ? "NAME" : "N", text);
         for (k = at = 0; carnn_option_choice(o, k) && at < sizeof text; k++)
             at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %s" : "%s",
                                    carnn_option_choice(o, k));

@@ -1023,6 +1023,21 @@ says out '^ backward in time:$'
 says out '^  feedforward depth  none   no path from an input to an output$'
 run 0 depth both --json
 says out '"feedforward_depth": null'
+cp graph network
+run 0 train --task lm --cell lstm --encoder graph --graph network --train "$data/lm-dev.txt" \
+    --hidden 4 --epochs 1 --quiet --out network.gguf
+rm network
+run 0 generate network.gguf --sentences 2
+lines out 2
+run 0 info network.gguf
+says out '^graph         network$'
+run 0 info network.gguf --json
+says out '"graph": "network"'
+run 2 train --task dialog --graph td --train x --out y
+says err 'graph is an option of the task lm, answer, classify, pair, cloze'
+run 2 train --task lm --cell rnn --encoder graph --graph both --train "$data/lm-dev.txt" --out y
+run 1 train --task lm --cell rnn --encoder graph --graph tf --train "$data/lm-dev.txt" --out y
+says err 'tf: No such file or directory, and not a graph known by name: sh, st, bu, td'
 printf 'edge a a 0\n' | cat graph - >bad
 run 3 depth sh bad
 empty out

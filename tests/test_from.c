@@ -60,7 +60,7 @@ static void from_every_task(void) {
         CHECK(before.loss == after.loss);
         CHECK(before.metric[0].value == after.metric[0].value);
         grown = from_model(task->name, other, old);
-        CHECK(grown->words.count > old->words.count);
+        CHECK(grown->words.count > old->words.count || data->columns); /* rows have no words */
         test_first_names(&grown->words, &old->words);
         test_first_names(&grown->choices, &old->choices);
         test_first_rows(grown, old);
