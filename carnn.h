@@ -1653,6 +1653,21 @@ typedef struct carnn__listener {
     float *dc;                /* (B, h) gradient that reaches c from the step after */
 } carnn__listener;
 
+/* Columns that are normalised over the rows of a step (@@CELL). */
+typedef struct carnn__norm {
+    size_t rows, columns, stride; /* stride: from a row of v to the next */
+    const uint32_t *index;        /* (rows) which row of v each one has; NULL: row i has row i */
+    const float *v;               /* (.., columns) */
+    const float *gain, *shift;    /* (columns); shift NULL: 0 */
+    const float *mean, *variance; /* (columns) of the population */
+    int own;                      /* mean and variance of the rows are used, not these */
+    float rate;                   /* of the averages */
+    float *new_mean, *new_variance; /* (columns) of the population after this batch; or NULL */
+    float *y;                     /* (rows, columns) */
+    float *d;                     /* (rows, columns) gradient at y, replaced by the one at v */
+    float *dgain, *dshift;        /* (columns); dshift NULL where shift is */
+} carnn__norm;
+
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
 /* The table of cells. It is the one place where a cell is added, which takes
@@ -1677,9 +1692,9 @@ typedef struct carnn__listener {
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
-      CARNN__TAPE_SUFFICES)                                                                        \
+      CARNN__TAPE_SUFFICES | CARNN__NORMALISES)                                                    \
     X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
-      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
+      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES | CARNN__NORMALISES)                            \
     X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
       CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
@@ -1701,9 +1716,9 @@ typedef struct carnn__listener {
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
       0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
     X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
-      2.0f, 0.5f, 0)                                                                               \
+      2.0f, 0.5f, CARNN__NORMALISES)                                                               \
     X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
-      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE)                                                        \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES)                                    \
     X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
       1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
     CARNN_EXTRA_CELLS(X)
@@ -1720,7 +1735,8 @@ enum {
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
-    CARNN__TAPE_SUFFICES = 32    /* backward reads no projections but those on the tape */
+    CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
+    CARNN__NORMALISES = 64       /* has batch normalisation; what it carries as c is an LSTM's */
 };
 
 enum {
@@ -1761,6 +1777,7 @@ typedef struct carnn__scan {
     const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
+    float *tanh_c;         /* (N, h) tanh of the normalised c, which h reads; NULL: it reads c */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
                               r * h_{t-1}; in backward the gradient there */
@@ -1795,6 +1812,7 @@ typedef struct carnn__lanes {
     float *alpha, *beta1, *beta2, *bias;
     float *before;   /* h', the state one step before */
     float *c_before; /* c' */
+    float *tanh_c;   /* of what h reads of c; NULL: tanh(c) */
     float *dout;     /* of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
@@ -1805,7 +1823,7 @@ typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
 #define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
-    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 9)];
+    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 10)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
@@ -1917,6 +1935,8 @@ typedef struct carnn__panel {
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     X(listen, void, (const void *job, size_t from, size_t to))                                     \
     X(listen_back, void, (const void *job, size_t from, size_t to))                                \
+    X(norm, void, (const void *job, size_t from, size_t to))                                       \
+    X(norm_back, void, (const void *job, size_t from, size_t to))                                  \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
@@ -3349,6 +3369,7 @@ typedef struct carnn__param {
     carnn__init init;
     float scale;
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
+    int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 224
@@ -3377,6 +3398,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->init = init;
     p->scale = scale;
     p->open_count = 0;
+    p->statistic = 0;
     store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
     if (!store->fixed) store->trained = store->size;
     return store->count++;
@@ -3891,7 +3913,8 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
    functions of the context").
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
-   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. Where h reads c normalised,
+   r->tanh_c has the tanh and dc what D brings through it.
 
    Gates: i, f, o, z. Tape: i, f, o, z, c. */
 
@@ -3909,8 +3932,9 @@ static CARNN__INLINE void CARNN__K(lstm_forward)(const carnn__lanes *r) {
 
 static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), o = get(r, r->tape, 2);
-    vec z = get(r, r->tape, 3), tanh_c = tanh(get(r, r->tape, 4));
-    vec D = reaching(r), Dc = add(get(r, r->dc, 0), tanh_back(tanh_c, mul(D, o)));
+    vec z = get(r, r->tape, 3), D = reaching(r), Dc = get(r, r->dc, 0);
+    vec tanh_c = r->tanh_c ? get(r, r->tanh_c, 0) : tanh(get(r, r->tape, 4));
+    if (!r->tanh_c) Dc = add(Dc, tanh_back(tanh_c, mul(D, o)));
     gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
     gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, r->c_before, 0))));
     gate_back(r, 2, sigmoid_back(o, mul(D, tanh_c)));
@@ -4121,6 +4145,93 @@ static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
     CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 1);
 }
 
+/* --- batch normalisation ------------------------------------------------------------------------
+   Cooijmans et al. 2017, Eq. 4: of the rows v_1 .. v_n of a step, each column by itself,
+
+     x_i = (v_i - mean) / sqrt(variance + eps)      BN(v)_i = gain * x_i + shift
+
+   Mean and variance (divided by n) are those of the rows, or of the population. Backward, from the
+   gradient g at BN(v): dgain = sum g_i x_i, dshift = sum g_i, and
+
+     dv_i = gain / sqrt(variance + eps) * (g_i - mean(g) - x_i * mean(g * x))
+
+   without the means where those of the population were used, which are constants. Sums are in the
+   order of the rows; columns are independent: threads share blocks of sixteen of them. */
+
+#define CARNN__NORM_EPSILON 1e-5f
+
+static CARNN__INLINE vec CARNN__K(norm_load)(const carnn__norm *s, size_t i, size_t j, size_t n) {
+    return loadn(s->v + (s->index ? s->index[i] : i) * s->stride + j, n);
+}
+
+/* Returns the mean; scale: 1 / sqrt(variance + eps). `moves`: towards them, the population. */
+static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, size_t n, int moves,
+                                             vec *scale) {
+    vec mean = loadn(s->mean + j, n), variance = loadn(s->variance + j, n);
+    vec share = set1(1.0f / (float)s->rows), rate = set1(s->rate), sum = zero(), squares = zero();
+    size_t i;
+    for (i = 0; s->own && i < s->rows; i++) sum = add(sum, CARNN__K(norm_load)(s, i, j, n));
+    sum = mul(sum, share);
+    for (i = 0; s->own && i < s->rows; i++) {
+        vec from_mean = sub(CARNN__K(norm_load)(s, i, j, n), sum);
+        squares = fma(from_mean, from_mean, squares);
+    }
+    squares = mul(squares, share);
+    if (moves && s->new_mean) {
+        storen(s->new_mean + j, n, fma(rate, sub(sum, mean), mean));
+        storen(s->new_variance + j, n, fma(rate, sub(squares, variance), variance));
+    }
+    if (s->own) {
+        mean = sum;
+        variance = squares;
+    }
+    variance = add(CARNN__V(max)(variance, zero()), set1(CARNN__NORM_EPSILON));
+    *scale = CARNN__V(div)(set1(1.0f), CARNN__V(sqrt)(variance));
+    return mean;
+}
+
+static void CARNN__K(norm)(const void *job, size_t from, size_t to) {
+    const carnn__norm *s = (const carnn__norm *)job;
+    size_t j, n, i;
+    for (j = 16 * from; j < 16 * to && j < s->columns; j += 16) {
+        vec scale, mean, shift;
+        n = s->columns - j < 16 ? s->columns - j : 16;
+        mean = CARNN__K(norm_mean)(s, j, n, 1, &scale);
+        scale = mul(loadn(s->gain + j, n), scale);
+        shift = s->shift ? loadn(s->shift + j, n) : zero();
+        for (i = 0; i < s->rows; i++)
+            storen(s->y + i * s->columns + j, n,
+                   fma(scale, sub(CARNN__K(norm_load)(s, i, j, n), mean), shift));
+    }
+}
+
+static void CARNN__K(norm_back)(const void *job, size_t from, size_t to) {
+    const carnn__norm *s = (const carnn__norm *)job;
+    const vec share = set1(s->own ? 1.0f / (float)s->rows : 0.0f);
+    size_t j, n, i;
+    for (j = 16 * from; j < 16 * to && j < s->columns; j += 16) {
+        vec scale, mean, x, g, sum = zero(), along = zero();
+        n = s->columns - j < 16 ? s->columns - j : 16;
+        mean = CARNN__K(norm_mean)(s, j, n, 0, &scale);
+        for (i = 0; i < s->rows; i++) {
+            g = loadn(s->d + i * s->columns + j, n);
+            x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
+            sum = add(sum, g);
+            along = fma(g, x, along);
+        }
+        storen(s->dgain + j, n, add(loadn(s->dgain + j, n), along));
+        if (s->dshift) storen(s->dshift + j, n, add(loadn(s->dshift + j, n), sum));
+        sum = mul(sum, share);
+        along = mul(along, share);
+        for (i = 0; i < s->rows; i++) {
+            g = loadn(s->d + i * s->columns + j, n);
+            x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
+            g = mul(mul(loadn(s->gain + j, n), scale), fnma(x, along, sub(g, sum)));
+            storen(s->d + i * s->columns + j, n, g);
+        }
+    }
+}
+
 /* --- the scan -----------------------------------------------------------------------------------
    Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
    Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
@@ -4151,6 +4262,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
                         : (float *)s->c0 + b * h;
+    r.tanh_c = k->flags & CARNN__NORMALISES && s->tanh_c ? s->tanh_c + row * h : NULL;
     r.tape = s->tape + row * k->tape * h;
     r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
@@ -4219,6 +4331,7 @@ static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j,
     CARNN__K(tail_array)(&a, r->bias, &wide->bias, k->gates);
     CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
     CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
+    CARNN__K(tail_array)(&a, r->tanh_c, &wide->tanh_c, 1);
     CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
 }
 
@@ -4331,6 +4444,8 @@ typedef struct carnn__cell {
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
     size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
     size_t skip, skipping; /* k of a skip connection (0: none), parameter number of its weights */
+    int normal;            /* batch normalisation */
+    size_t norm;           /* parameter number of its gains; the rest follows, see there */
 } carnn__cell;
 
 /* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
@@ -4354,6 +4469,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
     cell->skip = 0;
+    cell->normal = 0;
     cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
                                  0.0f);
     cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
@@ -4389,6 +4505,63 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
                                     cell->h, CARNN__INIT_GLOROT, 0.0f);
 }
 
+/* Batch normalisation of a cell (Cooijmans et al. 2017, Eq. 6 to 9; with multiplicative integration
+   as in Zhang 2019, section 6.3.5): all that is projected and what h reads of c,
+
+     px_t = BN(Wx x_t; gain_x, b)    ph_t = BN(Wh h_{t-1}; gain_h, 0)    h_t = o * tanh(BN(c_t;
+     gain_c, shift_c))
+
+   over the rows that are live at step t. b is the bias, 0 where gates have one of their own
+   (multiplicative integration). The c that is carried on is not normalised.
+
+   Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
+   a batch, is normalised by the population (among few rows, some are nearly equal in some column;
+   divided by that, gradients grow with each step of a long text until they are no floats), and so
+   is everything that does not train. The population: mean and variance of each step t, averaged
+   over batches with a rate of 0.05, over the first 20 that have the step equally. Steps behind the
+   last one that has them use those of that one. They are weights that no optimiser changes, as
+   their gradient is zero: training sets them after each batch, those in the moving average of the
+   weights, too. */
+
+#define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
+#define CARNN__NORM_RATE 0.05f
+#define CARNN__NORM_SHARE 4 /* at least one in so many sequences has a step with own rows */
+
+enum { CARNN__NORM_X, CARNN__NORM_H, CARNN__NORM_C, CARNN__NORM_TERMS };
+enum { /* parameters, from cell->norm on: (1, W), (steps, W), (steps, W), (1, steps), (1, h) */
+    CARNN__NORM_GAIN, CARNN__NORM_MEAN, CARNN__NORM_VARIANCE, CARNN__NORM_BATCHES, CARNN__NORM_SHIFT
+};
+
+/* The columns of a term: from[term] .. from[term + 1] - 1 of W, or none. */
+static void carnn__norm_columns(const carnn__cell *cell, size_t from[CARNN__NORM_TERMS + 1]) {
+    const carnn__cell_kind *k = &carnn__cells[cell->kind];
+    from[CARNN__NORM_X] = 0;
+    from[CARNN__NORM_H] = k->gates * cell->h;
+    from[CARNN__NORM_C] = from[CARNN__NORM_H] + k->recurrent_gates * cell->h;
+    from[CARNN__NORM_TERMS] =
+        from[CARNN__NORM_C] + (k->flags & CARNN__HAS_CELL_STATE ? cell->h : 0);
+}
+
+static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, const char *prefix) {
+    static const char *const name[] = {"norm.mean", "norm.variance", "norm.batches"};
+    size_t from[CARNN__NORM_TERMS + 1], steps = CARNN__NORM_STEPS, W, i;
+    carnn__norm_columns(cell, from);
+    W = from[CARNN__NORM_TERMS];
+    cell->normal = 1;
+    cell->norm = carnn__cell_vector(store, prefix, "norm.gain", W, 0, W, 0.1f);
+    for (i = 0; i < CARNN__COUNT(name); i++) {
+        size_t rows = i < 2 ? steps : 1, columns = i < 2 ? W : steps, count = rows * columns;
+        size_t number = carnn__declare(store, prefix, name[i], rows, columns, 0, CARNN__INIT_ZERO,
+                                       1.0f);
+        carnn__param *p = &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+        p->open_from = 0;
+        p->open_count = i == 1 ? count : 0; /* variances start at 1 */
+        p->statistic = 1;
+    }
+    if (W > from[CARNN__NORM_C])
+        carnn__cell_vector(store, prefix, "norm.shift", cell->h, 0, 0, 0.0f);
+}
+
 /* --- a cell at work -----------------------------------------------------------------------------
    Inputs are projected once; then any number of packed batches over them, each with its own
    contexts, run forward and backward; then one product takes the gradients of all of them back
@@ -4421,6 +4594,19 @@ typedef struct carnn__state_gate {
     float *k, *g, *da, *dk; /* (M, h) */
 } carnn__state_gate;
 
+/* What a run of a normalised cell has beside the scan, whose px and dpx are then of every row. */
+typedef struct carnn__cell_norm {
+    float *px, *dpx;   /* (U, gates h) Wx x and the gradient there */
+    float *ph;         /* (N, recurrent h) Wh h_{t-1} */
+    float *dc;         /* (B, h) gradient at what is normalised of c */
+    size_t before;     /* steps before the first one */
+    size_t last;       /* the last step of which the population is known */
+    const uint32_t *index; /* (N) as that of a scan */
+    float *now[3];     /* means, variances, batches after this one; in training */
+    int moved;         /* they are there */
+    struct carnn__cell_run *next; /* of the model's runs */
+} carnn__cell_norm;
+
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
@@ -4437,7 +4623,25 @@ typedef struct carnn__cell_run {
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
     const float *past;  /* (skip, h): states before the only sequence, the latest last; or NULL */
+    carnn__cell_norm norm;
 } carnn__cell_run;
+
+static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, size_t N, size_t B,
+                             const carnn__cell_run *other) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    carnn__cell_norm *m = &r->norm;
+    size_t h = r->cell->h, i;
+    m->px = carnn__floats(arena, U, k->gates * h);
+    m->ph = carnn__floats(arena, N, k->recurrent_gates * h);
+    if (k->flags & CARNN__HAS_CELL_STATE) r->scan.tanh_c = carnn__floats(arena, N, h);
+    if (!r->g) return;
+    m->dpx = other ? other->norm.dpx : carnn__floats(arena, U, k->gates * h);
+    m->dc = other ? other->norm.dc : carnn__floats(arena, B, h);
+    for (i = 0; i < CARNN__COUNT(m->now); i++) {
+        const carnn__param *p = &r->store->item[r->cell->norm + CARNN__NORM_MEAN + i];
+        m->now[i] = carnn__floats(arena, p->rows, p->columns);
+    }
+}
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
    kind and size may share what they need only during a pass, that of `other` (or NULL): then each
@@ -4467,6 +4671,10 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         if (g) p->skip_back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
     }
     s->h = h;
+    if (cell->normal) {
+        carnn__norm_plan(r, arena, U, N, B, other);
+        U = N;
+    }
     if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
     else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
@@ -4513,9 +4721,15 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
-/* The gates whose bias is in px. */
-static size_t carnn__cell_biased(const carnn__cell_kind *k) {
-    return k->vectors ? 0 : k->bias_gates;
+/* The gates whose bias is added to the projection of the inputs. */
+static size_t carnn__cell_biased(const carnn__cell *cell) {
+    const carnn__cell_kind *k = &carnn__cells[cell->kind];
+    return k->vectors || cell->normal ? 0 : k->bias_gates;
+}
+
+/* (U, gates h): the gradient at the projections of the inputs. */
+static float *carnn__cell_dpx(const carnn__cell_run *r) {
+    return r->cell->normal ? r->norm.dpx : r->scan.dpx;
 }
 
 /* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
@@ -4524,9 +4738,9 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
                                 size_t to) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
-    size_t biased = carnn__cell_biased(k) * h;
+    size_t biased = carnn__cell_biased(r->cell) * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
-    float *px = r->scan.px + from * width;
+    float *px = (r->cell->normal ? r->norm.px : r->scan.px) + from * width;
     r->x = r->scan.x = x;
     r->inputs = to;
     x += from * in;
@@ -4536,7 +4750,7 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
         carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
                       NULL, px + biased, width);
     if (r->g && !r->shares)
-        memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
+        memset(carnn__cell_dpx(r) + from * width, 0, (to - from) * width * sizeof(float));
 }
 
 /* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
@@ -4576,6 +4790,14 @@ static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
 }
 
+/* Where the recurrent products of step t are put. */
+static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
+    const carnn__scan *s = &r->scan;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t row = k->vectors || r->cell->normal ? s->seq->start[t] : 0;
+    return (r->cell->normal ? r->norm.ph : s->ph) + (row + s->first) * k->recurrent_gates * s->h;
+}
+
 /* The product of a stage of step t. Forward: ph = h' Wh^T (+ b). Backward: dh' += dph Wh. The
    second of two reads the cell's k in `reset`, e.g. r * h', and leaves dk there. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
@@ -4592,9 +4814,8 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
         const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
         const float *bias =
             k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-        size_t row = (k->vectors ? s->seq->start[t] : 0) + from; /* in ph */
         carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      s->ph + row * width + p->first * h, width);
+                      carnn__cell_ph(r, t) + p->first * h, width);
     }
 }
 
@@ -4614,8 +4835,7 @@ static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t 
     else
         carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, columns, h,
                       t < k ? r->past + t * h : s->out + before, h, p->skip, 0, NULL,
-                      s->ph + ((kind->vectors ? s->seq->start[t] : 0) + from) * width +
-                      p->first * h, width);
+                      carnn__cell_ph(r, t) + p->first * h, width);
 }
 
 /* h of the aligned rows of step t. */
@@ -4669,9 +4889,101 @@ static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, siz
         memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
 }
 
+/* Is step t normalised by its own rows? */
+static int carnn__norm_own(const carnn__cell_run *r, size_t t) {
+    const size_t *start = r->scan.seq->start;
+    size_t rows = start[t + 1] - start[t];
+    return r->g && rows > 1 && CARNN__NORM_SHARE * rows >= start[1];
+}
+
+/* Normalises a term of step t, or takes its gradient d back; v, y and d: its first row. */
+static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t t, size_t term,
+                             carnn__norm m) {
+    const carnn__scan *s = &r->scan;
+    const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
+    size_t from[CARNN__NORM_TERMS + 1], step = r->norm.before + t, W, at, gain = r->cell->norm;
+    size_t shift = term == CARNN__NORM_C ? gain + CARNN__NORM_SHIFT : r->cell->bias;
+    int shifts = term == CARNN__NORM_C ||
+                 (term == CARNN__NORM_X && !carnn__cells[r->cell->kind].vectors);
+    carnn__norm_columns(r->cell, from);
+    W = from[CARNN__NORM_TERMS];
+    m.rows = s->seq->start[t + 1] - s->seq->start[t];
+    m.columns = from[term + 1] - from[term];
+    m.own = carnn__norm_own(r, t);
+    if (m.own && step < CARNN__NORM_STEPS) {
+        at = step * W + from[term];
+        m.new_mean = r->norm.now[0] + at;
+        m.new_variance = r->norm.now[1] + at;
+        m.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (batches[step] + 1.0f));
+    } else at = carnn__min(step, r->norm.last) * W + from[term];
+    m.mean = carnn__cell_weight(r, gain + CARNN__NORM_MEAN) + at;
+    m.variance = carnn__cell_weight(r, gain + CARNN__NORM_VARIANCE) + at;
+    m.gain = carnn__cell_weight(r, gain) + from[term];
+    m.shift = shifts ? carnn__cell_weight(r, shift) : NULL;
+    if (s->back) {
+        m.dgain = carnn__piece(r->store, r->g, gain) + from[term];
+        m.dshift = shifts ? carnn__piece(r->store, r->g, shift) : NULL;
+    }
+    carnn__split(e, s->back ? e->k->norm_back : e->k->norm, &m,
+                 carnn__parts(m.columns, CARNN__LANES), 1, 4 * m.rows * m.columns);
+}
+
+/* px and ph of step t. */
+static void carnn__norm_products(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t row = s->seq->start[t], wx = k->gates * s->h, wh = k->recurrent_gates * s->h;
+    carnn__norm x, h;
+    memset(&x, 0, sizeof x);
+    h = x;
+    x.stride = wx;
+    x.index = r->norm.index ? r->norm.index + row : NULL;
+    x.v = r->norm.px + (x.index ? 0 : row * wx);
+    x.y = s->px + row * wx;
+    h.stride = wh;
+    h.v = r->norm.ph + row * wh;
+    h.y = s->ph + (k->vectors ? row * wh : 0);
+    if (s->back) {
+        x.d = s->dpx + row * wx;
+        h.d = s->dph + row * wh;
+    }
+    carnn__norm_term(r, e, t, CARNN__NORM_X, x);
+    carnn__norm_term(r, e, t, CARNN__NORM_H, h);
+}
+
+/* h = o * tanh(BN(c)) of step t; backward dc gains what D brings through it. */
+static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = s->h, row = s->seq->start[t], n = s->seq->start[t + 1] - row, b, j;
+    float *y = s->tanh_c + row * h;
+    const float *tape = s->tape + row * k->tape * h;
+    carnn__norm m;
+    memset(&m, 0, sizeof m);
+    m.stride = k->tape * h;
+    m.v = tape + (k->tape - 1) * h;
+    m.y = y;
+    m.d = r->norm.dc;
+    for (b = 0; s->back && b < n; b++)
+        for (j = 0; j < h; j++) {
+            float D = s->dout[(row + b) * h + j] + s->dh[b * h + j], z = y[b * h + j];
+            m.d[b * h + j] = D * tape[(b * k->tape + 2) * h + j] * (1.0f - z * z);
+        }
+    carnn__norm_term(r, e, t, CARNN__NORM_C, m);
+    if (s->back) {
+        e->k->add(m.d, s->dc, n * h);
+        return;
+    }
+    e->k->tanh_n(y, y, n * h);
+    for (b = 0; b < n; b++)
+        for (j = 0; j < h; j++)
+            s->out[(row + b) * h + j] = tape[(b * k->tape + 2) * h + j] * y[b * h + j];
+}
+
 /* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
     size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
+    int normal = r->cell->normal, state = r->scan.tanh_c != NULL;
     for (i = 0; i < count; i++) {
         size_t number = r->scan.back ? count - 1 - i : i;
         int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
@@ -4681,10 +4993,14 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
             carnn__cell_recur(r, e, t);
             carnn__cell_skip(r, e, t);
         }
+        if (!r->scan.back && normal) carnn__norm_products(r, e, t);
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
+        if (r->scan.back && state) carnn__norm_state(r, e, t);
         carnn__scan_steps(r, e, t, t + 1);
+        if (!r->scan.back && state) carnn__norm_state(r, e, t);
         if (r->scan.back && mixes) carnn__gate_mix(r, t);
         if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
+        if (r->scan.back && normal) carnn__norm_products(r, e, t);
         if (r->scan.back && r->products) {
             carnn__cell_recur(r, e, t);
             carnn__cell_skip(r, e, t);
@@ -4696,7 +5012,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
    Within a step threads would have to wait for each other after every product. Where the recurrent
    weights are small enough for the cache of each, a thread takes some of the sequences, a band of
    ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
-   would add. */
+   would add, nor where they are normalised together. */
 
 typedef struct carnn__bands {
     const carnn__cell_run *run;
@@ -4739,13 +5055,30 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
-    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate &&
+    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate && !r->cell->normal &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
     if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
+}
+
+/* Which steps of the population are known, and, in training, what it will be after this batch. */
+static void carnn__norm_open(carnn__cell_run *r) {
+    carnn__cell_norm *m = &r->norm;
+    size_t first = r->cell->norm + CARNN__NORM_MEAN, i, t;
+    const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
+    m->index = r->scan.index;
+    r->scan.index = NULL; /* its px is that of every row */
+    for (m->last = 0; m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f;) m->last++;
+    for (i = 0; r->g && i < CARNN__COUNT(m->now); i++) {
+        const carnn__param *p = &r->store->item[first + i];
+        memcpy(m->now[i], r->w + p->offset, p->rows * p->columns * sizeof(float));
+    }
+    for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
+        if (carnn__norm_own(r, t)) m->now[2][t] += 1.0f;
+    m->moved = r->g != NULL;
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
@@ -4766,6 +5099,7 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
         s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
         s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
     }
+    if (r->cell->normal) carnn__norm_open(r);
     carnn__cell_scan(r, e);
 }
 
@@ -4822,7 +5156,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
-    size_t bytes = s->seq->sequences * s->h * sizeof(float);
+    size_t bytes = s->seq->sequences * s->h * sizeof(float), width = k->gates * s->h, row;
     s->back = 1;
     s->dout = dout;
     s->dx = dx;
@@ -4830,8 +5164,12 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     if (s->dc) memset(s->dc, 0, bytes);
     memset(s->dpc, 0, k->context_gates * bytes);
     if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
-    if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
+    if (r->shares) memset(carnn__cell_dpx(r), 0, r->inputs * width * sizeof(float));
+    if (r->cell->normal) memset(s->dpx, 0, s->seq->rows * width * sizeof(float));
     carnn__cell_scan(r, e);
+    for (row = 0; r->cell->normal && row < s->seq->rows; row++)
+        e->k->add(s->dpx + row * width,
+                  r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
     carnn__cell_skip_gradient(r, e);
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
@@ -4853,12 +5191,13 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
+    const float *dpx = carnn__cell_dpx(r);
     if (dx)
-        carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, dpx, width, r->x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, carnn__cell_biased(k) * h, r->scan.dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(r->cell) * h, dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
@@ -6783,7 +7122,7 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 8 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 9 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -6792,7 +7131,7 @@ enum {
     CARNN__TWO_OVERLAP = 10,
     CARNN__TWO_TUNE,
     CARNN__TWO_ENCODER,
-    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 3,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 4,
     CARNN__TWO_ALIGNMENT,
     CARNN__TWO_DIRECTION
 };
@@ -8948,6 +9287,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits, 0: as many as the model has choices */
     carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
     uint64_t key;          /* of the batch at hand, 0: not in training */
+    carnn__cell_run *normal; /* the runs with batch normalisation, a list */
     struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
 } carnn__net;
 
@@ -9599,20 +9939,25 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
    goes through all columns of [fw; bw] from the first word to the last.
 
-   Dropout is on what layers read. Each base has a mask of its own. */
+   Dropout is on what layers read. Each base has a mask of its own.
+
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). */
 
 #define CARNN__BASES 3
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
+static const char *const carnn__normalising[] = {"none", "batch", NULL};
 
-/* Options `number` to number + 2 of a task that has an encoder. */
+/* Options `number` to number + 3 of a task that has an encoder. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn, or rcrn: two RNNs are the gates of a third"),                       \
         CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
-                            "K: gates also read the state K steps before; 0: none")
+                            "K: gates also read the state K steps before; 0: none"),               \
+        CARNN__OPTION_CHOICE("normalise", (number) + 3, carnn__normalising,                        \
+                             "none, or batch: each step over the texts of a batch (rnn, lstm)")
 
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
@@ -9633,6 +9978,7 @@ typedef struct carnn__rnn {
     size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
     size_t drop;       /* of the second one, the output of the first; the others follow */
     int drops_top;     /* dropout on the output of the last layer, too */
+    size_t before;     /* steps before the first one, where a state goes on */
     carnn__mat masked; /* of several bases: what one of them reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
@@ -9641,6 +9987,7 @@ typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
     int rcrn, raw;                             /* raw: the output gate is s2 itself */
     size_t skip;                               /* k of skip connections; 0: none */
+    int normal;                                /* batch normalisation */
 } carnn__rnn_shape;
 
 /* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
@@ -9650,7 +9997,8 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
                           carnn__option(model, option + 1) > 0.0,
-                          (size_t)carnn__option(model, option + 2)};
+                          (size_t)carnn__option(model, option + 2),
+                          carnn__chosen(model, option + 3) == 1};
     return s;
 }
 
@@ -9730,10 +10078,15 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                          s.directions > 1 ? direction[i] : "");
                 carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
                 carnn__cell_declare_skip(&one->cell[i], p->store, prefix, s.skip);
+                if (s.normal) carnn__cell_declare_norm(&one->cell[i], p->store, prefix);
                 if (!p->arena) continue;
                 carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
                                  p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
                 one->run[i].shares = m->bases * m->directions > 1;
+                if (s.normal) {
+                    one->run[i].norm.next = carnn__net_of(p->work)->normal;
+                    carnn__net_of(p->work)->normal = &one->run[i];
+                }
                 if (p->work->g && !i && (b || !s.rcrn))
                     one->dout = carnn__floats(p->arena, N, s.h);
             }
@@ -9795,11 +10148,12 @@ static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *
 /* One direction of a base. The state of one sequence goes on in `state`, if that is there. */
 static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
                            const carnn__rnn_input *in, const float *x, size_t direction,
-                           float *state) {
+                           float *state, size_t before) {
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
     size_t h = run->cell->h, last = in->packed->rows - 1, k = run->cell->skip, i;
     float *past = state ? state + 2 * h : NULL;
     run->past = past;
+    run->norm.before = state ? before : 0;
     carnn__cell_project(run, work->engine, x, 0, in->inputs);
     carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
     carnn__cell_forward(run, work->engine, in->packed, in->index[direction], state,
@@ -9864,7 +10218,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
                 carnn__rnn_run(work, &layer->base[b].run[i], &in, read, i,
-                               state ? state + (2 + m->skip) * b * h : NULL);
+                               state ? state + (2 + m->skip) * b * h : NULL, m->before);
         }
         for (i = 0; i < m->directions; i++) {
             if (m->bases > 1)
@@ -10751,9 +11105,11 @@ static int carnn__two_aligns(const carnn_model *model) {
 }
 
 static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
-    if (!carnn__chosen(model, CARNN__TWO_ENCODER)) return CARNN_OK;
+    int normal = carnn__chosen(model, CARNN__TWO_ENCODER + 3) == 1; /* runs share their weights */
+    if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "aligned words mix the states of one RNN: encoder rnn, or alignment none");
+                       "aligned words mix the states of one RNN: %s, or alignment none",
+                       normal ? "normalise none" : "encoder rnn");
 }
 
 enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH };
@@ -11834,6 +12190,7 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     carnn__store same; /* the weights get the numbers that they have in the model */
     carnn__plan p = {&same, arena, work, work->model};
     memset(&same, 0, sizeof same);
+    net->normal = NULL;
     work->model->task->parts(&p, work->state);
     choices = carnn__max(work->model->choices.count, net->columns);
     if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
@@ -14119,7 +14476,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
@@ -14496,7 +14853,11 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     for (carnn__lm_generate_from(s, id); id != CARNN__LM_END; steps = carnn__lm_push(s, id, 0)) {
         const char *word;
         carnn__rnn_input in;
-        if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
+        if (steps == CARNN__LM_STEPS) {
+            carnn__lm_generate_from(s, id);
+            steps = 0;
+        }
+        m->cell.before = steps;
         m->seq->ids[0] = id;
         in = carnn__lm_input_forward(&s->work, 0);
         in.state = m->state;
@@ -14577,7 +14938,7 @@ static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
     "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
-    "dropout=0.3 clip=5 patience=3 encoder=rnn",
+    "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none",
     carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
@@ -14925,7 +15286,7 @@ static const carnn__task carnn__answer_task = {
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
     "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
-    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn normalise=none",
     carnn__answer_adapt, NULL, carnn__two_reserved,
     CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
@@ -15143,7 +15504,7 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options,
     "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
-    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn",
+    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn normalise=none",
     carnn__classify_adapt, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, NULL,
@@ -15441,8 +15802,8 @@ static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
     CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
     "hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 batch=32 "
-    "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn pooling=max alignment=none "
-    "direction=l2r",
+    "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn normalise=none pooling=max "
+    "alignment=none direction=l2r",
     carnn__pair_adapt, "carnn.labels", carnn__two_reserved,
     CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
     sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__two_tokens,
@@ -15990,7 +16351,7 @@ static const carnn__task carnn__cloze_task = {
     CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles,
     carnn__cloze_options,
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
-    "dropout=0.2 encoder=rnn",
+    "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
     CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
@@ -16310,7 +16671,7 @@ static const carnn__task carnn__signal_task = {
     "signal", "tell a class or a number of a sequence of rows of numbers",
     CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
     "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
-    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn",
+    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn normalise=none",
     NULL, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
     carnn__signal_parts, carnn__signal_init, NULL,
@@ -16638,7 +16999,7 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
    there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
     const carnn__task *task = model->task = carnn__task_named(model->desc.task);
-    const carnn_option *skip;
+    const carnn_option *skip, *normal;
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (!task)
@@ -16655,6 +17016,11 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
         carnn__option_value(skip, &model->desc, NULL) > 0.0)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
+    normal = carnn__option_named(task->name, "normalise");
+    if (normal && carnn__option_value(normal, &model->desc, NULL) > 1.0 &&
+        !(carnn__cells[cell].flags & CARNN__NORMALISES))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
+                           "mi-rnn or mi-lstm, found %s", model->desc.cell);
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
@@ -16814,7 +17180,8 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
     for (i = 0; i < model->member_count; i++) sum += carnn_model_parameters(model->members[i]);
     for (i = 0; !model->member_count && i < model->params.count; i++)
-        sum += model->params.item[i].rows * model->params.item[i].columns;
+        if (!model->params.item[i].statistic)
+            sum += model->params.item[i].rows * model->params.item[i].columns;
     return sum;
 }
 
@@ -18753,6 +19120,22 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
                                 (float)(1.0 - keep), to - from);
 }
 
+/* What the last batch makes of the populations of batch normalisation. */
+static void carnn__training_statistics(carnn__training *t) {
+    const carnn__store *store = &t->model->params;
+    carnn__cell_run *r;
+    size_t i;
+    for (r = carnn__net_of(&t->train)->normal; r; r = r->norm.next) {
+        for (i = 0; r->norm.moved && i < CARNN__COUNT(r->norm.now); i++) {
+            const carnn__param *p = &store->item[r->cell->norm + CARNN__NORM_MEAN + i];
+            size_t bytes = p->rows * p->columns * sizeof(float);
+            memcpy(store->value + p->offset, r->norm.now[i], bytes);
+            if (t->average) memcpy(t->average + p->offset, r->norm.now[i], bytes);
+        }
+        r->norm.moved = 0;
+    }
+}
+
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
@@ -18768,6 +19151,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
         return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
                                error);
     if (t->average) carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
+    carnn__training_statistics(t);
     return CARNN_OK;
 }
 
@@ -19153,6 +19537,7 @@ struct carnn__subject {
     float *value, *gradient; /* copies of those of the array that is checked */
     size_t batch, batches;   /* of tasks: the batch whose loss it is, and how many there are */
     int holds;               /* the masks of relu and max stay as they are */
+    int bends;               /* the loss is curved so much that steps are an eighth as long */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -19196,9 +19581,10 @@ static carnn__checked carnn__check_array(carnn__subject *s, const char *name, si
 static void carnn__check_store(carnn__subject *s, const carnn__store *store, float *w, float *g) {
     size_t i;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
-        carnn__check_add(s, store->item[i].name, w ? carnn__piece(store, w, i) : NULL,
-                         g ? carnn__piece(store, g, i) : NULL, store->item[i].rows,
-                         store->item[i].columns, 0.5f);
+        if (!store->item[i].statistic)
+            carnn__check_add(s, store->item[i].name, w ? carnn__piece(store, w, i) : NULL,
+                             g ? carnn__piece(store, g, i) : NULL, store->item[i].rows,
+                             store->item[i].columns, 0.5f);
 }
 
 /* The loss, with its gradients. */
@@ -19220,13 +19606,16 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
 
 /* --- sequences ------------------------------------------------------------------------------- */
 
-enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD };
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_NORMAL };
 
 static const char *const carnn__check_readings[] = {
-    "each row has an input of its own", "rows share inputs", "rows are read backwards", NULL};
+    "each row has an input of its own", "rows share inputs", "rows are read backwards",
+    "each step is normalised over its rows", NULL};
 
 static void carnn__check_sequences(carnn__subject *s, size_t reading) {
-    static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
+    /* what two rows become when they are normalised is nearly a step, which has no slope */
+    static const uint32_t lengths[2][CARNN__CHECK_B] = {{3, 5, 0, 1}, {2, 3, 2, 2}};
+    const uint32_t *length = lengths[reading == CARNN__CHECK_NORMAL];
     const int shared = reading == CARNN__CHECK_SHARED;
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
@@ -19260,6 +19649,8 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *w = carnn__floats(&s->arena, 1, s->store.size);
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
+    s->store.value = w;
+    if (w) carnn__store_init(&s->store, s->key); /* for what is not checked */
     carnn__check_store(s, &s->store, w, g);
     s->x = carnn__check_array(s, "x", s->inputs, s->cell.e);
     if (s->cell.d) s->c = carnn__check_array(s, "context", CARNN__CHECK_B, s->cell.d);
@@ -19275,9 +19666,12 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     s->how = carnn__check_readings[s->variant];
+    if (s->variant == CARNN__CHECK_NORMAL && !(k->flags & CARNN__NORMALISES)) s->how = NULL;
     if (!s->how) return CARNN_OK;
     carnn__check_sequences(s, s->variant);
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
+    s->bends = s->variant == CARNN__CHECK_NORMAL;
+    if (s->bends) carnn__cell_declare_norm(&s->cell, &s->store, "");
     s->carve = carnn__check_cell_carve;
     s->loss = carnn__check_cell_loss;
     return CARNN_OK;
@@ -19516,13 +19910,14 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_
                                size_t count, double size) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
     double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    double shorter = s->bends ? 8.0 * root : root;
     carnn_check *check = s->check;
     char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
         along += carnn__check_sign(s->key, i) * (double)s->gradient[i];
     for (i = 0; i < 3; i++) {
-        double slope = carnn__check_slope(s, a, first, count, step[i] / root);
+        double slope = carnn__check_slope(s, a, first, count, step[i] / shorter);
         if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
     error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
