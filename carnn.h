@@ -252,6 +252,9 @@ typedef struct carnn_model_desc {
                           beside those of the training data: the validation set; entries may be
                           NULL */
     size_t known_count;
+    const char *unsure; /* dialog: what the model says where it has no answer, one more candidate; in
+                          training a part of the turns has words that mean nothing and this as reply;
+                          NULL: it always answers */
     const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
                           they are left open, its words and choices first, in their order, and its
                           weights; needed only while the new model is created */
@@ -515,6 +518,7 @@ typedef struct carnn_prediction {
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
+    int unsure;                /* 1: the most probable choice is `unsure` of the model's description */
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
@@ -637,7 +641,8 @@ typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speake
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error);
 
-/* dialog: answers `user` and adds both to the history. *reply belongs to the model. */
+/* dialog: answers `user` and adds both to the history, which stays as it was where the model is
+   unsure. *reply belongs to the model. */
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
@@ -7869,6 +7874,7 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names choices;     /* replies byte for byte, classes, labels */
+    uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
 };
@@ -10584,6 +10590,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     told.choice = net->best;
     told.probability = net->probability;
+    told.unsure = told.count && net->best[0] == work->model->unsure;
     return told;
 }
 
@@ -10636,13 +10643,18 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
     const carnn_allocator *a = &model->allocator;
     size_t olds = old ? old->count : 0, n = olds, i;
-    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count, sizeof *s);
+    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
+    const char *unsure = model->desc.unsure;
     carnn_status status;
     if (!s) return carnn__out_of_memory(error);
     for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
     for (i = 0; i < data->choice_count; i++) {
         s[n] = carnn__string(data->shown, data->shown_at, i);
         n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+    }
+    if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
+        s[n].at = unsure;
+        s[n++].length = strlen(unsure);
     }
     status = carnn__names_build(&model->choices, a, s, n, error);
     carnn__free(a, s);
@@ -11183,8 +11195,10 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     if (!kind->talks) return carnn__no_such_call(session, "reply", error);
     kind->predict(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
-    kind->hear(session, CARNN_USER, user, length);
-    kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
+    if (!p.unsure) {
+        kind->hear(session, CARNN_USER, user, length);
+        kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
+    }
     session->parts = 1;
     return CARNN_OK;
 }
@@ -11331,6 +11345,11 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
+/* Where the model may be unsure: one in so many turns of training has words that mean nothing, so
+   many at most. */
+#define CARNN__ODD_SHARE 8
+#define CARNN__ODD_WORDS 9
+
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE }; /* in .option */
@@ -11375,6 +11394,7 @@ static const carnn__role carnn__dialog_roles[] = {
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
 enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
+#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
@@ -11432,6 +11452,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     if (!status) {
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
         carnn__model_vocabulary(&v, model, error);
+        if (model->desc.unsure) {
+            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7, 0);
+            v.reserved = v.words.count;
+        }
         for (i = 0; i < data->text_count; i++) {
             carnn__span text = carnn__text(data, i);
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
@@ -11685,6 +11709,7 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
 
 /* Streams of a step's random numbers; each chunk has its own, from the last one on. */
 enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
+#define CARNN__ODD_TURNS UINT64_MAX
 
 typedef struct carnn__exchanged {
     const carnn__exchange *classes;
@@ -11826,7 +11851,10 @@ typedef struct carnn__dialog {
     size_t inputs, turns;    /* U, R */
     uint32_t *answer;        /* (R) the right candidate */
     carnn__exchanged names;  /* while names are exchanged */
+    carnn__lists odd;        /* (R) what is said without a meaning: rows of e from number U on */
+    uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
+    unsigned char *declined; /* (R) was it not answered, as the model was unsure? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
     /* of the chunk at hand, which begins with turn `from` of the batch */
@@ -11847,6 +11875,11 @@ static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, 
     size_t n = 0, i;
     for (i = 0; i < names->count; i++) {
         if (ids) at[i] = n;
+        if (i == model->unsure) {
+            if (ids) ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7);
+            n++;
+            continue;
+        }
         n += carnn__dialog_tokens(model, carnn__string(names->bytes, names->at, i), 0,
                                   ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
     }
@@ -11901,6 +11934,7 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
     memset(x.turn, 0, V);
     memset(x.in, 0, V * sizeof *x.in);
     carnn__dialog_candidates(model, x.said.ids, x.said.at);
+    if (model->unsure < L) x.turn[x.said.ids[x.said.at[model->unsure]]] = 1; /* no name */
     carnn__exchange_turns(&x);
     carnn__exchange_columns(&x);
     carnn__exchange_words(&x, e->of);
@@ -11953,16 +11987,22 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
     size_t U = exchanges ? c->most_size[0] : carnn__min(c->most_size[0], lists);
     size_t more = exchanges ? R : 0; /* candidates */
+    size_t odd = work->g && p->model->unsure < L ? R : 0;
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
-                            &m->index, &m->answer};
+                            &m->index, &m->answer, &m->latest};
     if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, c, U, R);
     carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
                         carnn__max(carnn__max(U, R), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->declined = (unsigned char *)carnn__take(p->arena, R, 1);
+    if (odd) {
+        m->odd.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
+        m->odd.ids = (uint32_t *)carnn__take(p->arena, R * (CARNN__ODD_WORDS + 1), sizeof(uint32_t));
+    }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    m->e = carnn__plan_mat(p, U, D);
+    m->e = carnn__plan_mat(p, U + odd, D);
     m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
@@ -11972,8 +12012,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->z = carnn__floats(p->arena, B, L + more);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
-                     NULL);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U + odd,
+                     N, B, NULL);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
@@ -11983,11 +12023,42 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->inputs = m->turns = m->names.more.count = 0;
+    m->inputs = m->turns = m->names.more.count = m->odd.count = 0;
     m->ready = 0;
     carnn__dialog_plan_lists(p, m);
     carnn__dialog_plan_lines(p, m);
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
+}
+
+/* Replaces what the user says in some turns of the batch by words that mean nothing, without an
+   answer: mostly unknown words between words of other turns and of the vocabulary. */
+static void carnn__dialog_odd(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t turn, k, n, most = work->data->item_count;
+    m->odd.count = m->odd.at[0] = 0;
+    for (turn = 0; turn < m->turns; turn++) {
+        uint64_t own = carnn__stream(carnn__stream(key, CARNN__ODD_TURNS), m->turn[turn]);
+        size_t unknown = 1 + (size_t)(carnn__random(own, 0) & 3); /* fourths of the words */
+        uint32_t *ids = m->odd.ids + m->odd.at[m->odd.count];
+        if (carnn__random(own, 1) % CARNN__ODD_SHARE) continue;
+        n = 1 + (size_t)(carnn__random(own, 2) % CARNN__ODD_WORDS);
+        for (k = 0; k < n; k++) {
+            size_t item = (size_t)(carnn__random(own, 4 * k + 4) % most);
+            size_t list = m->seq[m->end[item]], words = carnn__list_length(tokens, list) - 1;
+            uint64_t drawn = carnn__random(own, 4 * k + 5), kind = carnn__random(own, 4 * k + 6);
+            ids[k] = 0;
+            if (n < 3 || (kind & 3) < unknown) continue;
+            if (kind & 4) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+            else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
+            if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
+        }
+        ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
+        m->latest[turn] = (uint32_t)(m->inputs + m->odd.count);
+        m->answer[turn] = work->model->unsure;
+        m->odd.at[m->odd.count + 1] = m->odd.at[m->odd.count] + n + 1;
+        m->odd.count++;
+    }
 }
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
@@ -11995,7 +12066,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
 static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key) {
     const carnn__corpus *c = &m->net.corpus;
     carnn__exchanged *names = m->names.image ? &m->names : NULL;
-    size_t i, j;
+    size_t i, j, at = 0; /* turns */
     for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NO_INDEX;
     m->inputs = m->turns = 0;
     if (names) carnn__exchanged_clear(names);
@@ -12018,6 +12089,7 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
             }
             m->place[j] = *known;
         }
+        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
         for (j = line; names && j <= m->end[last]; j++)
             if (m->exchange.list[m->seq[j]]) m->local[m->seq[j]] = CARNN__NO_INDEX;
     }
@@ -12032,6 +12104,9 @@ static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     else
         carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
                             &m->e, 1, backward);
+    if (m->odd.count)
+        carnn__encode_lists(work, &m->words, &m->odd, 0, NULL, m->odd.count, &m->e, m->inputs,
+                            backward);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
@@ -12066,7 +12141,7 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
         size_t item = m->turn[m->from + m->rank[b]];
         for (t = 0; t < m->length[m->rank[b]]; t++)
             m->index[m->start[t] + b] = m->place[m->first[item] + t];
-        m->context[b] = m->place[m->end[item]];
+        m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + m->rank[b]];
         m->label[b] = m->answer[m->from + m->rank[b]];
     }
     return B;
@@ -12119,7 +12194,8 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
 }
 
 enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
+    CARNN__DIALOG_DECLINED, CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
@@ -12130,12 +12206,14 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
+            tally->sum[CARNN__DIALOG_DECLINED] += m->declined[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
         tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
+        tally->sum[CARNN__DIALOG_UNSURE] += work->model->unsure != CARNN__NO_INDEX;
         carnn__tell_part(work, (double)right, (double)turns);
     }
 }
@@ -12150,21 +12228,24 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, own = m->own.count - 1, L;
+    size_t B, b, own = m->own.count - 1, L, U;
     carnn__dialog_collect(m, number, key);
+    if (m->odd.at) carnn__dialog_odd(work, key);
+    U = m->inputs + m->odd.count;
     L = carnn__dialog_choices(m);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__dialog_utterances(work, 0);
-    carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
-    carnn__mat_clear(e, m->inputs);
+    carnn__drop(work, e->x, U * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_project(&m->run, work->engine, e->x, 0, U);
+    carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->turns; m->from += B) {
         B = carnn__dialog_pack(m);
         carnn__dialog_forward(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
-            size_t turn = m->from + m->rank[b];
-            m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            size_t turn = m->from + m->rank[b], best = work->engine->k->argmax(m->z + b * L, L);
+            m->right[turn] = best == m->label[b];
+            m->declined[turn] = best == work->model->unsure;
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
@@ -12175,7 +12256,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (work->wanted) carnn__net_tell(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
-    carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__drop(work, e->d, U * e->columns, key, CARNN__DROP_UTTERANCES);
     carnn__dialog_utterances(work, 1);
     carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
@@ -12189,7 +12270,9 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
     for (i = 0; i < m->turns; i++) {
         uint32_t target = m->net.corpus.target[m->turn[i]];
         double right;
-        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
+        size_t best = carnn__elect(works, count, i, target, &right);
+        m->right[i] = best == target;
+        m->declined[i] = best == works[0]->model->unsure;
         if (target != CARNN__NO_INDEX) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
@@ -12200,6 +12283,8 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
     scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+    scores->metric[2].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
+    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 2;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -12335,7 +12420,8 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
     carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
     carnn__dialog_vote,
-    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"declined", 1, 0}, {NULL, 0, 0}},
+    carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -14868,6 +14954,15 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->desc.cell);
     model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
+    model->unsure = CARNN__NO_INDEX;
+    if (model->desc.unsure) {
+        model->unsure = carnn__names_find(&model->choices, model->desc.unsure,
+                                          strlen(model->desc.unsure));
+        if (model->unsure == CARNN__NO_INDEX ||
+            carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7) == CARNN__NO_INDEX)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nothing says that it is unsure");
+        model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
+    }
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     skip = carnn__option_named(task->name, "skip");
     if (skip && !carnn__cells[cell].recurrent_gates &&
@@ -14929,7 +15024,34 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
         if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
             carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    if (!desc->unsure) desc->unsure = old->unsure;
+    if (old->unsure && strcmp(desc->unsure, old->unsure))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: the model to go on from says "
+                           "\"%.60s\", not \"%.60s\"", old->unsure, desc->unsure);
     return CARNN_OK;
+}
+
+/* May a new model say this where it is unsure? */
+static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_model *from = model->desc.from;
+    const char *text = model->desc.unsure;
+    carnn__span own = {text, text ? strlen(text) : 0};
+    size_t i, known;
+    if (!text) return CARNN_OK;
+    if (!model->task->session || !model->task->session->talks)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: a model of the task %s does not "
+                           "reply", model->desc.task);
+    if (!carnn__trim(own).length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: expected a line of text without "
+                           "tabs and without blanks at its ends, found \"%.60s\"", text);
+    known = from && !from->desc.unsure &&
+            carnn__names_find(&from->choices, text, own.length) != CARNN__NO_INDEX;
+    for (i = 0; i < data->choice_count; i++)
+        known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)), 0);
+    if (!known) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: \"%.60s\" is one of the candidates",
+                       text);
 }
 
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
@@ -14980,6 +15102,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -15895,11 +16018,17 @@ static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *nam
     carnn__free(a, text);
 }
 
-/* The vocabulary and, where the task has them, its choices. */
+/* The vocabulary and, where the task has them, its choices, and which of them it says for want of
+   an answer. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     const char *choices = model->task ? model->task->choices_key : NULL;
+    uint64_t unsure = model->unsure;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
+    if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
+    carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
+    if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is not one of the choices");
+    else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }
 
 /* The table of tensors: one that is read has to be what the task declares for the model. */

@@ -92,7 +92,7 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run,
-        *from;
+        *from, *unsure;
     list train, valid, test, data, vectors, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
@@ -128,6 +128,7 @@ static const flag flags[] = {
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
+    {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
     {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
@@ -754,6 +755,7 @@ static int train(void) {
     known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
     known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
     arg.model.simd = arg.simd;
+    arg.model.unsure = arg.unsure;
     arg.model.vectors = arg.vectors.count ? open_sources(&arg.vectors) : NULL;
     arg.model.vector_count = arg.vectors.count;
     arg.model.known = known;
