@@ -28,7 +28,7 @@ TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 MEMORY = $(filter-out test_bench test_math test_simd,$(TESTS))
 THREADED = test_base test_mat
 EXAMPLES = $(basename $(notdir $(wildcard examples/*.c examples/*.cpp)))
-GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze
+GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze make_signal
 TOOLS = $(GENERATORS) babi_reduced book_cloze
 
 carnn: cli.c carnn.h

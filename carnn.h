@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -357,6 +357,16 @@ CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a pro
 /* A data set is text read from files in one of the published formats; it knows nothing of a
    vocabulary and can be shared between models and threads. */
 
+/* How rows of numbers are read (signal). */
+typedef struct carnn_rows_desc {
+    const char *group;  /* tables: the column that tells which rows are a sequence; NULL: each is */
+    const char *target; /* tables: the column of what is right */
+    const carnn_source *labels; /* images: a file of their classes (idx) for each source */
+    size_t label_count;
+    const carnn_source *permutation; /* images: a file with the numbers of their pixels, from 0, in
+                                        the order in which they are read; NULL: as they stand */
+} carnn_rows_desc;
+
 typedef struct carnn_dataset_desc {
     const char *task;
     const carnn_source *sources; /* read one after the other */
@@ -370,6 +380,10 @@ typedef struct carnn_dataset_desc {
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */
+    const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two texts
+                                       are aligned, "0-0 1-2", a line for every example, one file
+                                       for each source; NULL: beside a file X lies X.align */
+    const carnn_rows_desc *rows; /* signal; may be NULL */
 } carnn_dataset_desc;
 
 /* On an error *dataset is NULL, and the error names source, line and what was expected there. */
@@ -492,6 +506,7 @@ typedef struct carnn_test_desc {
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
     void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank, in order; or NULL */
     void *user;
+    int alone; /* not 0: several models do not vote */
 } carnn_test_desc;
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
@@ -555,13 +570,48 @@ CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
 
-/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
+/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. An
+   ensemble has none of its own. */
 typedef struct carnn_tensor {
     const char *name;
     size_t rows, columns;
     const float *value;
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
+
+/* --- ensembles -------------------------------------------------------------------------------- */
+
+/* An ensemble is a model that has other models as members and averages what they predict: calls
+   that take a model take it, too, but for carnn_train, carnn_session_generate and
+   carnn_session_alignment. Its words, choices and description are those of its first member. */
+typedef enum carnn_ensemble_rule {
+    CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
+    CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
+                            mean) / (members + 1) */
+} carnn_ensemble_rule;
+
+typedef struct carnn_ensemble_desc {
+    carnn_ensemble_rule rule;
+    const carnn_dataset *valid; /* the ensemble is scored on it; NULL: it is not */
+    double share; /* of the models, by their scores on `valid`: the best int(share n), at least one,
+                     as the "avg" of Kadlec et al. 2016 with 0.7; 0: all */
+    int greedy;   /* not 0: of these, from the best one on, those that make the score of the
+                     ensemble on `valid` strictly better, in one pass (5.2 there) */
+    int64_t threads;
+    size_t *chosen; /* (models) becomes the numbers of the members; may be NULL */
+} carnn_ensemble_desc;
+
+/* Makes an ensemble with copies of models that have the same task and choose among the same things;
+   models that are ensembles themselves are refused. */
+CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
+                                            const carnn_model *const *models, size_t count,
+                                            const carnn_ensemble_desc *desc, carnn_error *error);
+
+/* A member of an ensemble; NULL past the last, and where the model is none. */
+CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number);
+CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
+
+#define CARNN_MEMBERS_MAX 64
 
 /* --- model files ------------------------------------------------------------------------------ */
 
@@ -608,9 +658,10 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
-   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
-   choices are told. The prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2", where
+   alignments are read); of classify a text; of cloze a text, a question with XXXXX and candidates
+   "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
+   belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -620,11 +671,21 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
+/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
+   and predicts from the rows so far, in the same time and memory for every row. The model's layers
+   read in one direction, and its context is none. */
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error);
+
+/* The numbers of a row; 0: the task reads texts. */
+CARNN_API size_t carnn_session_columns(const carnn_session *session);
+
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors. */
+   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -667,7 +728,8 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7; 0: for this cell they are what each step
+                           additive cells, Eq. 4 and 7, and for RCRN, whose last states are sums of
+                           what it hears at each word; 0: for this cell they are what each step
                            has by itself, or all is left to the rest */
 } carnn_explanation;
 
@@ -699,8 +761,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
-   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
-   words' states. NULL where the model has no alignment. Belongs to the session. */
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
+   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -6547,8 +6609,11 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 typedef struct carnn__role {
     const char *name;
     carnn__tokenizer tokenizer;
-    int labels; /* its words name choices of the model (tags): targets, not inputs */
+    int labels; /* 1: its words name choices of the model (tags): targets, not inputs;
+                   CARNN__LINKS: they tell which words of the two texts before are aligned */
 } carnn__role;
+
+#define CARNN__LINKS 2
 
 typedef struct carnn__member {
     uint32_t text, role;
@@ -6578,11 +6643,14 @@ struct carnn_dataset {
     char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
     size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
     float *numbers;      /* (rows, columns) */
+    int has_pixels;      /* they are bytes instead: */
+    unsigned char *pixels; /* (rows, columns) 255 is the number 1 */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
     char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
+    int linked;          /* the last text of an item tells which words of the others are aligned */
     size_t groups_left_out;
 };
 
@@ -6596,6 +6664,7 @@ struct carnn_dataset {
     X(size_t, shown_at)                                                                            \
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
+    X(unsigned char, pixels)                                                                       \
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
 
@@ -6605,9 +6674,10 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
 
 /* The numbers of text i, as bytes. */
 static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
-    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
-                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
-    return rows;
+    size_t at = data->row_at[i] * data->columns, end = data->row_at[i + 1] * data->columns;
+    carnn__span rows = {(const char *)(data->numbers + at), (end - at) * sizeof(float)};
+    carnn__span pixels = {(const char *)data->pixels + at, end - at};
+    return data->has_pixels ? pixels : rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6643,7 +6713,8 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
-    return example < dataset->item_count ? dataset->items[example].count : 0;
+    if (example >= dataset->item_count) return 0;
+    return dataset->items[example].count - (size_t)dataset->linked;
 }
 
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
@@ -6678,11 +6749,66 @@ static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
     return 1;
 }
 
+/* --- alignments ---------------------------------------------------------------------------------
+   Words of two texts that are aligned, in the form of Pharaoh, "0-0 1-2": pairs of numbers from 0.
+   A link i-j is the token i << 16 | j. */
+
+static uint32_t carnn__link(carnn__span text) {
+    carnn__span first = text;
+    uint64_t i, j;
+    first.length = carnn__digits(text);
+    carnn__skip(&text, carnn__min(first.length + 1, text.length));
+    if (!carnn__whole(first, &i) || first.at[first.length] != '-' || !carnn__whole(text, &j) ||
+        i >= 0xFFFF || j >= 0xFFFF)
+        return CARNN__NO_INDEX;
+    return (uint32_t)(i << 16 | j);
+}
+
+static size_t carnn__count_words(carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+/* The first link between texts[0] and texts[1] in texts[2] that is none, or none is there. */
+static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
+    size_t m = carnn__count_words(texts[0]), n = carnn__count_words(texts[1]);
+    carnn__span none = {NULL, 0};
+    while (carnn__next_word(&w)) {
+        uint32_t link = carnn__link(w.word);
+        if (link == CARNN__NO_INDEX || link >> 16 >= m || (link & 0xFFFF) >= n) {
+            snprintf(expected, size, "i-j, word i of %zu and j of %zu from 0 on", m, n);
+            return w.word;
+        }
+    }
+    return none;
+}
+
 typedef struct carnn__reader carnn__reader;
 
 enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 8 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* Those of tasks with two texts, answer and pair, that mean the same in both. */
+enum {
+    CARNN__TWO_OVERLAP = 10,
+    CARNN__TWO_TUNE,
+    CARNN__TWO_ENCODER,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 3,
+    CARNN__TWO_ALIGNMENT,
+    CARNN__TWO_DIRECTION
+};
+enum { CARNN__ALIGN_OVERLAP, CARNN__ALIGN_NONE, CARNN__ALIGN_FILE };
+
+/* Are alignments read? Of tasks whose roles have them. */
+static int carnn__reads_links(const carnn__role *roles, const double *option) {
+    while (roles->name && roles->labels != CARNN__LINKS) roles++;
+    return roles->name && option && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
+}
+enum { CARNN__SIGNAL_COLUMNS }; /* of signal */
 
 /* The largest grade; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
@@ -6696,7 +6822,7 @@ static size_t carnn__pair_grades(const double *option) {
 /* Words of a text and of a question, and candidates of a cloze example at most. */
 #define CARNN__CLOZE_WORDS 2048
 #define CARNN__CLOZE_QUESTION 512
-#define CARNN__CLOZE_CANDIDATES 64
+#define CARNN__CLOZE_CANDIDATES 640 /* 527 in the CNN data */
 
 enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
 
@@ -6728,6 +6854,7 @@ typedef struct carnn__record {
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
     size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
+    int pixels;      /* they are bytes instead */
     int has_target;
     carnn__span target;
     float value;
@@ -6752,6 +6879,7 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
+    struct carnn__reading *reading; /* what it is a part of; NULL: a session */
 } carnn__parser;
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -6797,7 +6925,17 @@ typedef struct carnn__reading {
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, or a sentence as words */
+    char *scratch;         /* a path, a sentence as words, candidates, pixels in another order */
+    char *paths, **path;   /* of the files of a folder: their names, and where each begins */
+    void *folder;          /* while its files are listed */
+    carnn__input links;    /* of alignments, where they are read */
+    char *links_name;
+    size_t source;         /* number of the one that is read */
+    /* of rows of numbers */
+    float *row;            /* numbers of the record at hand */
+    uint32_t *order;       /* of pixels */
+    carnn__names keys;     /* of the groups of a table */
+    char label[4];         /* of an image */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6855,10 +6993,13 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / sizeof(float);
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
     if (!d->row_at) stbds_arrput(d->row_at, 0);
-    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
-    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    if (count)
+        memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
+                             : (void *)stbds_arraddnptr(d->numbers, count),
+               numbers.at, numbers.length);
+    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -6882,7 +7023,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most ||
+        (d->row_at && stbds_arrlast(d->row_at) >= most))
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
@@ -6892,10 +7034,12 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (r->lists) carnn__reading_choice(r, target, record->target);
     }
     if (!record->count) return CARNN_OK;
-    if (at && record->columns != d->columns)
+    if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(r->parser.error, l, "rows as long as those before",
-                              "another number of columns");
+                              record->columns != d->columns ? "another number of columns"
+                                                            : "another kind of numbers");
     d->columns = record->columns;
+    d->has_pixels = record->pixels;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -6922,6 +7066,52 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
     }
+    return CARNN_OK;
+}
+
+/* Opens the alignments of a source, where the model reads some. */
+static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *source) {
+    static const char end[] = ".align";
+    carnn_source links = {NULL, NULL, 0};
+    size_t length = source->name ? strlen(source->name) : 0;
+    if (!r->draft.linked) return CARNN_OK;
+    if (r->desc->alignments) {
+        links = r->desc->alignments[r->source];
+    } else if (source->bytes || !length) {
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a file "
+                           "beside the data, which is no file", length ? source->name : "(memory)");
+    } else {
+        stbds_arrsetlen(r->links_name, length + sizeof end);
+        memcpy(r->links_name, source->name, length);
+        memcpy(r->links_name + length, end, sizeof end);
+        links.name = r->links_name;
+    }
+    return carnn__input_open(&r->links, &links, SIZE_MAX, &r->allocator, r->parser.error);
+}
+
+/* Adds the next line of the alignments to an example: it is its last text. */
+static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) {
+    carnn__lines *l = &r->links.lines;
+    char expected[96];
+    carnn__span wrong;
+    if (!r->draft.linked || !record->example) return CARNN_OK;
+    if (!carnn__next_line(l)) {
+        l->number++;
+        return carnn__misread(r->parser.error, l, "a line for every example", "the end");
+    }
+    carnn__record_text(record, (uint32_t)record->count, l->line);
+    record->own = record->count;
+    wrong = carnn__wrong_link(record->text, expected, sizeof expected);
+    return wrong.length ? carnn__expected(r->parser.error, l, expected, wrong) : CARNN_OK;
+}
+
+/* All lines of the alignments have been read. */
+static carnn_status carnn__links_close(carnn__reading *r) {
+    carnn__lines *l = &r->links.lines;
+    if (r->draft.linked && carnn__next_line(l))
+        return carnn__misread(r->parser.error, l, "the end, as there are no more examples",
+                              "another line");
+    carnn__input_close(&r->links, &r->allocator);
     return CARNN_OK;
 }
 
@@ -6980,7 +7170,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
-    if (!source->bytes && source->name && r->reader->folder)
+    r->parser.reading = r;
+    status = carnn__links_open(r, source);
+    if (!status && !source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         carnn__input_close(r->input, &r->allocator);
@@ -6992,11 +7184,13 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
+            if (!status) status = carnn__links_line(r, &record);
             if (!status && (record.count || record.has_target))
                 status = carnn__reading_record(r, &record);
         }
     }
     if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(&r->parser);
+    if (!status) status = carnn__links_close(r);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
@@ -7026,12 +7220,69 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__candidate_reader = {
     carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
 
+/* --- the files of a folder, by name ---------------------------------------------------------- */
+
+#if defined(CARNN_NO_STDIO) || defined(_WIN32)
+
+static void carnn__folder_close(carnn__reading *r) { (void)r; }
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    (void)r, (void)folder, (void)end;
+    return 0;
+}
+
+#else
+
+#include <dirent.h>
+
+static void carnn__folder_close(carnn__reading *r) {
+    if (r->folder) closedir((DIR *)r->folder);
+    r->folder = NULL;
+}
+
+static int carnn__by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lists the files whose names have this end in r->path; 0: it is no folder. */
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    const struct dirent *entry;
+    size_t at, length = strlen(folder), count = 0;
+    stbds_arrsetlen(r->paths, 0);
+    stbds_arrsetlen(r->path, 0);
+    r->folder = opendir(folder);
+    while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
+        size_t own = strlen(entry->d_name);
+        char *path;
+        if (own < strlen(end) || strcmp(entry->d_name + own - strlen(end), end)) continue;
+        path = stbds_arraddnptr(r->paths, length + own + 2);
+        snprintf(path, length + own + 2, "%s/%s", folder, entry->d_name);
+        count++;
+    }
+    if (!r->folder) return 0;
+    carnn__folder_close(r);
+    for (at = 0; count; count--, at += strlen(r->paths + at) + 1)
+        stbds_arrput(r->path, r->paths + at);
+    if (stbds_arrlenu(r->path))
+        qsort(r->path, stbds_arrlenu(r->path), sizeof *r->path, carnn__by_name);
+    return 1;
+}
+
+#endif
+
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
     carnn__names_drop(&r->texts);
+    carnn__names_drop(&r->keys);
+    stbds_arrfree(r->row);
+    stbds_arrfree(r->order);
     stbds_arrfree(r->listed);
     stbds_arrfree(r->scratch);
+    stbds_arrfree(r->paths);
+    stbds_arrfree(r->path);
+    carnn__folder_close(r);
+    stbds_arrfree(r->links_name);
+    carnn__input_close(&r->links, &r->allocator);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
@@ -7080,8 +7331,8 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
+    const carnn_rows_desc *rows = r->desc->rows;
     carnn_status status = CARNN_OK;
-    size_t i;
     r->lists = 1;
     if (r->desc->candidates) {
         r->reader = &carnn__candidate_reader;
@@ -7089,16 +7340,22 @@ static carnn_status carnn__reading_all(void *job) {
         r->reader = reader;
         r->lists = 0;
     }
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__reading_source(r, &r->desc->sources[i]);
+    for (; !status && r->source < r->desc->source_count; r->source++)
+        status = carnn__reading_source(r, &r->desc->sources[r->source]);
     if (status) return status;
+    if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
+        stbds_arrlenu(r->draft.items) && !r->draft.columns)
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "the task %s has no rows of "
+                           "numbers: target, group, labels and permutation are of them",
+                           r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
 }
 
-/* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
-static const carnn__reader *carnn__reader_of(const char **task);
+/* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
+   name, and tells whether alignments belong to it. */
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model);
 
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
@@ -7110,7 +7367,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
-    reading.reader = carnn__reader_of(&reading.draft.task);
+    reading.reader = carnn__reader_of(&reading.draft, desc->model);
     if (!reading.reader)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
                            desc->task);
@@ -7412,6 +7669,7 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
                                   "the end");
         }
         status = carnn__pair_record(p, field, &record);
+        if (!status) status = carnn__links_line(r, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7693,7 +7951,7 @@ static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) 
         if (carnn__candidate_number(list, candidate) < count)
             return carnn__unexpected(p, "each candidate once", candidate);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 64 candidates with | between "
+    return carnn__unexpected(p, "1 to 640 candidates with | between "
                                 "them", list);
 }
 
@@ -7773,10 +8031,463 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
     return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
 }
 
+/* The files of Hermann et al. 2015 (CNN, Daily Mail), a question each, whose names end in
+   ".question": five blocks with empty lines between.
+
+       an address
+       the passage, in which @entity3 stands for a name
+       the question with @placeholder
+       @entity3
+       @entity3:Name          a line for every entity
+
+   Candidates are the entities of the passage, in the order of the last block. In examples to be
+   predicted the answer may be missing. */
+
+enum { CARNN__BLOCK_ADDRESS, CARNN__BLOCK_PASSAGE, CARNN__BLOCK_QUESTION, CARNN__BLOCK_ANSWER,
+       CARNN__BLOCK_ENTITIES, CARNN__BLOCKS };
+
+static const char *const carnn__blocks[] = {
+    "an address", "a passage", "a question with the word @placeholder",
+    "an answer such as @entity3", "an entity such as @entity3:Name"};
+
+/* The length of the entity that a text begins with, 0: it begins otherwise. */
+static size_t carnn__entity(carnn__span text) {
+    static const char marker[] = "@entity";
+    size_t at = sizeof marker - 1, digits;
+    if (text.length <= at || memcmp(text.at, marker, at)) return 0;
+    carnn__skip(&text, at);
+    digits = carnn__digits(text);
+    return digits ? at + digits : 0;
+}
+
+/* Has a text the marker of an entity without its number? */
+static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (w.word.length >= 7 && !memcmp(w.word.at, "@entity", 7) && !carnn__entity(w.word))
+            return carnn__unexpected(p, "an entity such as @entity3", w.word);
+    return CARNN_OK;
+}
+
+typedef struct carnn__question { /* a file: its blocks, and the entities among the candidates */
+    carnn__span passage, asked, answer;
+    size_t candidates, number; /* so far; that of the answer, SIZE_MAX: none */
+} carnn__question;
+
+/* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
+static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
+    int right = entity.length == q->answer.length &&
+                !memcmp(entity.at, q->answer.at, entity.length);
+    if (!right && !carnn__any_candidate(q->passage, entity)) return;
+    if (right) q->number = q->candidates;
+    q->candidates++;
+    memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
+    stbds_arrput(r->scratch, '|');
+}
+
+/* A line of a block, which is not empty; *block moves on where the answer is missing. */
+static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
+                                         int first) {
+    const carnn__parser *p = &r->parser;
+    carnn__span line = carnn__trim(p->lines.line), placeholder = {"@placeholder", 12};
+    size_t entity = carnn__entity(line);
+    if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
+        *block = CARNN__BLOCK_ENTITIES;
+    if (!first && *block != CARNN__BLOCK_PASSAGE && *block != CARNN__BLOCK_ENTITIES)
+        return carnn__unexpected(p, "an empty line", line);
+    if (*block == CARNN__BLOCK_PASSAGE) {
+        if (first) q->passage = line;
+        q->passage.length = (size_t)(line.at + line.length - q->passage.at);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_QUESTION) {
+        q->asked = line;
+        if (!p->lenient && !carnn__any_candidate(line, placeholder))
+            return carnn__unexpected(p, carnn__blocks[*block], line);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_ANSWER) {
+        q->answer = line;
+        return entity == line.length ? CARNN_OK
+                                     : carnn__unexpected(p, carnn__blocks[*block], line);
+    }
+    if (*block < CARNN__BLOCK_ANSWER) return CARNN_OK;
+    if (*block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
+    if (!entity || entity >= line.length || line.at[entity] != ':')
+        return carnn__unexpected(p, carnn__blocks[*block], line);
+    line.length = entity;
+    carnn__question_entity(r, q, line);
+    return CARNN_OK;
+}
+
+/* The example that a file is; its answer is a candidate. */
+static carnn_status carnn__question_record(carnn__reading *r, const carnn__question *q) {
+    const carnn__parser *p = &r->parser;
+    carnn__record record;
+    carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
+    memset(&record, 0, sizeof record);
+    if (!p->lenient && q->number == SIZE_MAX)
+        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+    if (!p->lenient && (!q->candidates || q->candidates > CARNN__CLOZE_CANDIDATES))
+        return carnn__unexpected(p, "1 to 640 entities", list);
+    if (!list.length) list.at = "";
+    record.begins = record.example = 1;
+    record.has_target = q->number != SIZE_MAX;
+    record.target = q->answer;
+    record.value = record.has_target ? (float)q->number : -1.0f;
+    carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
+    carnn__record_text(&record, CARNN__CLOZE_ASKED, q->asked);
+    carnn__record_text(&record, CARNN__CLOZE_LIST, list);
+    record.own = record.count;
+    return carnn__reading_record(r, &record);
+}
+
+static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
+    carnn__parser *p = &r->parser;
+    carnn_source source = {name, NULL, 0};
+    carnn__question q;
+    size_t block = 0;
+    int filled = 0;
+    carnn_status status;
+    carnn__input_close(r->input, &r->allocator);
+    status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
+    if (status) return status;
+    memset(&q, 0, sizeof q);
+    q.passage.at = q.asked.at = q.answer.at = "";
+    q.number = SIZE_MAX;
+    stbds_arrsetlen(r->scratch, 0);
+    p->lines = r->input->lines;
+    carnn__reading_origin(r, p->lines.name);
+    while (!status && carnn__next_line(&p->lines)) {
+        if (carnn__trim(p->lines.line).length) {
+            status = carnn__question_line(r, &q, &block, !filled);
+            filled = 1;
+        } else {
+            block += (size_t)(filled && block < CARNN__BLOCKS);
+            filled = 0;
+        }
+    }
+    if (status) return status;
+    if (block + (size_t)filled < CARNN__BLOCKS) {
+        p->lines.number++;
+        return carnn__misread(p->error, &p->lines, carnn__blocks[block + (size_t)filled],
+                              "the end");
+    }
+    return carnn__question_record(r, &q);
+}
+
+/* A file of this kind by itself, or those of a folder in the order of their names. */
+static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
+    static const char end[] = ".question";
+    size_t length = strlen(name), i;
+    carnn_status status = CARNN_OK;
+    *found = length >= sizeof end && !strcmp(name + length - (sizeof end - 1), end);
+    if (*found) return carnn__question_file(r, name);
+    if (!carnn__folder_list(r, name, end)) return CARNN_OK;
+    *found = 1;
+    r->parser.format = "question files (CNN, Daily Mail)";
+    if (!stbds_arrlenu(r->path) && !r->desc->lenient)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
+                           "in %s, found none", carnn__name_end(name), end);
+    r->parser.lines.name = name;
+    for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
+        status = carnn__question_file(r, r->path[i]);
+    return status;
+}
+
 static const carnn__reader carnn__cloze_reader = {
-    carnn__cloze_line, "a question with its text", 0, 0, NULL,
+    carnn__cloze_line, "a question with its text", 0, 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
-    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\""};
+    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
+
+/* --- rows of numbers ----------------------------------------------------------------------------
+   A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
+   blanks between them. A source is one of
+
+       up<TAB>0.1<TAB>0.7<TAB>...   UCR: what is right, then the numbers of one sequence, so many of
+                                    them a row as the option `columns` says; the separator may also
+                                    be a semicolon, a comma or blanks: what the first line has
+       day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
+       1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
+       1,0.3,16,up                  are the rows of a sequence; without groups each line is one
+       idx3-ubyte                   images as those of MNIST: pixels, so many a row
+
+   What is only to be predicted may lack what is right, in images the file of labels, and rows. */
+
+#define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
+
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* in parser.column */
+
+enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
+
+/* The next field of a line, without quotation marks; returns 0 behind the last one. */
+static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
+    const char *end;
+    int more;
+    if (separator == ' ') *rest = carnn__trim(*rest); /* any number of blanks */
+    end = rest->length && *rest->at == '"'
+              ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
+    if (end) {
+        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1};
+        carnn__skip(rest, quoted.length + 2);
+        more = carnn__cut(rest, separator, field);
+        *field = quoted;
+    } else {
+        more = carnn__cut(rest, separator, field);
+        *field = carnn__trim(*field);
+    }
+    return more;
+}
+
+/* The number of a field, the column from 1, for errors. */
+static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
+                                        float *number) {
+    char what[48];
+    double x;
+    snprintf(what, sizeof what, "a number in column %zu", column);
+    if (!carnn__number(field, &x) || !(fabs(x) <= CARNN__NUMBER_MOST))
+        return carnn__unexpected(p, what, field);
+    *number = (float)x;
+    return CARNN_OK;
+}
+
+/* Numbers of a row where lines and images are whole sequences. */
+static size_t carnn__signal_columns(const carnn__parser *p) {
+    double columns = p->option ? p->option[CARNN__SIGNAL_COLUMNS] : 0.0;
+    return columns > 0.0 ? (size_t)columns : 1;
+}
+
+/* A record with the numbers in `row`, in rows of so many. */
+static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, carnn__span target,
+                                         size_t columns) {
+    const float *row = p->reading->row;
+    carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
+    char what[64], found[32];
+    double value;
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
+    snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
+    snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
+    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
+        return carnn__misread(p->error, &p->lines, what, stbds_arrlenu(row) ? found : "none");
+    r->begins = r->example = 1;
+    r->own = 1;
+    r->columns = columns;
+    r->has_target = target.length > 0;
+    r->target = target;
+    r->value = carnn__number(target, &value) ? (float)value : (float)NAN;
+    carnn__record_text(r, 0, numbers);
+    return CARNN_OK;
+}
+
+/* Adds the numbers of a line of a table to `row`. key, target: empty where there is no column. */
+static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field;
+    carnn_status status = CARNN_OK;
+    char what[64];
+    float number;
+    size_t i = 0;
+    int more = 1;
+    key->length = target->length = 0;
+    for (; more && !status && i < c[CARNN__TABLE_COLUMNS]; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        if (i == c[CARNN__TABLE_GROUP]) *key = field;
+        else if (i == c[CARNN__TABLE_TARGET]) *target = field;
+        else if (!(status = carnn__field_number(p, field, i + 1, &number)))
+            stbds_arrput(p->reading->row, number);
+    }
+    if (status || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
+    snprintf(what, sizeof what, "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    return carnn__unexpected(p, what, p->lines.line);
+}
+
+/* The line that names the columns of a table. */
+static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
+    const char *const wanted[] = {rows->group, rows->target};
+    carnn__span rest = p->lines.line, field;
+    char what[80];
+    size_t i = 0, j;
+    int more = 1;
+    for (j = 0; j < 2; j++) p->column[j] = SIZE_MAX;
+    for (; more; i++) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        for (j = 0; j < 2; j++)
+            if (wanted[j] && carnn__is(wanted[j], field, 0)) p->column[j] = i;
+    }
+    p->column[CARNN__TABLE_COLUMNS] = i;
+    for (j = 0; j < 2; j++) {
+        snprintf(what, sizeof what, "a column \"%.50s\"", wanted[j] ? wanted[j] : "");
+        if (p->column[j] == SIZE_MAX && wanted[j] && !(j && p->lenient))
+            return carnn__unexpected(p, what, p->lines.line);
+    }
+    if (!rows->target && !p->lenient)
+        return carnn__unexpected(p, "the name of the column of what is right (target)",
+                                 p->lines.line);
+    i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
+    if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
+    carnn__names_drop(&p->reading->keys);
+    return CARNN_OK;
+}
+
+/* A sequence of a table: its first row is the line at hand. */
+static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
+    carnn__names *keys = &p->reading->keys;
+    carnn__span key, target, other, right;
+    size_t known = keys->count, columns;
+    carnn_status status = carnn__table_row(p, &key, &target);
+    if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
+        return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+    columns = stbds_arrlenu(p->reading->row);
+    if (carnn__names_add(keys, key.at, key.length, 0) < known)
+        return carnn__unexpected(p, "the rows of a group one after the other", key);
+    for (;;) {
+        carnn__lines before = p->lines;
+        size_t numbers = stbds_arrlenu(p->reading->row);
+        while (carnn__next_line(&p->lines) && !carnn__trim(p->lines.line).length) {}
+        if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
+        status = carnn__table_row(p, &other, &right);
+        if (status) return status;
+        if (other.length != key.length || memcmp(other.at, key.at, key.length)) {
+            stbds_arrsetlen(p->reading->row, numbers); /* it begins the next group */
+            p->lines = before;
+            break;
+        }
+        if (right.length != target.length || memcmp(right.at, target.at, right.length))
+            return carnn__unexpected(p, "the same to be right in all rows of a group", right);
+    }
+    return carnn__signal_record(p, r, target, columns);
+}
+
+static uint32_t carnn__idx_number(const char *at) {
+    const unsigned char *b = (const unsigned char *)at;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* The order in which the `size` pixels of an image are read. */
+static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *source, size_t size) {
+    carnn__reading *r = p->reading;
+    carnn__input *in = &r->input[1];
+    uint64_t pixel;
+    carnn_status status;
+    stbds_arrsetlen(r->order, 0);
+    stbds_arrsetlen(r->scratch, size);
+    memset(r->scratch, 0, size);
+    carnn__input_close(in, &r->allocator);
+    status = carnn__input_open(in, source, SIZE_MAX, &r->allocator, p->error);
+    while (!status && carnn__next_line(&in->lines)) {
+        carnn__span field = carnn__trim(in->lines.line);
+        if (!field.length) continue;
+        if (!carnn__whole(field, &pixel) || pixel >= size || r->scratch[pixel]++)
+            return carnn__expected(p->error, &in->lines, "the number of a pixel, from 0, each once",
+                                   field);
+        stbds_arrput(r->order, (uint32_t)pixel);
+    }
+    if (status || stbds_arrlenu(r->order) == size) return status;
+    return carnn__misread(p->error, &in->lines, "as many numbers as an image has pixels", "fewer");
+}
+
+/* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
+static carnn_status carnn__images_open(carnn__parser *p) {
+    carnn__reading *r = p->reading;
+    const carnn_rows_desc *rows = r->desc->rows;
+    carnn__lines *l = &p->lines;
+    carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
+    size_t size, count, columns = carnn__signal_columns(p);
+    carnn_status status = CARNN_OK;
+    p->style = CARNN__SIGNAL_IMAGES;
+    if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
+        return carnn__misread(p->error, l, "images (idx3-ubyte) or text", "other bytes");
+    count = carnn__idx_number(all.at + 4);
+    size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
+    carnn__skip(&all, 16);
+    if (!size || all.length % size || all.length / size != count)
+        return carnn__misread(p->error, l, "as many pixels as the header says", "others");
+    if (size % columns)
+        return carnn__misread(p->error, l, "images that are whole rows (columns)", "others");
+    if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
+    carnn__input_close(&r->input[1], &r->allocator);
+    if (!status && rows && r->source < rows->label_count)
+        status = carnn__input_open(&r->input[1], &rows->labels[r->source], SIZE_MAX, &r->allocator,
+                                   p->error);
+    if (status) return status;
+    labels = &r->input[1].lines.rest;
+    if (r->input[1].lines.name &&
+        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801))
+        return carnn__misread(p->error, &r->input[1].lines, "a label (idx1-ubyte) for each image",
+                              "others");
+    if (r->input[1].lines.name) carnn__skip(labels, 8);
+    else if (!p->lenient)
+        return carnn__misread(p->error, l, "a file of labels beside the images", "none");
+    p->column[0] = size;
+    l->rest = all;
+    l->number = 0;
+    return CARNN_OK;
+}
+
+/* The next image: its line is its number. */
+static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
+    carnn__reading *reading = p->reading;
+    carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
+    carnn__span image = {rest->at, p->column[0]};
+    size_t i;
+    p->lines.number++;
+    carnn__skip(rest, image.length);
+    p->at = rest->length > 0;
+    if (stbds_arrlenu(reading->order)) {
+        for (i = 0; i < image.length; i++) reading->scratch[i] = image.at[reading->order[i]];
+        image.at = reading->scratch;
+    }
+    r->begins = r->example = r->pixels = 1;
+    r->own = 1;
+    r->columns = carnn__signal_columns(p);
+    r->has_target = labels->length > 0;
+    if (r->has_target) {
+        r->value = (float)(unsigned char)*labels->at;
+        r->target.at = reading->label;
+        r->target.length = (size_t)snprintf(reading->label, sizeof reading->label, "%u",
+                                            (unsigned)(unsigned char)*labels->at);
+        carnn__skip(labels, 1);
+    }
+    carnn__record_text(r, 0, image);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
+    const carnn_rows_desc *rows = p->reading->desc->rows;
+    carnn__span rest = p->lines.line, target, field;
+    carnn_status status = CARNN_OK;
+    float number;
+    size_t column = 1;
+    int more;
+    if (!p->style && rest.length && !*rest.at) {
+        status = carnn__images_open(p);
+        if (status || !p->lines.rest.length) return status;
+    }
+    if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
+    if (!carnn__says_something(p)) return CARNN_OK;
+    stbds_arrsetlen(p->reading->row, 0);
+    if (!p->style) {
+        const char *separator = "\t;,";
+        while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+        p->style = *separator ? *separator : ' ';
+        if (rows && (rows->labels || rows->permutation))
+            return carnn__unexpected(p, "images (idx3-ubyte)", rest);
+        if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
+    }
+    if (rows && (rows->group || rows->target)) return carnn__table_group(p, r);
+    more = carnn__field(&rest, (char)p->style, &target);
+    while (!status && more && rest.length) { /* a separator may also be the last of a line */
+        more = carnn__field(&rest, (char)p->style, &field);
+        status = carnn__field_number(p, field, ++column, &number);
+        if (!status) stbds_arrput(p->reading->row, number);
+    }
+    return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+}
+
+static const carnn__reader carnn__signal_reader = {
+    carnn__signal_line, "a target and numbers", 0, 0, NULL,
+    "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
+    "COLUMN, or images (idx) with --labels FILE"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -7798,6 +8509,7 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
         memset(&record, 0, sizeof record);
         record.begins = m == first;
         record.columns = data->columns;
+        record.pixels = data->has_pixels;
         carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
                                                               : carnn__text(data, from->text));
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
@@ -7846,7 +8558,8 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.parser.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
-    r.reader = carnn__reader_of(&r.draft.task);
+    r.reader = carnn__reader_of(&r.draft, NULL);
+    r.draft.linked = data->linked;
     return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
@@ -7877,13 +8590,22 @@ struct carnn_model {
     uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
+    /* of an ensemble; all above but allocator, block and scores is the first member's */
+    carnn_model **members;    /* (member_count) */
+    size_t member_count;      /* 0: it is none */
+    carnn_ensemble_rule rule;
 };
+
+static int carnn__model_links(const carnn_model *model); /* 1: it reads alignments */
 
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
                            "model of the task %s", data->task, model->desc.task);
+    if (data->linked < carnn__model_links(model))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments, the data set "
+                           "has been loaded without them");
     if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
                        "embedding of the model %lld", data->columns,
@@ -7916,6 +8638,9 @@ typedef struct carnn__work {
     const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
     size_t number;  /* the model's, for them; that of a vote is the number of models */
     int as_vote;    /* the logits are those of a vote */
+    struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
+    size_t member_count;                /* 0: it is none */
+    carnn_ensemble_rule rule;           /* of a vote that it leads */
     const carnn_predict_desc *wanted; /* whom to tell of predictions, or NULL */
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
@@ -8084,6 +8809,10 @@ struct carnn__task {
 
 static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
 
+static int carnn__model_links(const carnn_model *model) {
+    return carnn__reads_links(model->task->roles, model->desc.option);
+}
+
 /* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
    the choices, so that 0 is "not chosen yet" for both. */
@@ -8189,7 +8918,7 @@ typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t 
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read, a bit each */
-    int shares;                 /* equal texts share a sequence */
+    int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
     carnn__flag_fn flag;        /* or NULL */
     size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
     size_t bound;               /* which size of a batch bounds its rows */
@@ -8243,8 +8972,8 @@ static size_t carnn__session_words(const carnn_model *model) {
                                       : (size_t)CARNN__SESSION_WORDS;
 }
 
-/* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
-   does not count them itself, batches read as many as a session has memory for. */
+/* The tokens of a text in a role; of labels their numbers among the model's choices, of alignments
+   links. Where the task does not count them itself, batches read as many as a session has memory for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
@@ -8256,7 +8985,10 @@ static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t
         return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
                                                 ids, max));
     for (n = 0; n < most && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
+        if (n < max)
+            ids[n] = r->labels == CARNN__LINKS
+                         ? carnn__link(w.word)
+                         : carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
 }
 
@@ -8472,14 +9204,21 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
+/* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
+static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
+    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
+    carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
+    carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    t->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+}
+
 /* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
     size_t B, S, R, V;
-    uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
+    uint32_t **of_item[] = {&t->item, &t->piece}, **of_text[] = {&t->list}, **of_row[] = {&t->ids};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -8492,10 +9231,10 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
-    carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    carnn__take_indices(p->arena, of_text, 1, S);
+    carnn__take_indices(p->arena, of_row, 1, R);
+    carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, (t->joined ? R : c->most_steps) + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
@@ -8542,27 +9281,32 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     t->item[t->count++] = (uint32_t)item;
 }
 
-/* A sequence for each text, or for each distinct one. */
-static void carnn__texts_pack(carnn__texts *t) {
+/* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same: a sequence for
+   each text, where t->shares is 1 for each distinct one, where 2 for a run of equal ones. */
+static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
+                              size_t step) {
+    const size_t *at = texts->at;
     size_t P = 0, b, i, r;
-    for (i = 0; i < t->texts; i++) {
-        uint32_t *seen = &t->seen[t->list[i]];
+    for (i = from; i < texts->texts; i += step) {
+        uint32_t *seen = &texts->seen[texts->list[i]];
+        if (t->shares == 2 && i > from && texts->list[i] != texts->list[i - step])
+            texts->seen[texts->list[i - step]] = CARNN__NO_INDEX;
         if (!t->shares || *seen == CARNN__NO_INDEX) {
             t->first[P] = (uint32_t)i;
-            t->length[P] = (uint32_t)(t->at[i + 1] - t->at[i]);
+            t->length[P] = (uint32_t)(at[i + 1] - at[i]);
             *seen = (uint32_t)P++;
         }
-        t->sequence[i] = *seen;
+        t->sequence[i / step] = *seen;
     }
-    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
+    for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
     for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
-    for (i = 0; i < t->texts; i++)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+    for (i = from; i < texts->texts; i += step)
+        for (r = at[i]; r < at[i + 1]; r++) {
+            size_t row = t->start[r - at[i]] + t->place[t->sequence[i / step]];
             t->row[r] = (uint32_t)row;
-            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
+            t->index[0][row] = t->index[1][t->reversed[row]] = texts->ids[r];
         }
 }
 
@@ -8572,7 +9316,7 @@ static void carnn__texts_complete(carnn__texts *t) {
     size_t i;
     for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
         t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t);
+    carnn__texts_pack(t, t, 0, 1);
 }
 
 /* Lists the items, texts, inputs and sequences of a batch. */
@@ -8649,10 +9393,14 @@ static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__text
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     const float *table = work->data->columns ? work->data->numbers : carnn__weight(work, m->table);
-    size_t i, halve = work->data->columns ? 1 : 2;
-    for (i = 0; i < t->inputs; i++)
-        memcpy(m->y.x + i * m->y.columns, table + (t->input[i] / halve) * m->e,
-               m->e * sizeof(float));
+    const unsigned char *pixels = work->data->pixels;
+    size_t i, j, halve = work->data->columns ? 1 : 2;
+    for (i = 0; i < t->inputs; i++) {
+        float *y = m->y.x + i * m->y.columns;
+        size_t at = (t->input[i] / halve) * m->e;
+        for (j = 0; work->data->has_pixels && j < m->e; j++) y[j] = (float)pixels[at + j] / 255.0f;
+        if (!work->data->has_pixels) memcpy(y, table + at, m->e * sizeof(float));
+    }
     carnn__mat_clear(&m->y, t->inputs);
 }
 
@@ -9252,6 +10000,28 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
+/* The same over rows that come one by one, however many: x is the state of the next one, *seen how
+   many there were, sum (D) for the mean. */
+static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
+                            size_t *seen, float *sum) {
+    size_t D = x->columns, first = !(*seen)++, i, j;
+    for (i = 0; i < m->kinds; i++) {
+        carnn__pooling kind = m->kind[i];
+        float *y = m->y.x + i * D;
+        if (kind == CARNN__POOL_MEAN) {
+            if (first) memset(sum, 0, D * sizeof(float));
+            work->engine->k->add(x->x, sum, D);
+            memcpy(y, sum, D * sizeof(float));
+            work->engine->k->scale(y, 1.0f / (float)*seen, D);
+            continue;
+        }
+        for (j = 0; j < D; j++)
+            if (first || kind == CARNN__POOL_LAST ||
+                (kind == CARNN__POOL_MAX ? x->x[j] > y[j] : x->x[j] < y[j]))
+                y[j] = x->x[j];
+    }
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
    k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
    the pair:
@@ -9413,58 +10183,6 @@ static void carnn__signs(const carnn__work *work, const float *x, const float *y
         sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
-/* --- Manhattan similarity -----------------------------------------------------------------------
-   S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
-   2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
-
-     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
-     dL/dD = -sum_k k dL/dz_k / (1 - S)
-
-   So of two choices the second has the probability S; flips: the first. */
-
-typedef struct carnn__manhattan {
-    int flips;
-    signed char *sign; /* (B, s) of a - b */
-    carnn__mat z;      /* (B, K) */
-} carnn__manhattan;
-
-static void carnn__manhattan_plan(carnn__plan *p, carnn__manhattan *m, size_t s, size_t K,
-                                  const carnn__texts *t) {
-    m->z = carnn__plan_mat(p, t->most_items, K);
-    if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K);
-    m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
-}
-
-/* x (S, s): the encodings of texts 2 i and 2 i + 1. */
-static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
-                                 const carnn__texts *t, const carnn__mat *x, int backward) {
-    size_t s = x->columns, K = m->z.columns, i, j, a, b;
-    double scale = 8.0 / (double)s;
-    if (!backward) carnn__mat_clear(&m->z, t->count);
-    for (i = 0; i < t->count; i++) {
-        signed char *sign = m->sign + i * s;
-        double D = 0.0, choose = 0.0, dD = 0.0, other;
-        a = 2 * i * s;
-        b = a + s;
-        if (!backward) carnn__signs(work, x->x + a, x->x + b, s, sign);
-        for (j = 0; j < s; j++)
-            D += scale * (double)sign[j] * ((double)x->x[a + j] - (double)x->x[b + j]);
-        other = fmax(-expm1(-D), 1e-7); /* 1 - S */
-        for (j = 0; j < K; j++) {
-            size_t at = i * K + (m->flips ? K - 1 - j : j);
-            double rest = (double)(K - 1 - j);
-            if (backward) dD -= (double)j * (double)m->z.d[at] / other;
-            else m->z.x[at] = (float)(choose - (double)j * D + rest * log(other));
-            choose += log(rest / (double)(j + 1));
-        }
-        for (j = 0; backward && j < s; j++) {
-            x->d[a + j] += (float)(scale * dD * (double)sign[j]);
-            x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
-        }
-    }
-}
-
 /* --- weighted sums of the words of each text ----------------------------------------------------
    y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D or more,
    of which these are the first columns). */
@@ -9600,45 +10318,77 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
-   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
-   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
+   Of the rows x, y of v (S, s): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-D), D = |x - y|_1. It is told as log S = -D, so that nothing
+   underflows; or of D = 8 mean_j |x_j - y_j|, as the K logits of the binomial distribution of K - 1
+   trials with the probability S:
+
+     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     dL/dD = -sum_k k dL/dz_k / (1 - S)
+
+   So of two choices the second has the probability S; flips: the first. */
 
 typedef struct carnn__similarity {
-    int manhattan;
-    signed char *sign; /* (B, D) of x - y */
-    carnn__mat z;      /* (B, 1) */
+    int manhattan, flips;
+    signed char *sign; /* (B, s) of x - y */
+    carnn__mat z;      /* (B, K); K 1: the cosine or log S */
 } carnn__similarity;
 
-static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t D,
+static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t s, size_t K,
                                    const carnn__texts *t) {
-    m->z = carnn__plan_mat(p, t->most_items, 1);
+    m->z = carnn__plan_mat(p, t->most_items, K);
     if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, 1); /* losses work in it */
-    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * D, 1);
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K); /* losses work in it */
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
 }
 
+/* The logits z (K) of distance D; backward the sum dL/dD from their gradients. */
+static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
+    double other = fmax(-expm1(-D), 1e-7), choose = 0.0, dD = 0.0; /* other: 1 - S */
+    size_t K = m->z.columns, j;
+    for (j = 0; j < K; j++) {
+        size_t at = m->flips ? K - 1 - j : j;
+        double rest = (double)(K - 1 - j);
+        if (backward) dD -= (double)j * (double)z[at] / other;
+        else z[at] = (float)(choose - (double)j * D + rest * log(other));
+        choose += log(rest / (double)(j + 1));
+    }
+    return dD;
+}
+
+static void carnn__manhattan_pair(const carnn__work *work, const carnn__similarity *m,
+                                  const carnn__mat *v, size_t b, int backward) {
+    size_t s = v->columns, K = m->z.columns, at = 2 * b * s, j;
+    const float *x = v->x + at, *y = x + s;
+    signed char *sign = m->sign + b * s;
+    double D = 0.0, dD, scale = K > 1 ? 8.0 / (double)s : 1.0;
+    float log_S = 0.0f;
+    if (!backward) carnn__signs(work, x, y, s, sign);
+    for (j = 0; j < s; j++) {
+        log_S -= (float)sign[j] * (x[j] - y[j]);
+        D += scale * (double)sign[j] * ((double)x[j] - (double)y[j]);
+    }
+    if (!backward && K == 1) m->z.x[b] = log_S;
+    if (!backward && K > 1) carnn__binomial(m, D, m->z.x + b * K, 0);
+    if (!backward) return;
+    dD = K > 1 ? carnn__binomial(m, D, m->z.d + b * K, 1) : -(double)m->z.d[b];
+    for (j = 0; j < s; j++) {
+        v->d[at + j] += (float)(scale * dD * (double)sign[j]);
+        v->d[at + s + j] -= (float)(scale * dD * (double)sign[j]);
+    }
+}
+
+/* v (S, s): the texts of pair b are 2 b and 2 b + 1. */
 static void carnn__similarity_run(const carnn__work *work, const carnn__similarity *m,
                                   const carnn__texts *t, const carnn__mat *v, int backward) {
-    size_t D = v->columns, b, j;
+    const carnn__kernels *k = work->engine->k;
+    size_t s = v->columns, b;
+    if (!backward) carnn__mat_clear(&m->z, t->count);
     for (b = 0; b < t->count; b++) {
-        size_t x = 2 * b * D, y = x + D;
-        if (!m->manhattan && backward)
-            carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
-                               v->d + y);
-        else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
-        else if (!backward) {
-            carnn__signs(work, v->x + x, v->x + y, D, m->sign + b * D);
-            m->z.x[b] = 0.0f;
-        }
-        for (j = 0; m->manhattan && j < D; j++) {
-            float sign = (float)m->sign[b * D + j];
-            if (!backward) {
-                m->z.x[b] -= sign * (v->x[x + j] - v->x[y + j]);
-            } else {
-                v->d[x + j] -= sign * m->z.d[b];
-                v->d[y + j] += sign * m->z.d[b];
-            }
-        }
+        size_t x = 2 * b * s, y = x + s;
+        if (m->manhattan) carnn__manhattan_pair(work, m, v, b, backward);
+        else if (!backward) m->z.x[b] = carnn__cosine(k, s, v->x + x, v->x + y);
+        else carnn__cosine_back(k, s, v->x + x, v->x + y, m->z.d[b], v->d + x, v->d + y);
     }
 }
 
@@ -9650,21 +10400,19 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
      g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
 
    W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
-   of X, of several with the one nearest to its own place that no word before it has taken. */
+   of X, of several with the one nearest to its own place that no word before it has taken; or as a
+   file says, by the first link that it has there. */
 
-typedef struct carnn__side { /* the texts of one role as sequences */
+typedef struct carnn__side { /* the texts of a role as sequences */
     carnn__rnn rnn;
-    carnn__packed packed;
-    size_t *start;                   /* (T + 2) */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
-    uint32_t *sequence;              /* (B) of the text of each pair */
-    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+    carnn__texts pack;
 } carnn__side;
 
 typedef struct carnn__aligned {
     size_t first;            /* the role of X */
+    int links;               /* alignments are read */
     carnn__side side[2];     /* by role */
-    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *with;          /* (R) the row of the other text, or CARNN__NO_INDEX */
     uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
     carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
     carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
@@ -9674,15 +10422,12 @@ typedef struct carnn__aligned {
 
 static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
                              const carnn__texts *t) {
-    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
-    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
     m->rnn.drop = drop;
+    m->pack.most_texts = t->most_items;
+    m->pack.most_rows = t->most_rows;
     carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
-    if (!p->arena) return;
-    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
-    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
-                                     sizeof(size_t));
+    if (p->arena)
+        carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
 }
 
 static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
@@ -9706,7 +10451,7 @@ static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t
 /* `first` is set before. drop: a stream for each layer of either side. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
-    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    uint32_t **of_row[] = {&m->with, &m->mark};
     size_t number = p->store->count, end, i;
     carnn__side_plan(p, &m->side[0], shape, drop, t);
     end = p->store->count;
@@ -9721,38 +10466,20 @@ static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_sh
     for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
 }
 
-/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
-static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
-                             uint32_t *row) {
-    size_t P = 0, i, r, b;
-    for (i = role; i < t->texts; i += 2) {
-        if (!shares || !P || t->list[i] != t->list[i - 2])
-            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
-        m->sequence[i / 2] = (uint32_t)P - 1;
-    }
-    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
-    carnn__reverse_index(&m->packed, m->reversed);
-    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
-    for (i = role; i < t->texts; i += 2)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
-            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
-        }
-}
-
 /* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
 static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                             const carnn__mat *x, size_t role, uint64_t key, int backward) {
     carnn__side *side = &m->side[role];
+    const carnn__texts *k = &side->pack;
     const carnn__mat *y = carnn__rnn_output(&side->rnn);
-    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+    carnn__rnn_input in = {&k->packed, {k->index[0], k->index[1]}, k->reversed, x,
                            t->inputs, NULL, NULL, 0, NULL};
     size_t D = y->columns, i, r;
     if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
     for (i = role; i < t->texts; i += 2)
         for (r = t->at[i]; r < t->at[i + 1]; r++)
-            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
-            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + k->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + k->row[r] * D, D * sizeof(float));
     if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
 }
 
@@ -9779,23 +10506,43 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
     }
 }
 
+/* The same by the links of each pair, which are the third text of its item. */
+static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    size_t b, i;
+    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
+    for (b = 0; b < t->count; b++) {
+        size_t list = c->list[t->work->data->items[t->item[b]].first + 2], X = 2 * b + m->first;
+        for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
+            size_t word[2], x, y;
+            word[0] = c->tokens.ids[i] >> 16;
+            word[1] = c->tokens.ids[i] & 0xFFFF;
+            x = t->at[X] + word[m->first];
+            y = t->at[X ^ 1] + word[m->first ^ 1];
+            if (x < t->at[X + 1] && y < t->at[(X ^ 1) + 1] && m->with[y] == CARNN__NO_INDEX)
+                m->with[y] = (uint32_t)x; /* texts may have been cut */
+        }
+    }
+}
+
 /* The aligned rows of Y in the order in which a direction packs them. */
 static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                                 size_t direction) {
     carnn__side *side = &m->side[m->first ^ 1];
+    const carnn__texts *k = &side->pack;
     carnn__state_gate *g = &m->state[direction];
     size_t h = m->gate[direction].y.columns, step, row, s, r;
-    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (row = 0; row < k->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
     for (s = m->first ^ 1; s < t->texts; s += 2)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
-    for (g->count = step = 0; step < side->packed.steps; step++) {
+            m->mark[direction ? k->reversed[k->row[r]] : k->row[r]] = m->with[r];
+    for (g->count = step = 0; step < k->packed.steps; step++) {
         g->step[step] = g->count;
-        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+        for (row = k->start[step]; row < k->start[step + 1]; row++) {
             if (m->mark[row] == CARNN__NO_INDEX) continue;
             g->row[g->count] = (uint32_t)row;
             g->other[g->count] = m->mark[row];
-            g->pair[g->count++] = side->order[row - side->start[step]];
+            g->pair[g->count++] = k->rank[row - k->start[step]];
         }
     }
     g->step[step] = g->count;
@@ -9807,34 +10554,46 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
 }
 
-/* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
+/* Pools the texts of a role. */
+static void carnn__aligned_pool(const carnn__work *work, const carnn__aligned *m,
+                                const carnn__texts *t, const carnn__pool_part *pool, size_t role,
+                                int backward) {
+    size_t s, k;
+    for (s = role; s < t->texts; s += 2)
+        for (k = 0; k < pool->kinds; k++) carnn__pool_text(work, pool, t, &m->s, s, k, backward);
+}
+
+/* x (U, in): inputs. pool: H_X is its first kind; the output are m->s and pool->y. */
 static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    const carnn__texts *t, const carnn__mat *x,
                                    carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
-    size_t D = m->s.columns, first = m->first, s, i;
-    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    size_t D = m->s.columns, first = m->first, b, i;
+    for (i = 0; i < 2; i++) {
+        m->side[i].pack.shares = i == first ? 2 : 0;
+        carnn__texts_pack(&m->side[i].pack, t, i, 2);
+    }
     carnn__mat_clear(&m->s, carnn__texts_rows(t));
     carnn__mat_clear(&m->H, t->count);
     carnn__mat_clear(&pool->y, t->texts);
     carnn__side_run(work, m, t, x, first, key, 0);
-    for (s = first; s < t->texts; s += 2) {
-        carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
-        memcpy(m->H.x + s / 2 * D, pool->y.x + s * D, D * sizeof(float));
-    }
-    carnn__aligned_find(m, t, same);
+    carnn__aligned_pool(work, m, t, pool, first, 0);
+    for (b = 0; b < t->count; b++)
+        memcpy(m->H.x + b * D, pool->y.x + (2 * b + first) * pool->y.columns, D * sizeof(float));
+    if (m->links) carnn__aligned_read(m, t);
+    else carnn__aligned_find(m, t, same);
     for (i = 0; i < 2; i++) {
         carnn__linear_forward(work, &m->gate[i], &m->H, t->count);
         carnn__aligned_list(work, m, t, i);
     }
     carnn__side_run(work, m, t, x, first ^ 1, key, 0);
-    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+    carnn__aligned_pool(work, m, t, pool, first ^ 1, 0);
 }
 
 static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
                                     const carnn__texts *t, const carnn__mat *x,
                                     carnn__pool_part *pool, uint64_t key) {
-    size_t D = m->s.columns, h = D / 2, first = m->first, s, i, j;
-    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    size_t D = m->s.columns, h = D / 2, first = m->first, b, i, j;
+    carnn__aligned_pool(work, m, t, pool, first ^ 1, 1);
     carnn__side_run(work, m, t, x, first ^ 1, key, 1);
     for (i = 0; i < 2; i++) {
         const carnn__state_gate *g = &m->state[i];
@@ -9844,10 +10603,9 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
                       carnn__gradient(work, m->weight[i]), h);
         carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
     }
-    for (s = first; s < t->texts; s += 2) {
-        work->engine->k->add(m->H.d + s / 2 * D, pool->y.d + s * D, D);
-        carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
-    }
+    for (b = 0; b < t->count; b++)
+        work->engine->k->add(m->H.d + b * D, pool->y.d + (2 * b + first) * pool->y.columns, D);
+    carnn__aligned_pool(work, m, t, pool, first, 1);
     carnn__side_run(work, m, t, x, first, key, 1);
 }
 
@@ -9885,11 +10643,15 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
-    size_t i, V = model->words.count;
+    size_t i, member = 0, V = model->words.count;
     double all = 0.0;
     for (i = 0; i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
         carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        while (member < data->member_count && data->members[member].text < i) member++;
+        if (data->linked && member < data->member_count && data->members[member].text == i &&
+            model->task->roles[data->members[member].role].labels)
+            continue; /* the text was first met as an alignment */
         for (; carnn__next_word(&w); all += 1.0) idf[number(model, w.word)] += 1.0f;
     }
     for (i = 0; i < V; i++)
@@ -9932,6 +10694,218 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     }
     to[0] = end > from ? both / (float)(end - from) : 0.0f;
     to[1] = sum > 0.0f ? found / sum : 0.0f;
+}
+
+/* --- two texts through the same layers ----------------------------------------------------------
+   What answer and pair have in common:
+
+     u_i = P [E w_i; overlap], maybe through two highway layers      P (h, e + overlap)   u_i (h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = [max_i x_i; ...]      x_i (2h)   v (kinds 2h)
+
+   The context c of a cell that has one is the position encoding of the other text's u_j divided by
+   their number. A model that matches the vectors of the texts (`matches`) has no such context. Its
+   words may be aligned (CA-RNN), and the texts may be weighted sums of their words instead: by
+   additive attention that text which is read second, v of the other one being the query; or both by
+   attentive pooling. */
+
+/* Words that the model does not know share these by their hash, so that a name that nobody has seen
+   can still be found in both texts. */
+#define CARNN__UNKNOWN_WORDS                                                                       \
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
+        "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
+static const char *const carnn__two_reserved[] = {CARNN__UNKNOWN_WORDS};
+#define CARNN__UNKNOWN (CARNN__COUNT(carnn__two_reserved) + 1)
+
+static const char *const carnn__two_poolings[] = {"max", "attention", NULL};
+static const char *const carnn__two_alignments[] = {"overlap", "none", "file", NULL};
+
+#define CARNN__OVERLAP_OPTION                                                                      \
+    CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 1,                                  \
+                        "letters by which words of both are the same; 0: not told of them")
+#define CARNN__TUNE_OPTION                                                                         \
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
+                        "1: word vectors that were read are trained, too")
+/* Models: those that have them, "of ca, "; directions: a list of names. */
+#define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \
+    CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                           \
+                         pooled "max or attention"),                                               \
+        CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,                 \
+                             models "overlap: words of both; file: as DATA.align says; none"),     \
+        CARNN__OPTION_CHOICE("direction", CARNN__TWO_DIRECTION, directions,                        \
+                             models "which text reads the states of the other")
+
+static uint32_t carnn__two_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
+    if (id != CARNN__NO_INDEX) return id;
+    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
+}
+
+static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    size_t n;
+    (void)role;
+    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__two_word(model, w.word);
+    return n;
+}
+
+/* Are words aligned? */
+static int carnn__two_aligns(const carnn_model *model) {
+    size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
+    return alignment == CARNN__ALIGN_OVERLAP || alignment == CARNN__ALIGN_FILE;
+}
+
+static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__chosen(model, CARNN__TWO_ENCODER)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "aligned words mix the states of one RNN: encoder rnn, or alignment none");
+}
+
+enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH };
+
+typedef struct carnn__two { /* what the state of such a head begins with */
+    carnn__net net;
+    carnn__embed words;      /* (U, e + overlaps) */
+    carnn__overlap overlap;
+    carnn__linear project;   /* (U, h) */
+    carnn__highway highway;  /* (U, h) */
+    carnn__position context;
+    carnn__rnn encoder;      /* its output: states x (R, D), D = 2h */
+    carnn__aligned aligned;  /* in its place */
+    carnn__pool_part pool;   /* (S, kinds D) v */
+    carnn__additive attend;
+    carnn__attentive attentive;
+    carnn__mat sum;          /* (S, D) v of texts that are weighted sums */
+    float *heat;             /* (m, n) or (n, m) of a session of a model that matches */
+    /* set before: */
+    int matches, aligns, attends, highways;
+    int counts;              /* the idf of words is there also where nothing reads it */
+} carnn__two;
+
+/* Streams of a step's random numbers. */
+enum { CARNN__TWO_NEGATIVES, CARNN__TWO_DROP_WORDS, CARNN__TWO_DROP_SUMS, CARNN__TWO_DROP_LAYERS };
+
+static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
+}
+
+static int carnn__two_told(const carnn_model *model) { /* of words that both texts have? */
+    return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
+}
+
+/* Comes first; the kinds of the pool are set before, too. */
+static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
+    const carnn_model *model = p->model;
+    carnn__texts *t = &m->net.texts;
+    size_t h = (size_t)model->desc.hidden, D = 2 * h;
+    size_t more = carnn__two_told(model) ? CARNN__OVERLAPS : 0;
+    size_t e = (size_t)model->desc.embedding + more;
+    int reads = !m->matches && carnn__reads_context(model->desc.cell);
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h,
+                                                  m->matches ? 0 : h);
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
+    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
+    if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
+    m->encoder.drop = CARNN__TWO_DROP_LAYERS;
+    m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
+    m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
+    if (m->aligns) carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
+    else carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    carnn__pool_plan(p, &m->pool, D, 2, t);
+    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
+    if (m->attends == CARNN__ATTENDS_BOTH)
+        carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, h, t);
+    if (p->arena && m->matches && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+}
+
+/* What is not trained; comes last. */
+static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
+    int told = carnn__two_told(p->model);
+    p->store->fixed = 1;
+    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) m->words.table = carnn__declare_words(p);
+    if (told || m->aligns || m->counts)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
+                            told ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+}
+
+/* The inputs of the encoder, the states of words, and what the texts have become. */
+static const carnn__mat *carnn__two_inputs(const carnn__two *m) {
+    return m->highways ? &m->highway.y[1] : &m->project.y;
+}
+
+static const carnn__mat *carnn__two_states(const carnn__two *m) {
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+}
+
+static const carnn__mat *carnn__two_output(const carnn__two *m) {
+    return m->attends ? &m->sum : &m->pool.y;
+}
+
+/* Weighted sums of words, or backward. By additive attention the text that is read first stays its
+   maximum, as it asks for the words of the other one, Y. */
+static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backward) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *s = carnn__two_states(m), *w = &m->attend.score.y;
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (!m->attends) return;
+    if (!backward) carnn__mat_clear(&m->sum, t->texts);
+    if (m->attends == CARNN__ATTENDS_BOTH) {
+        if (!backward) carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
+        if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
+        return;
+    }
+    if (!backward) carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+    for (i = Y ^ 1; i < t->texts; i += 2)
+        if (backward) work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
+        else memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
+    carnn__weigh(work, t, Y, 2, s, w, &m->sum, backward);
+    if (backward) carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+}
+
+static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
+    carnn__mat *x = &m->words.y;
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
+    carnn__linear_forward(work, &m->project, x, t->inputs);
+    if (m->highways) carnn__highway_forward(work, &m->highway, &m->project.y, t->inputs);
+    if (m->aligns) {
+        carnn__aligned_forward(work, &m->aligned, t, u, &m->pool, m->overlap.stem, key);
+    } else {
+        if (c) carnn__position_run(work, &m->context, t, u, 0);
+        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 0);
+    }
+    carnn__two_attend(work, m, 0);
+}
+
+static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
+    carnn__mat *x = &m->words.y;
+    carnn__two_attend(work, m, 1);
+    if (m->aligns) {
+        carnn__aligned_backward(work, &m->aligned, t, u, &m->pool, key);
+    } else {
+        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 1);
+        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+        if (c) carnn__position_run(work, &m->context, t, u, 1);
+    }
+    if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
+    carnn__linear_backward(work, &m->project, x, t->inputs);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
@@ -10265,6 +11239,143 @@ static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
+/* --- standardised numbers -----------------------------------------------------------------------
+   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
+   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+
+typedef struct carnn__standard {
+    size_t mean, scale; /* parameters (1, C), which are not trained */
+    carnn__embed rows;  /* (U, C) u */
+} carnn__standard;
+
+/* Number j of the rows of a data set, in reading order. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
+}
+
+/* What is not trained comes last among the weights. */
+static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
+    size_t C = (size_t)p->model->desc.embedding;
+    p->store->fixed = 1;
+    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
+    float *mean = carnn__named(&model->params, "input.mean");
+    float *scale = carnn__named(&model->params, "input.scale");
+    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    double rows = (double)carnn__max(n, 1);
+    for (j = 0; j < C; j++) {
+        double sum = 0.0, squares = 0.0, deviation;
+        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        for (i = 0; i < n; i++) {
+            double off = carnn__number_at(data, i * C + j) - sum;
+            squares += off * off;
+        }
+        deviation = sqrt(squares / rows);
+        mean[j] = (float)sum;
+        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
+                                                                             : 1.0);
+    }
+}
+
+static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
+                                    const carnn__texts *t) {
+    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
+    size_t i, j, C = m->rows.y.columns;
+    float *u = m->rows.y.x;
+    carnn__embed_forward(work, &m->rows, t);
+    for (i = 0; i < t->inputs; i++)
+        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
+}
+
+/* --- a number as the target ---------------------------------------------------------------------
+   What is told is y = mean + deviation z, those of the training targets; the loss is the squared
+   error divided by their variance. */
+
+typedef struct carnn__quantity {
+    size_t mean, deviation; /* parameters (1, 1), which are not trained */
+} carnn__quantity;
+
+static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
+    m->mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+    m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
+    double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
+    size_t i;
+    for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
+    for (i = 0; i < data->item_count; i++) {
+        double off = (double)data->items[i].value - sum;
+        squares += off * off;
+    }
+    *carnn__named(&model->params, "target.mean") = (float)sum;
+    *carnn__named(&model->params, "target.deviation") =
+        (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
+}
+
+/* z (count, 1) becomes y. */
+static void carnn__quantity_forward(const carnn__work *work, const carnn__quantity *m,
+                                    const carnn__mat *z, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        z->x[i] = *carnn__weight(work, m->mean) + *carnn__weight(work, m->deviation) * z->x[i];
+}
+
+/* Returns the sum of the losses of y (B, 1), whose d becomes the gradient of their mean at z; adds
+   the squared errors to *squares. */
+static double carnn__quantity_loss(const carnn__work *work, const carnn__quantity *m,
+                                   const carnn__texts *t, const carnn__mat *y, double *squares) {
+    double sum = 0.0, deviation = (double)*carnn__weight(work, m->deviation);
+    size_t b;
+    for (b = 0; b < t->count; b++) {
+        double off = (double)y->x[b] - (double)work->data->items[t->item[b]].value;
+        *squares += off * off;
+        carnn__tell_part(work, off * off, 1.0);
+        off /= deviation;
+        sum += off * off;
+        y->d[b] = (float)(2.0 * off / (double)t->count);
+    }
+    return sum;
+}
+
+/* --- a class for each row -----------------------------------------------------------------------
+   The target of an item has a word for each of its rows, or one that is for all of them. */
+
+static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+}
+
+static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
+    carnn__words w = carnn__target_words(data, item);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
+    uint32_t text = carnn__members(data, &data->items[item])->text;
+    return data->row_at[text + 1] - data->row_at[text];
+}
+
+/* target (R): those of all rows of a batch. */
+static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
+    size_t b, i;
+    for (b = 0; b < t->count; b++) {
+        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        uint32_t last = CARNN__NO_INDEX;
+        for (i = t->at[b]; i < t->at[b + 1]; i++) {
+            if (carnn__next_word(&w))
+                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+            target[i] = last;
+        }
+    }
+}
+
 /* --- ranking by score ---------------------------------------------------------------------------
    A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
 
@@ -10298,6 +11409,15 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     heap[n - 1] = top;
     carnn__heap_sink(score, heap, 0, n - 1);
     return top;
+}
+
+/* Is the right one of n choices among the best 2, the best 5? Of equal ones the first is better. */
+static void carnn__count_top(const float *z, size_t n, size_t right, double top[2]) {
+    size_t i, before = 0;
+    if (right >= n) return;
+    for (i = 0; i < n; i++) before += (size_t)carnn__heap_before(z, i, right);
+    top[0] += before < 2;
+    top[1] += before < 5;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
@@ -10676,7 +11796,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
             carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
     status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
-    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
     if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
@@ -10733,17 +11853,110 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. The logits z of the first become those
+   of q = (votes + mean) / (count + 1), the others' probabilities; returns the mean one of `target`,
+   0 where that is no choice. */
+static double carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target) {
+    const carnn__kernels *k = works[0]->engine->k;
+    carnn__logits first = works[0]->model->task->output(works[0]);
+    carnn__net *net = carnn__net_of(works[0]);
+    size_t m, n, best = 0, *votes = net->best, L = first.z->columns;
+    double *sum = net->probability, right = 0.0, N = (double)count;
+    float *z = first.z->x + i * L;
+    memset(votes, 0, L * sizeof *votes);
+    memset(sum, 0, L * sizeof *sum);
+    for (m = 0; m < count; m++) {
+        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        k->softmax(p, L);
+        votes[k->argmax(p, L)]++;
+        for (n = 0; n < L; n++) sum[n] += (double)p[n];
+        if (target < L) right += (double)p[target] / N;
+    }
+    for (n = 1; n < L; n++)
+        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
+    for (n = 0; n < L; n++)
+        z[n] = logf(fmaxf((float)(((double)votes[n] + sum[n] / N) / (N + 1.0)), FLT_MIN));
+    n = k->argmax(z, L); /* in single precision two may be equal */
+    if (n != best) z[best] = nextafterf(z[n], 1.0f);
+    return right;
+}
+
+/* What models say together in decision i of the batch that each has just worked on, as logits of
+   the first: the mean of their probabilities or scores, or of a vote. Returns the mean probability
+   of `target`. */
+static double carnn__agree(carnn__work *const *works, size_t count, size_t i, size_t target) {
+    const carnn__kernels *k = works[0]->engine->k;
+    carnn__logits first = works[0]->model->task->output(works[0]);
+    size_t j, m, n = first.z->columns;
+    float *z = first.z->x + i * n;
+    double right;
+    if (works[0]->rule == CARNN_ENSEMBLE_VOTE) return carnn__elect(works, count, i, target);
+    for (m = 0; m < count; m++) {
+        float *p = works[m]->model->task->output(works[m]).z->x + i * n;
+        if (first.kind != CARNN__OUTPUT_SCORE) k->softmax(p, n);
+        if (m) k->add(p, z, n);
+    }
+    for (j = 0; j < n; j++) z[j] /= (float)count;
+    right = target < n ? (double)z[target] : 0.0;
+    for (j = 0; first.kind != CARNN__OUTPUT_SCORE && j < n; j++) z[j] = logf(fmaxf(z[j], FLT_MIN));
+    return right;
+}
+
+/* The vote of models on the batch that each has just worked on. */
+static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
+                            carnn__tally *tally) {
+    const carnn__task *task = works[0]->model->task;
+    size_t i;
+    if (task->vote) {
+        task->vote(works, count, number, tally);
+        return;
+    }
+    for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
+    tally->loss += carnn__net_loss(works[0], tally);
+    if (works[0]->wanted) carnn__net_tell(works[0]);
+}
+
+/* From a batch to logits, in a head without a step of its own. */
+static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
+    carnn__net_of(work)->key = key;
+    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
+    work->model->task->forward(work, key);
+}
+
+/* One batch of an ensemble: nobody is told what its members say by themselves. */
+static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    const carnn_test_desc *asked = work->asked;
+    const carnn_predict_desc *wanted = work->wanted;
+    carnn__tally own;
+    size_t i;
+    memset(&own, 0, sizeof own);
+    for (i = 0; i < work->member_count; i++) {
+        carnn__work *member = work->members[i];
+        member->asked = NULL;
+        member->wanted = NULL;
+        if (task->batch) task->batch(member, number, 0, &own);
+        else carnn__net_forward(member, number, 0);
+        member->asked = asked;
+        member->wanted = wanted;
+    }
+    carnn__net_vote(work->members, work->member_count, number, tally);
+}
+
 /* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
    masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
+    if (work->member_count) {
+        carnn__net_members(work, number, tally);
+        return;
+    }
     if (task->batch) {
         task->batch(work, number, key, tally);
         return;
     }
-    carnn__net_of(work)->key = key;
-    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
-    task->forward(work, key);
+    carnn__net_forward(work, number, key);
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
@@ -10770,57 +11983,6 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
     }
     for (i = first; i < end; i++) carnn__net_batch(work, i, carnn__stream(key, i), tally);
     return end;
-}
-
-/* The vote of models on the batch that each has just worked on: the mean of their scores, or of
-   their probabilities, as logits. */
-static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
-                            carnn__tally *tally) {
-    const carnn__task *task = works[0]->model->task;
-    carnn__logits first;
-    size_t i, j, m, n;
-    if (task->vote) {
-        task->vote(works, count, number, tally);
-        return;
-    }
-    first = task->output(works[0]);
-    n = first.z->columns;
-    for (i = 0; i < first.count; i++) {
-        float *z = first.z->x + i * n;
-        for (m = 0; m < count; m++) {
-            carnn__logits o = task->output(works[m]);
-            if (o.kind != CARNN__OUTPUT_SCORE) works[m]->engine->k->softmax(o.z->x + i * n, n);
-            if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
-        }
-        for (j = 0; j < n; j++)
-            z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
-                                                     : logf(fmaxf(z[j] / (float)count, FLT_MIN));
-    }
-    tally->loss += carnn__net_loss(works[0], tally);
-}
-
-/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
-   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
-   the mean one of `target`, if it is a choice. */
-static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
-                           double *right) {
-    const carnn__kernels *k = works[0]->engine->k;
-    carnn__net *net = carnn__net_of(works[0]);
-    size_t m, n, best = 0, *votes = net->best, L = works[0]->model->choices.count;
-    double *sum = net->probability;
-    *right = 0.0;
-    memset(votes, 0, L * sizeof *votes);
-    memset(sum, 0, L * sizeof *sum);
-    for (m = 0; m < count; m++) {
-        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
-        k->softmax(p, L);
-        votes[k->argmax(p, L)]++;
-        for (n = 0; n < L; n++) sum[n] += (double)p[n];
-        if (target < L) *right += (double)p[target] / (double)count;
-    }
-    for (n = 1; n < L; n++)
-        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
-    return best;
 }
 
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
@@ -10861,6 +12023,12 @@ struct carnn_session {
     double *share;           /* (D) */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     int spoken;              /* texts are tokenised as those of Switchboard are */
+    /* of an ensemble: this is the session of its first member, with those of the others */
+    carnn_session **member;  /* (members) */
+    carnn__work **works;     /* (members) theirs */
+    size_t members;          /* 0: the model is no ensemble */
+    int silent;              /* it is another one's: predictions stay logits */
+    carnn_contribution *part; /* (rows) of another member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
 #endif
@@ -10883,10 +12051,18 @@ struct carnn__session_kind {
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
                               size_t *columns); /* (*) */
+    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. Batches are
+       one row, and the head's state ends with its carnn__rnn. */
+    carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
 };
 
 static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
     return s->model->task->session;
+}
+
+/* Texts of an example: alignments are the last one. */
+static size_t carnn__session_texts(const carnn_session *s) {
+    return carnn__session_of(s)->texts + (size_t)carnn__model_links(s->model);
 }
 
 /* Keeps the first bytes of a text for explanations, as a string: a NUL becomes a blank. */
@@ -10896,10 +12072,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* The corpus of one item whose texts have as many words as they can have. */
+/* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+    int row = carnn__session_of(s)->row != NULL;
+    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -10920,12 +12097,26 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
-    c->most_size[0] = T * W;
+    c->most_size[0] = carnn__session_of(s)->texts * W;
     c->most_size[1] = 2 * W * W;
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
     s->data.item_count = 1;
+    if (!row) return;
+    c->tokens.ids = NULL;
+    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
+    s->data.columns = (size_t)s->model->desc.embedding;
+    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
+}
+
+/* The prediction by the logits of a session; an ensemble's others have made theirs. */
+static void carnn__session_tell(carnn_session *s, size_t top, carnn_prediction *p) {
+    carnn__logits o = s->model->task->output(&s->work);
+    if (s->silent) return;
+    if (s->members) carnn__agree(s->works, s->members, 0, SIZE_MAX);
+    carnn__net_of(&s->work)->top = carnn__max(top, 1);
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -10933,8 +12124,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
     size_t W = c->most_steps, i, at = 0, word;
-    carnn__logits o;
-    for (i = 0; i < carnn__session_of(s)->texts; i++) {
+    for (i = 0; i < carnn__session_texts(s); i++) {
         carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
                                          texts[i].length);
         c->tokens.at[i] = word = at;
@@ -10945,9 +12135,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     c->tokens.at[i] = at;
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
-    o = s->model->task->output(&s->work);
-    net->top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
 }
 
 /* --- explanation --------------------------------------------------------------------------------
@@ -10997,14 +12185,43 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     }
 }
 
+/* The listener of an RCRN: its last state is h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) *
+   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there, in
+   h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n words. */
+static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
+                                      size_t n, double squares, carnn_contribution *out,
+                                      size_t room, double *rest) {
+    size_t step, j, h = l->h;
+    double sum = 0.0;
+    for (step = n; step-- > 0;) {
+        size_t row = l->seq->start[step] + b, in = (l->reversed ? l->reversed[row] : row) * h;
+        double value = 0.0;
+        for (j = 0; j < h; j++) {
+            double F = 1.0 / (1.0 + exp(-(double)l->s[0][in + j])), O = (double)l->s[1][in + j];
+            if (step + 1 == n) {
+                if (!l->raw) O = 1.0 / (1.0 + exp(-O));
+                s->share[j] = O * O * (double)l->c[row * h + j];
+                sum += s->share[j] * (double)l->c[row * h + j];
+            }
+            value += s->share[j] * (1.0 - F) * (double)l->s[2][in + j];
+            s->share[j] *= F;
+        }
+        if (!rest) break;
+        *rest -= value / squares;
+        if (step < room) out[step].share += value / squares;
+    }
+    return sum;
+}
+
 /* The words of all texts with their shares; weight (R) are their weights, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
+    const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->layers == 1 && m->bases == 1 &&
-               carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind);
+    e->exact = m->bases > 1 || (m->layers == 1 &&
+                                carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -11017,16 +12234,85 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         }
         for (i = 0; n && i < m->directions; i++) {
             const float *v = m->layer[0].base[0].run[i].scan.out + last;
-            for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
+            for (j = 0; m->bases == 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
+            if (m->bases > 1)
+                squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; m->bases == 1 && i < m->directions; i++) {
+        for (i = 0; i < m->directions; i++) {
             const carnn__cell_run *run = &m->layer[0].base[0].run[i];
-            carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
-                               out + from, count - from, &e->rest);
+            if (m->bases > 1)
+                carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
+                                        count - from, &e->rest);
+            else
+                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
+                                   out + from, count - from, &e->rest);
         }
     }
+}
+
+/* --- explanation of two texts whose vectors are matched -----------------------------------------
+   The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
+   of its part of the mean or of the weighted sum. */
+
+static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
+    const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
+    const size_t *at = m->net.texts.at;
+    const float *y = v->x + text * v->columns;
+    const uint32_t *where = m->pool.where + text * v->columns;
+    size_t D = x->columns, j;
+    double sum = 0.0, n = (double)(at[text + 1] - at[text]);
+    for (j = 0; j < v->columns; j++) {
+        double part = (double)x->x[r * D + j % D] * (double)y[j];
+        if (weight) sum += (double)*weight * part;
+        else if (m->pool.kind[j / D] == CARNN__POOL_MEAN) sum += part / n;
+        else if (where[j] == r) sum += (double)y[j] * (double)y[j];
+    }
+    return sum;
+}
+
+static void carnn__two_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                               carnn_explanation *e) {
+    const carnn__two *m = (const carnn__two *)s->work.state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *v = carnn__two_output(m);
+    const float *w = m->attends == CARNN__ATTENDS_BOTH ? m->attentive.w.x : m->attend.score.y.x;
+    size_t text, r;
+    e->count = carnn__texts_rows(t);
+    e->exact = 1;
+    for (text = 0; text < t->texts; text++) {
+        const float *y = v->x + text * v->columns;
+        int weighs = m->attends == CARNN__ATTENDS_BOTH || (m->attends && text != m->aligned.first);
+        double squares = (double)s->work.engine->k->dot(y, y, v->columns);
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weighs ? (double)w[r] : 0.0, 0.0};
+            if (weighs) c.has |= CARNN_HAS_ATTENTION;
+            if (squares > 0.0)
+                c.share = carnn__two_share(m, text, r, weighs ? w + r : NULL) / squares;
+            out[r] = c;
+        }
+    }
+}
+
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__two_alignment(const carnn_session *s, int of_second, size_t *rows,
+                                         size_t *columns) {
+    const carnn__two *m = (const carnn__two *)s->work.state;
+    const carnn__mat *x = carnn__two_states(m);
+    const size_t *at = m->net.texts.at;
+    size_t mine = of_second ? at[1] : 0, other = of_second ? 0 : at[1], D = x->columns, i, j;
+    *rows = of_second ? at[2] - at[1] : at[1];
+    *columns = of_second ? at[1] : at[2] - at[1];
+    for (i = 0; i < *rows; i++)
+        for (j = 0; j < *columns; j++)
+            m->heat[i * *columns + j] =
+                m->attends == CARNN__ATTENDS_BOTH
+                    ? m->attentive.G.x[of_second ? j * *rows + i : i * *columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
 }
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
@@ -11071,12 +12357,17 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
+    int rows = carnn__session_of(s)->row != NULL;
+    size_t layers = CARNN__LAYERS_MAX - (rows ? (size_t)model->desc.layers : CARNN__LAYERS_MAX);
+    size_t bytes = model->task->state - layers * sizeof(carnn__rnn_layer);
     void *state;
     carnn__take(arena, 1, sizeof *s);
-    state = carnn__take(arena, 1, model->task->state);
-    if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
-    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    state = carnn__take(arena, 1, bytes);
+    if (state) s->work.state = memset(state, 0, bytes);
+    /* products of one row need no scratch memory */
+    carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
+    if (carnn__session_of(s)->explain)
+        s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
@@ -11086,18 +12377,62 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__net_carve(&s->work, arena);
 }
 
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
+/* What the members of an ensemble have together, behind the session of the first. */
+static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) {
+    size_t rows = carnn__corpus_of(&s->work)->most_size[0];
+    s->members = s->model->member_count;
+    s->member = (carnn_session **)carnn__take(arena, s->members, sizeof *s->member);
+    s->works = (carnn__work **)carnn__take(arena, s->members, sizeof *s->works);
+    s->part = (carnn_contribution *)carnn__take(arena, rows, sizeof *s->part);
+}
+
+/* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
+static size_t carnn__session_measure(const carnn_model *model, carnn__output_kind *kind,
+                                     size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
+    size_t i, bytes, others = 0;
     if (!k || !model->task->session) return 0;
+    for (i = 1; i < model->member_count; i++) {
+        bytes = carnn__session_measure(model->members[i], NULL, NULL);
+        if (!bytes) return 0;
+        others += carnn__round_up(bytes, CARNN__ALIGN);
+    }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
+    if (model->member_count) carnn__session_carve_members(s, &arena);
+    if (kind && model->task->output) {
+        carnn__logits o = model->task->output(&s->work);
+        *kind = o.kind;
+        *columns = o.z->columns;
+    }
     carnn__free(&model->allocator, s);
-    return arena.peak;
+    return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
+}
+
+CARNN_API size_t carnn_session_size(const carnn_model *model) {
+    return carnn__session_measure(model, NULL, NULL);
+}
+
+/* The sessions of the other members, from `at` on. */
+static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
+    const carnn_model *model = s->model;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    s->member[0] = s;
+    s->work.rule = model->rule;
+    for (i = 1; !status && i < s->members; i++) {
+        status = carnn_session_open(&s->member[i], model->members[i], at, error);
+        if (status) break;
+        s->member[i]->silent = 1;
+        at += carnn__round_up(carnn_session_size(model->members[i]), CARNN__ALIGN);
+    }
+    for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
+    return status;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
@@ -11105,6 +12440,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
+    carnn_status status = CARNN_OK;
     void *own = NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
@@ -11123,6 +12459,15 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->model = model;
     s->own = own;
     carnn__session_carve(s, k, &arena);
+    if (model->member_count) {
+        carnn__session_carve_members(s, &arena);
+        status = carnn__session_open_members(
+            s, arena.base + carnn__round_up(arena.used, CARNN__ALIGN), error);
+        if (status) {
+            carnn__free_aligned(&model->allocator, own);
+            return status;
+        }
+    }
     carnn_session_reset(s);
     *out = s;
     return CARNN_OK;
@@ -11136,11 +12481,30 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
+    size_t i;
     session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
+    for (i = 1; i < session->members; i++) carnn_session_reset(session->member[i]);
     if (carnn__session_of(session)->reset) carnn__session_of(session)->reset(session);
+}
+
+/* A text that comes before the example, and the example, of all members; the first one, which comes
+   last, speaks for all. A task without logits has its own way. */
+static void carnn__session_heard(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    size_t i;
+    for (i = 1; i < s->members; i++)
+        carnn__session_of(s)->hear(s->member[i], role, text, length);
+    carnn__session_of(s)->hear(s, role, text, length);
+}
+
+static void carnn__session_asked(carnn_session *s, const carnn_text *texts, size_t top,
+                                 carnn_prediction *p) {
+    size_t i;
+    for (i = 1; s->model->task->output && i < s->members; i++)
+        carnn__session_of(s)->predict(s->member[i], texts, top, p);
+    carnn__session_of(s)->predict(s, texts, top, p);
 }
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
@@ -11153,14 +12517,21 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
-    if (count != kind->texts)
+    size_t most = carnn__session_texts(session);
+    char expected[96];
+    if (count < most && count == kind->texts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments: expected a "
+                           "text \"0-0 1-2\" behind the others, or a file of data with FILE.align");
+    if (count != most)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "the task %s predicts from %zu text%s, not %zu",
-                           session->model->desc.task, kind->texts, kind->texts == 1 ? "" : "s",
-                           count);
+                           session->model->desc.task, most, most == 1 ? "" : "s", count);
+    if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected %s in an alignment", expected);
+    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
-    kind->predict(session, texts, top, prediction);
+    carnn__session_asked(session, texts, top, prediction);
     session->parts = prediction->parts;
     return CARNN_OK;
 }
@@ -11181,7 +12552,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
     if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
-    carnn__session_of(session)->hear(session, (uint32_t)speaker, text, length);
+    carnn__session_heard(session, (uint32_t)speaker, text, length);
     return CARNN_OK;
 }
 
@@ -11193,11 +12564,12 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     carnn_prediction p;
     *reply = "";
     if (!kind->talks) return carnn__no_such_call(session, "reply", error);
-    kind->predict(session, &text, 1, &p);
+    carnn__session_asked(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
-        kind->hear(session, CARNN_USER, user, length);
-        kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
+        carnn__session_heard(session, CARNN_USER, user, length);
+        carnn__session_heard(session, CARNN_SYSTEM, *reply,
+                             carnn__names_length(choices, p.choice[0]));
     }
     session->parts = 1;
     return CARNN_OK;
@@ -11209,8 +12581,44 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (size) *text = 0;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
+    if (session->members)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
+                           "members do, each by itself");
     session->parts = 0;
     carnn__session_of(session)->generate(session, how, prompt, length, text, size);
+    return CARNN_OK;
+}
+
+/* The means of the members' contributions to what the ensemble has chosen: sums of them are as
+   exact as the members' own. */
+static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn_contribution *out,
+                                           carnn_explanation *e, carnn_error *error) {
+    const carnn__net *first = carnn__net_of(&s->work);
+    size_t i, r, N = s->members, n = carnn__min(count, e->count);
+    for (i = 1; i < N; i++) {
+        carnn_explanation own;
+        int same = 1;
+        memset(&own, 0, sizeof own);
+        carnn__net_of(&s->member[i]->work)->best[0] = first->best[0];
+        carnn__session_of(s)->explain(s->member[i], n, s->part, &own);
+        for (r = 0; own.count == e->count && r < n; r++) {
+            same &= out[r].has == s->part[r].has;
+            out[r].score += s->part[r].score;
+            out[r].attention += s->part[r].attention;
+            out[r].share += s->part[r].share;
+        }
+        e->rest += own.rest;
+        e->exact &= own.exact;
+        if (!same || own.count != e->count)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members 1 and %zu of the ensemble "
+                               "explain different things: each does by itself", i + 1);
+    }
+    for (r = 0; r < n; r++) {
+        out[r].score /= (double)N;
+        out[r].attention /= (double)N;
+        out[r].share /= (double)N;
+    }
+    e->rest /= (double)N;
     return CARNN_OK;
 }
 
@@ -11220,18 +12628,69 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
+    if (session->members && !session->model->task->output)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of the task %s does not "
+                           "explain: its members do, each by itself", session->model->desc.task);
     if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
+    if (session->parts && session->members)
+        return carnn__explain_members(session, count, out, explanation, error);
     return CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns) {
     *rows = *columns = 0;
-    if (!session->parts || !carnn__session_of(session)->alignment) return NULL;
+    if (!session->parts || session->members || !carnn__session_of(session)->alignment) return NULL;
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
+CARNN_API size_t carnn_session_columns(const carnn_session *session) {
+    return carnn__session_of(session)->row ? session->data.columns : 0;
+}
+
+CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
+                                         size_t top, carnn_prediction *prediction,
+                                         carnn_error *error) {
+    size_t i, wanted = carnn_session_columns(session);
+    carnn_status status = CARNN_OK;
+    if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
+    for (i = 0; i < columns && fabsf(row[i]) <= FLT_MAX;) i++;
+    if (columns != wanted || i < columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu "
+                           "of them", wanted, i);
+    for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
+        carnn_session *s = i ? session->member[i] : session;
+        if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
+        status = carnn__session_of(s)->row(s, top, prediction, error);
+    }
+    session->parts = status ? 0 : prediction->parts;
+    return status;
+}
+
 #ifndef CARNN_NO_TEXT
+
+/* A line with the numbers of a row; an empty one begins the next sequence. */
+static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *found,
+                                            carnn_prediction *prediction, carnn_error *error) {
+    carnn__span rest = carnn__trim(s->parser.lines.line), field;
+    const char *separator = "\t;,";
+    size_t n = 0, columns = s->data.columns;
+    char what[48];
+    int more = rest.length > 0;
+    if (!more) carnn_session_reset(s);
+    if (!more) return CARNN_OK;
+    snprintf(what, sizeof what, "a row of %zu numbers", columns);
+    while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+    while (more && n < columns) {
+        more = carnn__field(&rest, *separator ? *separator : ' ', &field);
+        if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))
+            return CARNN_ERR_DATA;
+        n++;
+    }
+    if (more || n < columns) return carnn__unexpected(&s->parser, what, s->parser.lines.line);
+    *found = 1;
+    return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
+}
 
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
@@ -11252,8 +12711,11 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
+    if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
+    for (i = 1; r.begins && kind->reset && i < session->members; i++)
+        kind->reset(session->member[i]);
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
     for (; r.own + count < kind->texts; count++) /* has been heard */
@@ -11269,7 +12731,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
-        kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
+        carnn__session_heard(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -11281,7 +12743,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__role *roles = session->model->task->roles;
     const carnn__item *x;
-    size_t m, end, left = 0, count = 0;
+    size_t m, end, left = 0, count = 0, most = carnn__session_texts(session);
     carnn_status status;
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
@@ -11292,14 +12754,16 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
                            data->item_count);
     x = &data->items[number];
     end = x->first + x->count;
-    for (m = x->first; m < end; m++) left += !roles[data->members[m].role].labels;
+    if (data->linked && !carnn__model_links(session->model)) end--;
+    for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
     carnn_session_reset(session);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
-        if (roles[data->members[m].role].labels) continue;
-        if (left-- <= kind->texts) texts[count++] = text;
-        else if (kind->hear) kind->hear(session, data->members[m].role, text.at, text.length);
-        else kind->predict(session, &text, 1, prediction);
+        if (roles[data->members[m].role].labels == 1) continue;
+        if (left-- <= most) texts[count++] = text;
+        else if (kind->hear)
+            carnn__session_heard(session, data->members[m].role, text.at, text.length);
+        else carnn__session_asked(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -11310,7 +12774,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 static const carnn__session_kind carnn__net_session = {
     "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
-    NULL};
+    NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -12195,7 +13659,9 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
 
 enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
-    CARNN__DIALOG_DECLINED, CARNN__DIALOG_UNSURE /* above 0: the model can decline */
+    CARNN__DIALOG_TOP, /* 2, 5 */
+    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2,
+    CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
@@ -12246,6 +13712,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
             size_t turn = m->from + m->rank[b], best = work->engine->k->argmax(m->z + b * L, L);
             m->right[turn] = best == m->label[b];
             m->declined[turn] = best == work->model->unsure;
+            carnn__count_top(m->z + b * L, L, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
@@ -12262,29 +13729,36 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 
-/* By plurality. The loss is that of the mean probability of the right candidate. */
+/* The loss is that of the mean probability of the right candidate, also where plurality decides. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    size_t i;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t i, L = m->own.count - 1;
     for (i = 0; i < m->turns; i++) {
         uint32_t target = m->net.corpus.target[m->turn[i]];
-        double right;
-        size_t best = carnn__elect(works, count, i, target, &right);
+        double right = carnn__agree(works, count, i, target);
+        size_t best = k->argmax(m->all.x + i * L, L);
         m->right[i] = best == target;
         m->declined[i] = best == works[0]->model->unsure;
-        if (target != CARNN__NO_INDEX) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+        carnn__count_top(m->all.x + i * L, L, target, &tally->sum[CARNN__DIALOG_TOP]);
+        if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count(works[0], number, tally);
+    if (works[0]->wanted) carnn__net_tell(works[0]);
 }
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *sum = tally->sum;
+    size_t i;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
     scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
-    scores->metric[2].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
-    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 2;
+    for (i = 0; i < 2; i++)
+        scores->metric[2 + i].value = sum[CARNN__DIALOG_TOP + i] /
+                                      (double)carnn__max(tally->examples, 1);
+    scores->metric[4].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
+    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 4;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -12353,7 +13827,6 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__logits o = carnn__dialog_output(&s->work);
     size_t M, L = s->model->choices.count, t;
     carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
     M = carnn__min(m->heard + 1, m->slots - 1);
@@ -12365,8 +13838,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->all.x, m->z, L * sizeof(float));
-    m->net.top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
 }
 
 /* The logit o . y of the answer as a sum over the utterances. */
@@ -12392,7 +13864,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL,
+    NULL};
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
@@ -12420,8 +13893,8 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
     carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
     carnn__dialog_vote,
-    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"declined", 1, 0}, {NULL, 0, 0}},
-    carnn__dialog_score,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
+      {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -12824,21 +14297,27 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_context_backward(work, key);
 }
 
-/* The mean of the models' probabilities of every word. Labels are not voted on. */
-static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
-                           carnn__tally *tally) {
+/* The mean of the models' probabilities of every word. */
+static void carnn__lm_mean(carnn__work *const *works, size_t count) {
     carnn__lm *m = (carnn__lm *)works[0]->state;
-    double before = tally->sum[CARNN__LM_NLL];
     size_t row, i;
-    (void)number;
     for (row = 0; row < m->seq->packed.rows; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++)
             p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
         m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
+}
+
+/* Labels are not voted on. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    double before = tally->sum[CARNN__LM_NLL];
+    (void)number;
+    carnn__lm_mean(works, count);
     carnn__lm_count(works[0], tally);
     tally->loss += tally->sum[CARNN__LM_NLL] - before;
+    if (works[0]->wanted) carnn__lm_tell(works[0]);
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -12895,11 +14374,21 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
 /* Adds -log P of the piece at hand, which is complete. */
 static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
     double nll = 0.0;
-    size_t t;
-    carnn__lm_collect(&s->work, 0);
-    carnn__lm_context_forward(&s->work, 0);
-    carnn__lm_forward(&s->work, 0, 0.0);
+    size_t t, i;
+    for (i = 0; i < carnn__max(s->members, 1); i++) {
+        carnn__work *work = i ? s->works[i] : &s->work;
+        carnn__corpus *own = carnn__corpus_of(work);
+        if (i) { /* its words are the same */
+            memcpy(own->tokens.ids, c->tokens.ids, 2 * (CARNN__LM_STEPS + 1) * sizeof(uint32_t));
+            memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
+        }
+        carnn__lm_collect(work, 0);
+        carnn__lm_context_forward(work, 0);
+        carnn__lm_forward(work, 0, 0.0);
+    }
+    if (s->members) carnn__lm_mean(s->works, s->members);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
     p->score += nll;
     p->tokens += t;
@@ -13012,7 +14501,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -13073,8 +14562,8 @@ static const carnn__task carnn__lm_task = {
 
      ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
               are mixed with those of the question at words of both (see context alignment in
-              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
-              plain bidirectional RNN
+              @@NET); `--direction a2q` the other way round; `--alignment file` reads which words
+              are aligned, `none` is its baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
      cosine   score = cosine, the ranking model of Tay et al. 2018
@@ -13102,9 +14591,7 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
-       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 3, CARNN__ANSWER_ALIGNMENT,
-       CARNN__ANSWER_DIRECTION }; /* in .option */
+       CARNN__ANSWER_LOSS }; /* in .option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -13112,8 +14599,6 @@ static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap"
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
 static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
-static const char *const carnn__answer_poolings[] = {"max", "attention", NULL};
-static const char *const carnn__answer_alignments[] = {"overlap", "none", NULL};
 static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
@@ -13123,19 +14608,12 @@ static const carnn_option carnn__answer_options[] = {
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
                          "what weighs the words, attention or skip"),
-    CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
-                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OVERLAP_OPTION,
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
                          "of a pair, of the rank among others, or a hinge against six of them"),
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
-                        "1: word vectors that were read are trained, too"),
-    CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
-    CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
-                         "of ca and cosine, max or attention"),
-    CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
-                         "of ca, overlap: words of both; none: no gates"),
-    CARNN__OPTION_CHOICE("direction", CARNN__ANSWER_DIRECTION, carnn__answer_directions,
-                         "of ca, which text reads the states of the other"),
+    CARNN__TUNE_OPTION,
+    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
+    CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
 /* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
@@ -13148,86 +14626,43 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
-    carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
-    if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
+    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
     if (!matches) return;
-    carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
-    carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
-    carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
-}
-
-static int carnn__answer_aligns(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
-           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+    carnn__option_default(model, CARNN__TWO_POOLING, 1);
+    carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1);
+    carnn__option_default(model, CARNN__TWO_DIRECTION, 1);
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
-        return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
+        return !carnn__model_links(model) ? CARNN_OK
+                   : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file: of the model ca");
+    return carnn__two_aligns(model) ? carnn__two_check(model, error) : CARNN_OK;
 }
 
 static const carnn__role carnn__answer_roles[] = {
-    {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
-
-/* Words that the model does not know share these by their hash, so that a name that nobody has seen
-   can still be found in both sentences. */
-#define CARNN__UNKNOWN_WORDS                                                                       \
-    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
-        "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
-static const char *const carnn__answer_reserved[] = {CARNN__UNKNOWN_WORDS};
-#define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
-
-static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
-    if (id != CARNN__NO_INDEX) return id;
-    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
-}
-
-static size_t carnn__answer_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                   uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-    size_t n;
-    (void)role;
-    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__answer_word(model, w.word);
-    return n;
-}
+    {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0},
+    {"alignment", CARNN__SPACES, CARNN__LINKS}, {NULL, CARNN__TOKENS, 0}};
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
-    carnn__net net;
-    carnn__embed words;      /* (U, e + overlaps) */
-    carnn__overlap overlap;
-    carnn__linear project, hidden, output;
-    carnn__position context;
-    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
+    carnn__two two;          /* of its parts siamese and iwan have no attention, the last states */
+    carnn__linear hidden, output; /* and the mean */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
-    carnn__pool_part pool;   /* (S, D) mean, or the last states */
-    carnn__additive attend;
+    carnn__additive attend;  /* of iwan */
     carnn__compare compare;
     carnn__mat top;          /* (B, h + overlaps) */
+    carnn__similarity match; /* of ca, ap and cosine */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
     carnn__hinge hinge;
-    /* of ca, ap and cosine */
-    int matches, aligns, attends; /* attends: the texts are weighted sums of their words */
-    carnn__aligned aligned;
-    carnn__attentive attentive;
-    carnn__mat sum;          /* (S, D) where it attends */
-    float *heat;             /* (m, n) or (n, m) of a session */
-    carnn__similarity match;
 } carnn__answer;
-
-static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
-    return carnn__overlap_flag(t, &((const carnn__answer *)t->work->state)->overlap, member, word);
-}
 
 /* Rows, and floats of the alignment matrices. */
 static void carnn__answer_measure(const carnn__work *work, size_t item,
@@ -13240,240 +14675,133 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
     size[1] = 2 * m * n;
 }
 
-/* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_NEGATIVES, CARNN__ANSWER_DROP_WORDS, CARNN__ANSWER_DROP_SUMS,
-       CARNN__ANSWER_DROP_LAYERS };
-
-/* The parts of ca, ap and cosine behind the inputs (h columns). */
-static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__rnn_shape shape) {
-    const carnn__texts *t = &m->net.texts;
-    size_t D = 2 * shape.h;
-    m->attends = m->model == CARNN__ANSWER_AP ||
-                 carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
-    m->match.manhattan = m->model == CARNN__ANSWER_CA;
-    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
-    if (m->aligns)
-        carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
-    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
-    if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
-    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
-    carnn__similarity_plan(p, &m->match, D, t);
-    if (p->arena && t->most_items == 1 && !p->work->g)
-        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
-}
-
-static void carnn__answer_parts(carnn__plan *p, void *state) {
-    carnn__answer *m = (carnn__answer *)state;
-    const carnn_model *model = p->model;
-    carnn__texts *t = &m->net.texts;
-    size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
-    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
-    int reads = !matches && carnn__reads_context(model->desc.cell);
-    int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
-    int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
-                                                  matches ? 0 : h);
-    m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
-    m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
-    siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
-    m->matches = matches;
-    m->aligns = carnn__answer_aligns(model);
-    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
-    carnn__ranks_plan(p, &m->ranks);
-    m->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
-    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
-    carnn__hinge_plan(p, &m->hinge, t->most_items);
-    if (!fixed) m->words.table = carnn__declare_words(p);
-    carnn__embed_plan(p, &m->words, t, more);
-    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
-                       CARNN__IDENTITY);
-    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
-    m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
-    if (!m->aligns)
-        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
-    if (reads) carnn__position_plan(p, &m->context, h, t);
-    m->pool.kinds = 1;
-    m->pool.kind[0] = m->matches ? CARNN__POOL_MAX : siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
-    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (m->matches) carnn__answer_match_parts(p, m, shape);
-    if (!siamese && !m->matches) {
-        m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
+static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
+    const carnn__texts *t = &m->two.net.texts;
+    size_t h = (size_t)p->model->desc.hidden, more = t->flag ? CARNN__OVERLAPS : 0;
+    int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == 1;
+    if (!m->siamese) {
+        m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
         carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
-    if (!m->matches) {
-        m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
-        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                           m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
-    }
-    p->store->fixed = 1;
-    if (fixed) m->words.table = carnn__declare_words(p);
-    carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                        m->matches && !more ? HUGE_VAL
-                                            : carnn__option(model, CARNN__ANSWER_OVERLAP));
+    m->top = carnn__plan_mat(p, t->most_items, (m->siamese ? 1 : h) + more);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                       m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
+}
+
+static void carnn__answer_parts(carnn__plan *p, void *state) {
+    carnn__answer *m = (carnn__answer *)state;
+    carnn__two *two = &m->two;
+    const carnn__texts *t = &two->net.texts;
+    m->model = carnn__chosen(p->model, CARNN__ANSWER_MODEL);
+    m->loss = carnn__chosen(p->model, CARNN__ANSWER_LOSS);
+    m->siamese = m->model == CARNN__ANSWER_SIAMESE;
+    two->counts = 1;
+    two->matches = m->model >= CARNN__ANSWER_CA;
+    two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
+    if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
+    else two->attends = two->matches && carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == 1) /* else dropout is on words */
+        two->encoder.drop_input = CARNN__TWO_DROP_WORDS;
+    two->pool.kinds = 1;
+    two->pool.kind[0] = two->matches ? CARNN__POOL_MAX : m->siamese ? CARNN__POOL_LAST
+                                                                    : CARNN__POOL_MEAN;
+    carnn__two_plan(p, two);
+    m->match.manhattan = m->model == CARNN__ANSWER_CA;
+    if (two->matches) carnn__similarity_plan(p, &m->match, two->pool.y.columns, 1, t);
+    else carnn__answer_iwan_parts(p, m);
+    carnn__two_fixed(p, two);
+    carnn__ranks_plan(p, &m->ranks);
+    two->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
+    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
+    carnn__hinge_plan(p, &m->hinge, t->most_items);
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     float *top;
     size_t i;
-    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
     top = carnn__named(&model->params, "output.weight");
-    for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
+    for (i = 0; i < (carnn__option(model, CARNN__TWO_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-static const carnn__mat *carnn__answer_states(const carnn__answer *m) {
-    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
-}
-
-/* The weights of words (R, 1), NULL where they have none. */
-static carnn__mat *carnn__answer_weights(carnn__answer *m) {
-    if (m->siamese || (m->matches && !m->attends)) return NULL;
-    return m->model == CARNN__ANSWER_AP ? &m->attentive.w : &m->attend.score.y;
-}
-
-/* What the texts of ca, ap and cosine have become (S, D). Of ca with attention, H_X is still the
-   maximum, as it asks for the words of Y. */
-static carnn__mat *carnn__answer_pooled(carnn__answer *m) {
-    return m->attends ? &m->sum : &m->pool.y;
-}
-
-static void carnn__answer_match(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
-    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    if (m->aligns) {
-        carnn__aligned_forward(work, &m->aligned, t, x, &m->pool, m->overlap.stem, key);
-    } else {
-        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-        carnn__pool_words(work, &m->pool, t, s, 0);
+/* The vectors of siamese, or what iwan has made of each pair, and what it is told of both texts, to
+   the top; or backward. */
+static void carnn__answer_join(const carnn__work *work, carnn__answer *m, int backward) {
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *v = &m->two.pool.y;
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
+    size_t D = v->columns;
+    for (p = 0; p < t->count; p++) {
+        float *top = m->top.x + p * width, *d = m->top.d + (backward ? p * width : 0);
+        const float *x = v->x + 2 * p * D;
+        float *dx = v->d + (backward ? 2 * p * D : 0);
+        if (!backward && m->siamese) *top = carnn__cosine(work->engine->k, D, x, x + D);
+        else if (!backward) memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
+        else if (m->siamese) carnn__cosine_back(work->engine->k, D, x, x + D, *d, dx, dx + D);
+        else memcpy(m->hidden.y.d + p * own, d, own * sizeof(float));
+        if (!backward && t->flag) carnn__overlap_pair(work, &m->two.overlap, t, p, top + own);
     }
-    if (m->attends) carnn__mat_clear(&m->sum, t->texts);
-    if (m->model == CARNN__ANSWER_AP) {
-        carnn__attentive_run(work, &m->attentive, t, s, 0);
-        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
-    } else if (m->attends) {
-        carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
-        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
-        for (i = Y ^ 1; i < t->texts; i += 2)
-            memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
-    }
-    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 0);
-}
-
-static void carnn__answer_match_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
-    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 1);
-    if (m->model == CARNN__ANSWER_AP) {
-        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
-        carnn__attentive_run(work, &m->attentive, t, s, 1);
-    } else if (m->attends) {
-        for (i = Y ^ 1; i < t->texts; i += 2)
-            work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
-        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
-        carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
-    }
-    if (m->aligns) {
-        carnn__aligned_backward(work, &m->aligned, t, x, &m->pool, key);
-    } else {
-        carnn__pool_words(work, &m->pool, t, s, 1);
-        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-    }
+    if (!backward) carnn__mat_clear(&m->top, t->count);
 }
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
-    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
-    size_t D = m->pool.y.columns;
-    carnn__embed_forward(work, &m->words, t);
-    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
-    if (!m->encoder.drop_input)
-        carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
-                    CARNN__ANSWER_DROP_WORDS);
-    carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
-    m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
-    if (m->matches) {
-        carnn__answer_match(work, m, key);
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
+    m->hinge.key = carnn__stream(key, CARNN__TWO_NEGATIVES);
+    carnn__two_forward(work, &m->two, key);
+    if (m->two.matches) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
         return;
     }
-    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
-    carnn__pool_words(work, &m->pool, t, s, 0);
     if (!m->siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
-        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
+        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
-        carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
+        carnn__drop(work, f->x, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
-    for (p = 0; p < t->count; p++) {
-        float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
-        if (m->siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
-        else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
-        if (t->flag) carnn__overlap_pair(work, &m->overlap, t, p, top + own);
-    }
-    carnn__mat_clear(&m->top, t->count);
+    carnn__answer_join(work, m, 0);
     carnn__linear_forward(work, &m->output, &m->top, t->count);
-}
-
-static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
-    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
-    size_t D = m->pool.y.columns;
-    carnn__linear_backward(work, &m->output, &m->top, t->count);
-    for (p = 0; p < t->count; p++) {
-        size_t v = 2 * p * D;
-        if (m->siamese)
-            carnn__cosine_back(work->engine->k, D, m->pool.y.x + v, m->pool.y.x + v + D,
-                               m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
-        else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
-    }
-    if (!m->siamese) {
-        carnn__linear_backward(work, &m->hidden, f, t->count);
-        carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
-        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
-        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        if (m->skips) carnn__differences(t, s, &m->skip, 1);
-    }
-    carnn__pool_words(work, &m->pool, t, s, 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
-    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
 }
 
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
-    carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
-    if (!m->encoder.drop_input)
-        carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
-                    CARNN__ANSWER_DROP_WORDS);
-    carnn__embed_backward(work, &m->words, t);
+    const carnn__texts *t = &m->two.net.texts;
+    const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
+    if (m->two.matches) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
+    } else {
+        carnn__linear_backward(work, &m->output, &m->top, t->count);
+        carnn__answer_join(work, m, 1);
+    }
+    if (!m->two.matches && !m->siamese) {
+        carnn__linear_backward(work, &m->hidden, f, t->count);
+        carnn__drop(work, f->d, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
+        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        if (m->skips) carnn__differences(t, s, &m->skip, 1);
+    }
+    carnn__two_backward(work, &m->two, key);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, m->matches ? &m->match.z : &m->output.y, t->count, NULL,
+    const carnn__texts *t = &m->two.net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->two.matches ? &m->match.z : &m->output.y, t->count, NULL,
                        t->item, t->count, NULL};
     return o;
 }
 
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
+    const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *z = carnn__answer_output(work).z;
     double *counted = &tally->sum[CARNN__RANKS_LOSSES];
     carnn__ranks_count(work, &m->ranks, t, z->x, tally);
@@ -13483,75 +14811,29 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     return carnn__pair_loss(work, t, z, m->class_weight);
 }
 
-/* The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
-   or of its part of the weighted sum. */
-static void carnn__answer_explain_match(carnn_session *s, size_t count, carnn_contribution *out,
-                                        carnn_explanation *e) {
-    carnn__answer *m = (carnn__answer *)s->work.state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = carnn__answer_states(m), *v = carnn__answer_pooled(m);
-    const carnn__mat *w = carnn__answer_weights(m);
-    size_t D = x->columns, text, r, j;
-    e->count = carnn__texts_rows(t);
-    e->exact = 1;
-    for (text = 0; text < t->texts; text++) {
-        const float *y = v->x + text * D;
-        const uint32_t *where = m->pool.where + text * D;
-        int weighs = m->model == CARNN__ANSWER_AP || (w && text != m->aligned.first);
-        double squares = (double)s->work.engine->k->dot(y, y, D);
-        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
-            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
-                                    0.0, weighs ? (double)w->x[r] : 0.0, 0.0};
-            double sum = 0.0;
-            for (j = 0; j < D; j++)
-                if (weighs) sum += c.attention * (double)x->x[r * D + j] * (double)y[j];
-                else if (where[j] == r) sum += (double)y[j] * (double)y[j];
-            if (weighs) c.has |= CARNN_HAS_ATTENTION;
-            if (squares > 0.0) c.share = sum / squares;
-            out[r] = c;
-        }
-    }
-}
-
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
-    carnn__answer *m = (carnn__answer *)s->work.state;
-    const carnn__mat *w = carnn__answer_weights(m);
-    if (m->matches) carnn__answer_explain_match(s, count, out, e);
-    else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
-}
-
-/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
-static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
-                                       size_t columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    const carnn__mat *x = carnn__answer_states(m);
-    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
-    for (i = 0; i < rows; i++)
-        for (j = 0; j < columns; j++)
-            m->heat[i * columns + j] =
-                m->model == CARNN__ANSWER_AP
-                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
-                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
-                                    x->x + (other + j) * D);
-    return m->heat;
+    if (m->two.matches) carnn__two_explain(s, count, out, e);
+    else carnn__explain_words(s, &m->two.encoder, m->siamese ? NULL : m->attend.score.y.x, count,
+                              out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    const size_t *at = m->net.texts.at;
+    const size_t *at = m->two.net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
+    if (m->two.matches) return carnn__two_alignment(s, of_second, rows, columns);
     if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
-    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__answer_explain, carnn__answer_alignment};
+    0, NULL, carnn__answer_explain, carnn__answer_alignment, NULL};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -13591,9 +14873,9 @@ static const carnn__task carnn__answer_task = {
     carnn__answer_options,
     "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
     "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
-    carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
-    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
+    carnn__answer_adapt, NULL, carnn__two_reserved,
+    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
+    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
     NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score,
@@ -13835,17 +15117,23 @@ static const carnn__task carnn__classify_task = {
 
    `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
    two has the probability S, and the mean grade is 1 + (K - 1) S.
+
+   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states of
+   the second sentence are mixed with those of the first at words that are aligned, `--direction r2l`
+   the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
+   attention` makes of the sentence that is read second the sum of its words by additive attention,
+   and of the other one its maximum: s (2h)   W1 (h, 8h)
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
 
-enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1, CARNN__PAIR_OVERLAP, CARNN__PAIR_TUNE,
-       CARNN__PAIR_ENCODER };
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1 };
 
 static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
 static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
+static const char *const carnn__pair_directions[] = {"l2r", "r2l", NULL};
 
 static const carnn_option carnn__pair_options[] = {
     CARNN__OPTION_CHOICE("target", CARNN__PAIR_TARGET, carnn__pair_targets,
@@ -13853,20 +15141,22 @@ static const carnn_option carnn__pair_options[] = {
     CARNN__OPTION_WHOLE("grades", CARNN__PAIR_GRADES, 2, 100, 0,
                         "relatedness is a grade from 1 to this"),
     CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
-    CARNN__OPTION_WHOLE("overlap", CARNN__PAIR_OVERLAP, 0, 1e9, 1,
-                        "letters by which words of both are the same; 0: not told of them"),
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__PAIR_TUNE, 0, 1, 0,
-                        "1: word vectors that were read are trained, too"),
-    CARNN__ENCODER_OPTIONS(CARNN__PAIR_ENCODER),
+    CARNN__OVERLAP_OPTION,
+    CARNN__TUNE_OPTION,
+    CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
+    CARNN__ALIGNMENT_OPTIONS("", "", carnn__pair_directions),
     CARNN__OPTION_END};
 
 static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     (void)train;
-    if (!model->vector_count) carnn__option_default(model, CARNN__PAIR_TUNE, 1);
+    if (!model->cell)
+        model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn" : "lstm";
+    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
 }
 
 static const carnn__role carnn__pair_roles[] = {
-    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
+    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0},
+    {"alignment", CARNN__SPACES, CARNN__LINKS}, {NULL, CARNN__TOKENS, 0}};
 
 #ifndef CARNN_NO_TEXT
 
@@ -13898,6 +15188,7 @@ static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
 static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
     size_t K = model->choices.count;
     int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
+    if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
     if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
                        "found %zu classes", manhattan ? "" : " or more", K);
@@ -13906,91 +15197,70 @@ static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *err
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__pair {
-    carnn__net net;
-    carnn__embed words;       /* (U, e + overlaps) */
-    carnn__overlap overlap;
-    carnn__linear project, join, output;
-    carnn__highway below, above;
-    carnn__position context;
-    carnn__rnn encoder;
-    carnn__pool_part pool;    /* (S, s) */
+    carnn__two two;           /* its output s (S, s) */
+    carnn__linear join, output;
+    carnn__highway above;
     carnn__mat f;             /* (B, 4 s) */
-    carnn__manhattan manhattan;
+    carnn__similarity match;  /* of manhattan */
     const carnn__mat *z;      /* (B, K) */
     size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
     uint32_t *target;         /* (B) */
     carnn__grades grades;
 } carnn__pair;
 
-enum { CARNN__PAIR_DROP_WORDS = 1, CARNN__PAIR_DROP_SUM, CARNN__PAIR_DROP_LAYERS };
-
-static unsigned carnn__pair_flag(const carnn__texts *t, size_t member, uint32_t word) {
-    return carnn__overlap_flag(t, &((const carnn__pair *)t->work->state)->overlap, member, word);
-}
-
 static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__pair *m = (carnn__pair *)state;
-    const carnn_model_desc *d = &p->model->desc;
-    carnn__texts *t = &m->net.texts;
+    carnn__two *two = &m->two;
+    const carnn__texts *t = &two->net.texts;
     const carnn__names *classes = &p->model->choices;
-    size_t more = d->option[CARNN__PAIR_OVERLAP] > 0.0 ? CARNN__OVERLAPS : 0, B;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding;
-    size_t grades = carnn__pair_grades(d->option), K = grades ? grades : classes->count;
-    int manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
-    int reads = carnn__reads_context(d->cell), fixed = d->option[CARNN__PAIR_TUNE] <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__PAIR_ENCODER, 2, h, h);
+    size_t h = (size_t)p->model->desc.hidden, s, B;
+    size_t grades = carnn__pair_grades(p->model->desc.option), K = grades ? grades : classes->count;
     if (!grades)
         m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
-    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__pair_flag : NULL);
+    two->highways = 1;
+    two->matches = two->aligns = carnn__two_aligns(p->model);
+    two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    two->pool.kinds = two->attends ? 1 : 2;
+    two->pool.kind[0] = CARNN__POOL_MAX;
+    two->pool.kind[1] = CARNN__POOL_MEAN;
+    carnn__two_plan(p, two);
     carnn__grades_plan(p, &m->grades);
+    s = two->pool.y.columns;
     B = t->most_items;
-    if (!fixed) m->words.table = carnn__declare_words(p);
-    carnn__embed_plan(p, &m->words, t, more);
-    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
-                       CARNN__IDENTITY);
-    carnn__highway_plan(p, &m->below, "below", t->most_inputs, h);
-    if (reads) carnn__position_plan(p, &m->context, h, t);
-    m->encoder.drop = CARNN__PAIR_DROP_LAYERS;
-    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
-    m->pool.kinds = 2;
-    m->pool.kind[0] = CARNN__POOL_MAX;
-    m->pool.kind[1] = CARNN__POOL_MEAN;
-    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    m->z = manhattan ? &m->manhattan.z : &m->output.y;
-    if (manhattan) {
-        m->manhattan.flips = !grades && !m->last;
-        carnn__manhattan_plan(p, &m->manhattan, m->pool.y.columns, K, t);
+    m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    m->match.flips = !grades && !m->last;
+    m->z = m->match.manhattan ? &m->match.z : &m->output.y;
+    if (m->match.manhattan) {
+        carnn__similarity_plan(p, &m->match, s, K, t);
     } else {
-        m->f = carnn__plan_mat(p, B, 4 * m->pool.y.columns);
+        m->f = carnn__plan_mat(p, B, 4 * s);
         carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
         carnn__highway_plan(p, &m->above, "above", B, h);
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
-    p->store->fixed = 1;
-    if (fixed) m->words.table = carnn__declare_words(p);
-    if (more)
-        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, d->option[CARNN__PAIR_OVERLAP]);
+    carnn__two_fixed(p, two);
     if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
-    if (carnn__option(model, CARNN__PAIR_OVERLAP) > 0.0)
-        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+    if (carnn__two_told(model))
+        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
 
 /* --- from encodings to logits ---------------------------------------------------------------- */
 
 /* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
 static void carnn__pair_features(const carnn__pair *m, int backward) {
-    size_t s = m->pool.y.columns, b, j;
-    for (b = 0; b < m->net.texts.count; b++) {
+    const carnn__mat *v = carnn__two_output(&m->two);
+    size_t s = v->columns, b, j;
+    for (b = 0; b < m->two.net.texts.count; b++) {
         size_t at = 2 * b * s;
-        const float *x = m->pool.y.x + at, *y = x + s;
+        const float *x = v->x + at, *y = x + s;
         for (j = 0; j < s; j++) {
             float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
             if (backward) {
-                m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
-                m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                v->d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
+                v->d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
             } else {
                 f[0] = x[j];
                 f[s] = y[j];
@@ -13999,30 +15269,21 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             }
         }
     }
-    if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
+    if (!backward) carnn__mat_clear(&m->f, m->two.net.texts.count);
 }
 
 static void carnn__pair_forward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
-    carnn__mat *x = &m->words.y;
+    const carnn__texts *t = &m->two.net.texts;
     size_t i;
-    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
-    carnn__embed_forward(work, &m->words, t);
-    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
-    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
-    carnn__linear_forward(work, &m->project, x, t->inputs);
-    carnn__highway_forward(work, &m->below, &m->project.y, t->inputs);
-    if (c) carnn__position_run(work, &m->context, t, u, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
-    if (m->z == &m->manhattan.z) {
-        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 0);
+    for (i = 0; i < t->count; i++) m->target[i] = m->two.net.corpus.target[t->item[i]];
+    carnn__two_forward(work, &m->two, key);
+    if (m->match.manhattan) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
         return;
     }
     carnn__pair_features(m, 0);
-    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__TWO_DROP_SUMS);
     carnn__linear_forward(work, &m->join, &m->f, t->count);
     carnn__highway_forward(work, &m->above, &m->join.y, t->count);
     carnn__linear_forward(work, &m->output, &m->above.y[1], t->count);
@@ -14030,30 +15291,22 @@ static void carnn__pair_forward(carnn__work *work, uint64_t key) {
 
 static void carnn__pair_backward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
-    carnn__mat *x = &m->words.y;
-    if (m->z == &m->manhattan.z) {
-        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 1);
+    const carnn__texts *t = &m->two.net.texts;
+    if (m->match.manhattan) {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     } else {
         carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
         carnn__highway_backward(work, &m->above, &m->join.y, t->count);
         carnn__linear_backward(work, &m->join, &m->f, t->count);
-        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__TWO_DROP_SUMS);
         carnn__pair_features(m, 1);
     }
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-    if (c) carnn__position_run(work, &m->context, t, u, 1);
-    carnn__highway_backward(work, &m->below, &m->project.y, t->inputs);
-    carnn__linear_backward(work, &m->project, x, t->inputs);
-    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
-    carnn__embed_backward(work, &m->words, t);
+    carnn__two_backward(work, &m->two, key);
 }
 
 static carnn__logits carnn__pair_output(const carnn__work *work) {
     const carnn__pair *m = (const carnn__pair *)work->state;
-    const carnn__texts *t = &m->net.texts;
+    const carnn__texts *t = &m->two.net.texts;
     carnn__logits o = {CARNN__OUTPUT_SOFTMAX, m->z, t->count, NULL, t->item, t->count, m->target};
     if (carnn__pair_grades(work->model->desc.option)) o.kind = CARNN__OUTPUT_GRADES;
     return o;
@@ -14070,7 +15323,7 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     size_t b, K = o.z->columns;
     int grades = o.kind == CARNN__OUTPUT_GRADES;
     tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
-    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->two.net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
@@ -14095,18 +15348,29 @@ static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
 static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                 carnn_explanation *e) {
     const carnn__pair *m = (const carnn__pair *)s->work.state;
-    carnn__explain_words(s, &m->encoder, NULL, count, out, e);
+    if (m->two.matches) carnn__two_explain(s, count, out, e);
+    else carnn__explain_words(s, &m->two.encoder, NULL, count, out, e);
+}
+
+static const float *carnn__pair_alignment(const carnn_session *s, int of_second, size_t *rows,
+                                          size_t *columns) {
+    const carnn__pair *m = (const carnn__pair *)s->work.state;
+    return m->two.matches ? carnn__two_alignment(s, of_second, rows, columns) : NULL;
 }
 
 static const carnn__session_kind carnn__pair_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__pair_explain, NULL};
+    0, NULL, carnn__pair_explain, carnn__pair_alignment, NULL};
 
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
     "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
     "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
-    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn", NULL};
+    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn",
+    "hidden=19 embedding=17 alignment=overlap", "hidden=19 embedding=17 cell=gru pooling=attention",
+    "hidden=19 embedding=17 alignment=overlap cell=gru model=manhattan pooling=attention "
+    "direction=r2l layers=2 overlap=0",
+    NULL};
 
 /* Sentences of 10 words and three classes. */
 static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14123,11 +15387,12 @@ static const carnn__task_bench carnn__pair_bench = {
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
     CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
-    "cell=icarnn hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 "
-    "batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn",
-    carnn__pair_adapt, "carnn.labels", carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
-    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__answer_tokens,
+    "hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 batch=32 "
+    "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn pooling=max alignment=none "
+    "direction=l2r",
+    carnn__pair_adapt, "carnn.labels", carnn__two_reserved,
+    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
+    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__two_tokens,
     {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
     carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
@@ -14158,7 +15423,9 @@ static const carnn__task carnn__pair_task = {
 
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
-   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash.
+   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
+   the like are such names already: in training all of the vocabulary change places with each other,
+   otherwise in every batch; else they are read as they are.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -14232,21 +15499,42 @@ static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uin
     return CARNN__NO_INDEX;
 }
 
-/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
-static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
-    const carnn__net *net = carnn__net_of(t->work);
-    uint32_t known = (uint32_t)t->work->model->words.count, i;
-    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
-        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
-        i = carnn__cloze_candidate(t->work, item, word);
-        if (i < CARNN__CLOZE_NAMES)
-            return (uint32_t)CARNN__UNKNOWN +
-                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__entities { /* n words of the vocabulary */
+    size_t count;
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *order;  /* (n) how they have changed places by `key` */
+    uint64_t key;     /* 0: they have not */
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    size_t i;
+    if (!p->arena) return;
+    e->number = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->word = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->order = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
     }
-    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* What entity i is read as in the batch that has this key. */
+static uint32_t carnn__entity_read(carnn__entities *e, size_t i, uint64_t key) {
+    size_t j;
+    if (e->key != key) {
+        for (j = 0; j < e->count; j++) e->order[j] = (uint32_t)j;
+        carnn__shuffle(carnn__stream(key, 0), e->order, e->count);
+        e->key = key;
+    }
+    return e->word[e->order[i]];
+}
 
 typedef struct carnn__cloze {
     carnn__net net;             /* its texts: those that are read */
@@ -14263,9 +15551,27 @@ typedef struct carnn__cloze {
     carnn__additive attend;
     carnn__mat sum;             /* (B, 2D) [r; g] */
     carnn__linear top;          /* (B, e) */
+    carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
     char told[CARNN__WORD_TEXT];
 } carnn__cloze;
+
+/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
+    const carnn__net *net = carnn__net_of(t->work);
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
+    if (word < known && e->number[word] != CARNN__NO_INDEX)
+        return net->key ? carnn__entity_read(e, e->number[word], net->key) : word;
+    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
+        i = carnn__cloze_candidate(t->work, item, word);
+        if (i < CARNN__CLOZE_NAMES)
+            return (uint32_t)CARNN__UNKNOWN +
+                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+    }
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
+}
 
 enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
 
@@ -14293,6 +15599,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
     m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
         carnn__texts *t = carnn__cloze_texts(m, i);
         t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
@@ -14480,6 +15787,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         carnn__cloze_candidates(work, t->item[b], &count);
         right = count && work->engine->k->argmax(z, count) == m->target[b];
         tally->sum[0] += right;
+        carnn__count_top(z, count, m->target[b], tally->sum + 1);
         carnn__tell_part(work, right, 1.0);
         if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
         if (m->attentive) {
@@ -14531,7 +15839,6 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
     carnn__cloze *m = (carnn__cloze *)s->work.state;
     carnn__lists *l = &m->net.corpus.tokens;
     carnn__span list = texts[2];
-    carnn__logits o;
     size_t i;
     carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
     l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
@@ -14540,14 +15847,14 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
                                               l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
     for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
     if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    m->answered = 1;
     carnn__texts_collect(&m->net.texts, 0);
     carnn__cloze_forward(&s->work, 0);
-    o = carnn__cloze_output(&s->work);
-    m->net.top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
     m->told[0] = 0;
-    if (p->count) carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
-    m->answered = 1;
+    if (s->silent) return;
+    if (!p->count) m->net.best[0] = SIZE_MAX;
+    else carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
 }
 
 /* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
@@ -14555,11 +15862,12 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
     const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
-    size_t r, best = m->told[0] ? m->net.best[0] : SIZE_MAX;
+    size_t r, best = m->net.best[0];
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = m->told;
     e->exact = !m->attentive;
-    if (m->attentive && m->told[0]) e->rest = (double)m->z.x[best];
+    if (m->attentive && best != SIZE_MAX && !s->silent && !s->members)
+        e->rest = (double)m->z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
                                 0.0};
@@ -14571,7 +15879,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
 
 static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
-    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL};
+    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
@@ -14635,11 +15943,330 @@ static const carnn__task carnn__cloze_task = {
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL,
+    NULL, NULL, {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1},
+     {NULL, 0, 0}}, NULL,
     &carnn__cloze_session, NULL,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
     "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
     carnn__cloze_variants, CARNN__TRAIN_ONLY(&carnn__cloze_bench)};
+
+#endif
+/* =============================================================================================
+   @@HEAD signal   a class or a number for a sequence of rows of numbers
+
+     u_t = (r_t - mean) * scale       of each column of the training rows       r_t, u_t (C)
+     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n)                                x_t (D)
+     v = what --pooling names of max_t x_t, mean_t x_t, min_t x_t and the last states
+     z = W v + b                      W (K, pools D); a class for each row: z_t = W x_t + b
+
+   A class is told by softmax, a number is mean + deviation z, those of the training targets; its
+   loss is the squared error divided by their variance. What is told follows from the training data
+   unless --target-kind says it: numbers where every target is one and not all of them are whole,
+   a class for each row (steps) where every target has as many words as its sequence rows, else
+   classes. Of steps a single word is the class of all rows.
+
+   A cell that reads a context has none: one that is the same for all sequences would be a second
+   bias of its gates. With --context rows it is the position encoding of the rows.
+
+   A session reads row after row where the layers read in one direction, and keeps their states and
+   what is pooled so far.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__SIGNAL_ROWS 65536 /* of a batch, which one sequence may exceed */
+
+enum { CARNN__SIGNAL_KIND = CARNN__SIGNAL_COLUMNS + 1, CARNN__SIGNAL_DIRECTIONS,
+       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT, CARNN__SIGNAL_ENCODER };
+
+enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
+
+static const char *const carnn__signal_kinds[] = {"class", "number", "steps", NULL};
+static const char *const carnn__signal_contexts[] = {"none", "rows", NULL};
+
+static const carnn_option carnn__signal_options[] = {
+    CARNN__OPTION_WHOLE("columns", CARNN__SIGNAL_COLUMNS, 1, 65536, 0,
+                        "numbers of a row, where a line or an image is a whole sequence"),
+    CARNN__OPTION_CHOICE("target_kind", CARNN__SIGNAL_KIND, carnn__signal_kinds,
+                         "class, number, or steps: a class a row [what the training data show]"),
+    CARNN__OPTION_WHOLE("directions", CARNN__SIGNAL_DIRECTIONS, 1, 2, 0,
+                        "2: rows are read backwards, too"),
+    CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,
+                         "of the rows' states: max, mean, min, last, or several with commas"),
+    CARNN__OPTION_CHOICE("context", CARNN__SIGNAL_CONTEXT, carnn__signal_contexts,
+                         "what the context is, none or the position encoding of the rows"),
+    CARNN__ENCODER_OPTIONS(CARNN__SIGNAL_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
+                                                  {NULL, CARNN__SPACES, 0}};
+
+static int carnn__signal_is(const carnn_model *model, size_t kind) {
+    return carnn__chosen(model, CARNN__SIGNAL_KIND) == kind;
+}
+
+static int carnn__signal_has_context(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == 1;
+}
+
+static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && !model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "a signal model needs training data with targets");
+    if (carnn__signal_has_context(model) && !carnn__reads_context(model->desc.cell))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is rows, which the cell %s does "
+                           "not read", model->desc.cell);
+    return CARNN_OK;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* What kind of target the data show, as the option has it. */
+static double carnn__signal_kind(const carnn_dataset *data) {
+    size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
+    for (i = 0; i < data->item_count; i++) {
+        float y = data->items[i].value;
+        numbers += y == y;
+        whole += y == floorf(y);
+        words = carnn__target_length(data, i);
+        steps += words == carnn__item_length(data, i);
+        single += words == 1;
+    }
+    if (numbers == i && whole < i) return 1 + CARNN__SIGNAL_NUMBER;
+    return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
+}
+
+static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__net_build(model, data, error);
+    carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
+    if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
+    carnn__names_free(&model->choices, &model->allocator);
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
+    for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
+        carnn__span text = carnn__text(data, data->choices[i]);
+        carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+    }
+    return carnn__vocabulary_close(&v, 1, &model->choices);
+}
+
+/* What is trained or scored needs targets of the right kind; classes need not be known. */
+static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        float y = data->items[i].value;
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
+            return carnn__target_fail(data, i, "a number as the target", error);
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
+            return carnn__target_fail(data, i, "a class for each row, or one", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__standard_init(model, data);
+    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__signal {
+    carnn__net net;
+    carnn__standard input;    /* (U, C) u */
+    carnn__quantity number;
+    carnn__position context;
+    carnn__pool_part pool;
+    carnn__linear output;     /* (B or R, K) */
+    uint32_t *target;         /* (B or R) */
+    carnn__rnn_input row;     /* of a session */
+    float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
+    size_t seen;              /* their number */
+    carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
+} carnn__signal;
+
+enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
+
+static void carnn__signal_parts(carnn__plan *p, void *state) {
+    carnn__signal *m = (carnn__signal *)state;
+    carnn__texts *t = &m->net.texts;
+    const carnn_model_desc *d = &p->model->desc;
+    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
+    int steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
+    int number = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
+    size_t C = (size_t)d->embedding, i, D, outputs;
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
+                                              (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
+                                              carnn__signal_has_context(p->model) ? C : 0);
+    D = s.directions * s.h;
+    carnn__texts_plan(p, t, 1, 0, NULL);
+    outputs = steps ? t->most_rows : t->most_items;
+    carnn__embed_plan(p, &m->input.rows, t, 0);
+    m->context.own = 1;
+    if (s.d) carnn__position_plan(p, &m->context, C, t);
+    else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
+    m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
+    for (m->pool.kinds = i = 0; !steps && i < CARNN__POOL_COUNT; i++)
+        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
+    carnn__pool_plan(p, &m->pool, D, s.directions, t);
+    carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
+                       number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
+    carnn__standard_plan(p, &m->input);
+    if (number) carnn__quantity_plan(p, &m->number);
+    if (!p->arena) return;
+    m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
+    if (m->net.corpus.piece_count || s.directions > 1) return;
+    m->state = carnn__floats(p->arena, s.layers * carnn__rnn_states(&m->encoder), s.h);
+    if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
+}
+
+/* z from what is pooled, or from the states of each row. */
+static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+    const carnn__texts *t = &m->net.texts;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_forward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : &m->pool.y,
+                          steps ? carnn__texts_rows(t) : t->count);
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        carnn__quantity_forward(work, &m->number, &m->output.y, t->count);
+}
+
+static void carnn__signal_forward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    size_t i;
+    for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    if (steps) carnn__row_targets(work, t, m->target);
+    carnn__standard_forward(work, &m->input, t);
+    if (c) carnn__position_run(work, &m->context, t, x, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__signal_tell(work, m);
+}
+
+static void carnn__signal_backward(carnn__work *work, uint64_t key) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    carnn__linear_backward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : v,
+                           steps ? carnn__texts_rows(t) : t->count);
+    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 1);
+}
+
+static carnn__logits carnn__signal_output(const carnn__work *work) {
+    const carnn__signal *m = (const carnn__signal *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
+                       m->target};
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER)) o.kind = CARNN__OUTPUT_SCORE;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS)) return o;
+    o.count = carnn__texts_rows(t);
+    o.of_item = t->at;
+    return o;
+}
+
+enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; the last: 1 */
+
+static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__signal *m = (carnn__signal *)work->state;
+    if (!carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        return carnn__choices_loss(work, tally);
+    tally->examples += m->net.texts.count;
+    tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
+    return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
+                                &tally->sum[CARNN__SIGNAL_SQUARES]);
+}
+
+/* accuracy, or mse in its place */
+static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
+    size_t i, number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
+    for (i = 0; i < 2; i++)
+        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
+    scores->metric[0] = scores->metric[number];
+    scores->count = 1;
+}
+
+/* --- sessions -------------------------------------------------------------------------------- */
+
+/* Collects the batch, which is always one row. */
+static void carnn__signal_reset(carnn_session *s) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    carnn__texts *t = &m->net.texts;
+    if (!m->state) return;
+    carnn__texts_collect(t, 0);
+    carnn__rnn_ready(&s->work, &m->encoder);
+    m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
+    m->row.state = m->state;
+    memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
+                            sizeof(float));
+    m->seen = 0;
+}
+
+static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
+                                      carnn_error *error) {
+    carnn__signal *m = (carnn__signal *)s->work.state;
+    if (!m->state || m->context.ramp)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
+                           "with directions 1 and context none; this one has %s",
+                           m->state ? "context rows" : "directions 2");
+    carnn__standard_forward(&s->work, &m->input, &m->net.texts);
+    carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
+    carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
+    carnn__signal_tell(&s->work, m);
+    carnn__session_tell(s, top, p);
+    return CARNN_OK;
+}
+
+static const carnn__session_kind carnn__signal_session = {
+    "read rows", 1, carnn__net_session_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
+    carnn__signal_row};
+
+static const char *const carnn__signal_variants[] = {
+    "hidden=19 columns=2", "hidden=19 columns=2 cell=lstm layers=2 pooling=max,mean,min",
+    "hidden=19 columns=2 target_kind=number cell=gru directions=2 pooling=mean",
+    "hidden=19 columns=2 target_kind=number cell=scarnn context=rows",
+    "hidden=19 columns=1 target_kind=steps cell=ncarnn layers=2", NULL};
+
+/* Sequences of 32 rows of 16 numbers, and four classes. */
+static void carnn__signal_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    carnn__bench_print(t, "c%u", i % 4);
+    for (j = 0; j < 32 * 16; j++)
+        carnn__bench_print(t, "\t%u", (unsigned)(carnn__random(carnn__stream(1, i), j) % 1000));
+}
+
+static const carnn__task_bench carnn__signal_bench = {
+    {0, 64}, NULL, NULL, 32, "sequences/s", "predicting", 200, 0, carnn__signal_bench_line,
+    "columns=16"};
+
+static const carnn__task carnn__signal_task = {
+    "signal", "tell a class or a number of a sequence of rows of numbers",
+    CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
+    "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
+    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn",
+    NULL, "carnn.labels", NULL, 0,
+    CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
+    carnn__signal_parts, carnn__signal_init, NULL,
+    {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
+    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score,
+    &carnn__signal_session, NULL,
+    "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
+    carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
 
 #endif
 /* =============================================================================================
@@ -14657,7 +16284,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task, &carnn__cloze_task,
+    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -14692,10 +16319,11 @@ CARNN_API const char *carnn_task_data(size_t number) {
 }
 
 #ifndef CARNN_NO_TEXT
-static const carnn__reader *carnn__reader_of(const char **task) {
-    const carnn__task *found = carnn__task_named(*task);
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model) {
+    const carnn__task *found = carnn__task_named(data->task);
     if (!found) return NULL;
-    *task = found->name;
+    data->task = found->name;
+    data->linked = carnn__reads_links(found->roles, model ? model->option : NULL);
     return found->reader;
 }
 #endif
@@ -14931,12 +16559,26 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
 
 CARNN_API void carnn_model_free(carnn_model *model) {
     carnn_allocator a;
+    size_t i;
     if (!model) return;
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
-    carnn__names_free(&model->words, &a);
-    carnn__names_free(&model->choices, &a);
+    for (i = 0; i < model->member_count; i++) carnn_model_free(model->members[i]);
+    if (model->members) { /* they had the words and choices */
+        carnn__free(&a, model->members);
+    } else {
+        carnn__names_free(&model->words, &a);
+        carnn__names_free(&model->choices, &a);
+    }
     carnn__free(&a, model);
+}
+
+CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number) {
+    return number < model->member_count ? model->members[number] : NULL;
+}
+
+CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
+    return ensemble->rule;
 }
 
 /* What a new model and a loaded one have in common once desc (complete), words and choices are
@@ -14998,10 +16640,11 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    float *rows = carnn__named(&model->params, "word.weight"), scale;
+    float *rows, scale;
     double squares = 0.0;
     size_t i, j, D = v->dimension, V = model->words.count;
     if (!v->found) return;
+    rows = carnn__named(&model->params, "word.weight");
     for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
     scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
     for (i = 0; i < V; i++)
@@ -15020,6 +16663,9 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     if (desc->task && strcmp(desc->task, old->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
                            "%s, not %.60s", old->task, desc->task);
+    if (desc->from->member_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is an ensemble: "
+                           "expected one of its members");
     desc->task = old->task;
     for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
         if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
@@ -15097,12 +16743,15 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
+    if (train->columns && !desc->embedding) model->desc.embedding = (int64_t)train->columns;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
-    if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = carnn__check_unsure(model, train, error);
+    if (!status) status = carnn__same_task(model, train, error);
+    if (!status && train->columns && desc->vector_count)
+        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -15142,14 +16791,15 @@ CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) { return mode
 
 CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
-    for (i = 0; i < model->params.count; i++)
+    for (i = 0; i < model->member_count; i++) sum += carnn_model_parameters(model->members[i]);
+    for (i = 0; !model->member_count && i < model->params.count; i++)
         sum += model->params.item[i].rows * model->params.item[i].columns;
     return sum;
 }
 
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number) {
     carnn_tensor t = {NULL, 0, 0, NULL};
-    if (number < model->params.count) {
+    if (!model->member_count && number < model->params.count) {
         const carnn__param *p = &model->params.item[number];
         t.name = p->name;
         t.rows = p->rows;
@@ -15205,7 +16855,8 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
    A string is a u64 length and its bytes. The data of a model is its flat parameter vector
    (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
    several such vectors. Options that change nothing of the result (threads, seconds) are left out:
-   the same training gives the same bytes.
+   the same training gives the same bytes. An ensemble has the keys and tensors of all members, with
+   "member.0.", "member.1.", ... before their names, and their data one after the other.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -15347,7 +16998,7 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
    Reading. The bytes may come from anyone: each count and length is compared with the rest of the
    file before it is used. Only the first error is reported; after it, reads give zeros. */
 
-#define CARNN__GGUF_KEYS_MAX 128
+#define CARNN__GGUF_KEYS_MAX 128 /* of a model, or of a member */
 #define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
 /* Takes the next bytes of a file; returns 0 on failure. */
@@ -15369,6 +17020,7 @@ typedef struct carnn__gguf_key {
 typedef struct carnn__gguf {
     carnn_status status;
     size_t keys, size;          /* of the file; in writing: so far */
+    char prefix[16];            /* of the names of keys and tensors: "member.0.", or "" */
     /* writing */
     int writing;
     size_t all_keys;            /* these two are known after the first and the second run */
@@ -15381,8 +17033,14 @@ typedef struct carnn__gguf {
     const unsigned char *bytes;
     size_t at;
     uint64_t tensors;
-    carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
+    const carnn_allocator *allocator;
+    carnn__gguf_key *key;       /* (keys) */
 } carnn__gguf;
+
+/* The names of keys and tensors that follow are those of a member of an ensemble. */
+static void carnn__gguf_member(carnn__gguf *g, size_t number) {
+    snprintf(g->prefix, sizeof g->prefix, "member.%u.", (unsigned)number);
+}
 
 CARNN__PRINTF(2, 3)
 static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
@@ -15415,8 +17073,15 @@ static void carnn__put_string(carnn__gguf *g, const char *s, size_t length) {
     carnn__put_bytes(g, s, length);
 }
 
+/* The name of a key or tensor. */
+static void carnn__put_name(carnn__gguf *g, const char *name) {
+    carnn__put_number(g, strlen(g->prefix) + strlen(name), 8);
+    carnn__put_bytes(g, g->prefix, strlen(g->prefix));
+    carnn__put_bytes(g, name, strlen(name));
+}
+
 static void carnn__put_key(carnn__gguf *g, const char *name, uint32_t type) {
-    carnn__put_string(g, name, strlen(name));
+    carnn__put_name(g, name);
     carnn__put_number(g, type, 4);
     g->keys++;
 }
@@ -15504,8 +17169,11 @@ static carnn__span carnn__gguf_string(carnn__gguf *g) {
 static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
     const carnn__gguf_key *key;
+    size_t prefix = strlen(g->prefix);
     for (key = g->key; key < g->key + g->keys; key++)
-        if (key->name.length == length && memcmp(key->name.at, name, length) == 0) return key;
+        if (key->name.length == prefix + length && !memcmp(key->name.at, g->prefix, prefix) &&
+            !memcmp(key->name.at + prefix, name, length))
+            return key;
     return NULL;
 }
 
@@ -15536,8 +17204,9 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
 /* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
     const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
-    if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
-    else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
+    if (!key) carnn__gguf_fail(g, "the key %s%s is missing", g->prefix, name);
+    else if (key->type != type)
+        carnn__gguf_fail(g, "the key %s%s has another type", g->prefix, name);
     return g->status == CARNN_OK ? key : NULL;
 }
 
@@ -15611,9 +17280,10 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
                               size_t offset) {
     uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
     uint64_t size[2] = {1, 1}, at;
+    size_t prefix = strlen(g->prefix);
     carnn__span known;
     if (g->writing) {
-        carnn__put_string(g, name, strlen(name));
+        carnn__put_name(g, name);
         carnn__put_number(g, dimensions, 4);
         carnn__put_number(g, columns, 8);
         if (dimensions == 2) carnn__put_number(g, rows, 8);
@@ -15622,14 +17292,17 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         return;
     }
     known = carnn__gguf_string(g);
-    if (known.at && !carnn__is(name, known, 0))
-        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
+    if (known.at && (known.length != prefix + strlen(name) ||
+                     memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
+                                                                   known.length - prefix)))
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
                          (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
-                         columns, (unsigned long long)size[1], (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu", g->prefix,
+                         name, rows, columns, (unsigned long long)size[1],
+                         (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
@@ -15889,8 +17562,11 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
                                 (unsigned)version, CARNN__GGUF_VERSION);
     g->tensors = carnn__gguf_number(g, 8);
     keys = carnn__gguf_number(g, 8);
-    if (keys > CARNN__GGUF_KEYS_MAX)
+    if (keys > CARNN__GGUF_KEYS_MAX * (CARNN_MEMBERS_MAX + 1) || keys > g->size)
         return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    g->allocator = allocator;
+    g->key = (carnn__gguf_key *)carnn__alloc(allocator, (size_t)keys, sizeof *g->key);
+    if (!g->key) return g->status = carnn__out_of_memory(error);
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
     carnn__key_text(g, "general.architecture", architecture);
     if (!g->status && strcmp(architecture, kind->architecture) != 0)
@@ -15904,6 +17580,11 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
         carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
     return g->status;
+}
+
+static void carnn__gguf_close(carnn__gguf *g) {
+    if (g->key) carnn__free(g->allocator, g->key);
+    g->key = NULL;
 }
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
@@ -16031,24 +17712,49 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }
 
-/* The table of tensors: one that is read has to be what the task declares for the model. */
-static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
+/* The table of tensors: one that is read has to be what the task declares for the model. Its data
+   begin with float `from`. */
+static void carnn__key_params(carnn__gguf *g, const carnn__store *store, size_t from) {
     const carnn__param *p;
     for (p = store->item; p < store->item + store->count && !g->status; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+        carnn__key_tensor(g, p->name, p->rows, p->columns, from + p->offset);
 }
+
+static const char *const carnn__ensemble_rules[] = {"mean", "vote"};
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
     carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
-    const carnn__store *store = &model.params;
+    const carnn_model *one = (const carnn_model *)from, *const *parts = &one;
+    size_t i, n = 1, tensors = 0, floats = 0;
     char title[96];
-    carnn__put_start(g, &carnn__model_file, store->count);
-    snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
+    if (model.member_count) {
+        parts = (const carnn_model *const *)model.members;
+        n = model.member_count;
+    }
+    for (i = 0; i < n; i++) tensors += parts[i]->params.count;
+    carnn__put_start(g, &carnn__model_file, tensors);
+    snprintf(title, sizeof title, "%s %s", model.desc.task,
+             model.member_count ? "ensemble" : model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
-    carnn__key_model(g, &model);
-    carnn__key_words(g, &model);
-    carnn__key_params(g, store);
-    carnn__put_floats(g, store->value, store->size);
+    if (model.member_count) {
+        carnn__key_size(g, "carnn.members", &n);
+        carnn__put_key_text(g, "carnn.ensemble", carnn__ensemble_rules[model.rule]);
+        carnn__key_scores(g, model.task, &model.scores);
+    }
+    for (i = 0; i < n; i++) {
+        carnn_model part = *parts[i];
+        if (model.member_count) carnn__gguf_member(g, i);
+        carnn__key_model(g, &part);
+        carnn__key_words(g, &part);
+    }
+    for (i = 0; i < n; i++) {
+        if (model.member_count) carnn__gguf_member(g, i);
+        carnn__key_params(g, &parts[i]->params, floats);
+        floats += parts[i]->params.size;
+    }
+    g->prefix[0] = 0;
+    for (i = 0; i < n; i++)
+        carnn__put_floats(g, parts[i]->params.value, parts[i]->params.size);
 }
 
 CARNN_API size_t carnn_model_size(const carnn_model *model) {
@@ -16102,39 +17808,177 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
     return NULL;
 }
 
-static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
-                                      carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    carnn__gguf g;
-    const unsigned char *data;
-    const char *broken;
+/* Do models choose among the same things? A task without logits predicts words. */
+static carnn_status carnn__same_choices(const carnn_model *const *models, size_t count,
+                                        carnn_error *error) {
+    int words = !models[0]->task->output;
+    const carnn__names *a = words ? &models[0]->words : &models[0]->choices, *b;
+    size_t m;
+    for (m = 1; m < count; m++) {
+        if (models[m]->task != models[0]->task)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model 1 is of the task %s, model %zu "
+                               "of the task %s", models[0]->desc.task, m + 1, models[m]->desc.task);
+        b = words ? &models[m]->words : &models[m]->choices;
+        if (a->count != b->count ||
+            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
+                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their %s differ", m + 1, words ? "words" : "candidates or classes");
+    }
+    return CARNN_OK;
+}
+
+/* Can models be averaged by this rule? */
+static carnn_status carnn__ensemble_check(const carnn_model *const *models, size_t count,
+                                          carnn_ensemble_rule rule, carnn_error *error) {
+    carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
+    size_t columns = 0, found = 0, m;
+    if (!count || count > CARNN_MEMBERS_MAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
+                           "%d", count, CARNN_MEMBERS_MAX);
+    for (m = 0; m < count; m++)
+        if (models[m]->member_count)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model %zu is an ensemble itself: "
+                               "name its members", m + 1);
+    if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
+    if (!models[0]->task->session || !carnn__simd_select(models[0]->desc.simd))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
+                           "here", models[0]->desc.task);
+    for (m = 0; m < count; m++) {
+        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+            return carnn__out_of_memory(error);
+        if (m && (own != kind || found != columns))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their predictions are of another kind or number", m + 1);
+    }
+    if (rule == CARNN_ENSEMBLE_VOTE && kind != CARNN__OUTPUT_SOFTMAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
+                           "do not choose; take the mean", models[0]->desc.task);
+    return CARNN_OK;
+}
+
+/* What a model, or a member, is, and the weights that it has to have. */
+static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     carnn_error why;
     carnn_status status;
-    carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
-    carnn__key_model(&g, model);
-    carnn__key_words(&g, model);
-    if (g.status) return g.status;
+    carnn__key_model(g, model);
+    carnn__key_words(g, model);
+    if (g->status) return;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
-    if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
-    if (status) return carnn__gguf_fail(&g, "%s", why.message);
-    /* its weights are used in place if this machine can, else copied */
-    carnn__gguf_count(&g, model->params.count);
-    carnn__key_params(&g, &model->params);
-    data = carnn__gguf_data(&g, model->params.size);
-    if (!data) return g.status;
-    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
-        model->params.value = (float *)(uintptr_t)data;
-    } else {
-        status = carnn__store_alloc(&model->params, a, error);
-        if (status) return status;
-        carnn__swap_floats(model->params.value, data, model->params.size);
-        carnn__free_aligned(a, model->block);
-        model->block = model->params.value;
+    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
+    else if (status) carnn__gguf_fail(g, "%s%s", g->prefix, why.message);
+}
+
+/* An ensemble is what its first member is, but for what is its own. */
+static void carnn__ensemble_set(carnn_model *ensemble, carnn_model **members, size_t count,
+                                carnn_ensemble_rule rule) {
+    carnn_model own = *ensemble;
+    *ensemble = *members[0];
+    ensemble->allocator = own.allocator;
+    ensemble->block = own.block;
+    ensemble->scores = own.scores;
+    ensemble->best_epoch = 0;
+    ensemble->members = members;
+    ensemble->member_count = count;
+    ensemble->rule = rule;
+}
+
+/* Its members; their number and rule, and scores. */
+static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
+    const carnn_allocator *a = &model->allocator;
+    size_t count = 0, number = 0, i;
+    char rule[64] = "";
+    carnn__key_size(g, "carnn.members", &count);
+    if (!g->status && (!count || count > CARNN_MEMBERS_MAX))
+        carnn__gguf_fail(g, "an ensemble of %zu members, expected 1 to %d", count,
+                         CARNN_MEMBERS_MAX);
+    carnn__key_text(g, "carnn.ensemble", rule);
+    while (number < CARNN__COUNT(carnn__ensemble_rules) &&
+           strcmp(rule, carnn__ensemble_rules[number]))
+        number++;
+    if (!g->status && number == CARNN__COUNT(carnn__ensemble_rules))
+        carnn__gguf_fail(g, "unknown rule \"%s\" of an ensemble", rule);
+    if (g->status) return;
+    model->rule = (carnn_ensemble_rule)number;
+    model->members = (carnn_model **)carnn__alloc_zero(a, count, sizeof *model->members);
+    if (!model->members) g->status = carnn__out_of_memory(g->error);
+    for (i = 0; !g->status && i < count; i++) {
+        carnn_model *m = (carnn_model *)carnn__alloc_zero(a, 1, sizeof *m);
+        if (!m) {
+            g->status = carnn__out_of_memory(g->error);
+            break;
+        }
+        m->allocator = *a;
+        model->members[model->member_count++] = m;
+        carnn__gguf_member(g, i);
+        carnn__model_read(g, m);
     }
-    broken = carnn__not_finite(&model->params, model->params.value, model->params.size);
-    return broken ? carnn__gguf_fail(&g, "%s holds NaN or infinity", broken) : CARNN_OK;
+    g->prefix[0] = 0;
+    if (!g->status) carnn__key_scores(g, model->members[0]->task, &model->scores);
+}
+
+/* The weights of a model or of members are used in place if this machine can, else copied: then
+   the file's block is no longer needed. */
+static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_t count,
+                                int members, void **block) {
+    size_t i, floats = 0, tensors = 0;
+    const unsigned char *data;
+    void *file = *block;
+    const char *broken;
+    int copies;
+    for (i = 0; i < count; i++) tensors += parts[i]->params.count;
+    carnn__gguf_count(g, tensors);
+    for (i = 0; i < count; i++) {
+        if (members) carnn__gguf_member(g, i);
+        carnn__key_params(g, &parts[i]->params, floats);
+        floats += parts[i]->params.size;
+    }
+    data = carnn__gguf_data(g, floats);
+    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
+    if (copies) *block = NULL;
+    for (i = 0; !g->status && i < count; i++) {
+        carnn__store *store = &parts[i]->params;
+        if (members) carnn__gguf_member(g, i);
+        store->value = (float *)(uintptr_t)data;
+        data += store->size * sizeof(float);
+        if (copies) {
+            const float *from = store->value;
+            g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
+            if (g->status) break;
+            parts[i]->block = store->value;
+            carnn__swap_floats(store->value, from, store->size);
+        }
+        broken = carnn__not_finite(store, store->value, store->size);
+        if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
+    }
+    if (copies) carnn__free_aligned(&parts[0]->allocator, file);
+}
+
+static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
+                                      carnn_error *error) {
+    carnn__gguf g;
+    carnn_error why;
+    carnn_status status = CARNN_OK;
+    carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
+    if (!g.status && carnn__gguf_find(&g, "carnn.members", 13)) {
+        carnn__ensemble_read(&g, model);
+        if (!g.status)
+            status = carnn__ensemble_check((const carnn_model *const *)model->members,
+                                           model->member_count, model->rule, &why);
+        if (status == CARNN_ERR_MEMORY) g.status = carnn__out_of_memory(error);
+        else if (status) carnn__gguf_fail(&g, "%s", why.message);
+        if (!g.status)
+            carnn__weights_read(&g, model->members, model->member_count, 1, &model->block);
+        if (!g.status)
+            carnn__ensemble_set(model, model->members, model->member_count, model->rule);
+    } else if (!g.status) {
+        carnn__model_read(&g, model);
+        if (!g.status) carnn__weights_read(&g, &model, 1, 0, &model->block);
+    }
+    carnn__gguf_close(&g);
+    return g.status;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
@@ -16297,6 +18141,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     for (i = 0; !g.status && i < c->arrays; i++)
         memcpy(c->array[i].value, values + i * size, size * sizeof(float));
     carnn__free_aligned(allocator, block);
+    carnn__gguf_close(&g);
     if (g.status) return g.status;
     c->model->scores = model.scores;
     c->model->best_epoch = model.best_epoch;
@@ -16346,30 +18191,6 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* What a model chooses among: its choices, or words, as in a task that has a vote of its own. */
-static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->choices.count && !model->task->vote ? &model->choices : &model->words;
-}
-
-/* Can all models read the data, and choose among the same answers, so that they can vote? */
-static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
-                                           const carnn_dataset *data, carnn_error *error) {
-    const carnn__names *a = carnn__choices(models[0]), *b;
-    size_t m;
-    carnn_status status;
-    for (m = 0; m < count; m++)
-        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
-    for (m = 1; m < count; m++) {
-        b = carnn__choices(models[m]);
-        if (a->count != b->count ||
-            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
-                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "candidates or words differ", m + 1);
-    }
-    return CARNN_OK;
-}
-
 /* Gives an arena on which all has been counted its memory. */
 static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
                                       carnn_error *error) {
@@ -16379,38 +18200,84 @@ static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator
     return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
+/* The works of a model: of an ensemble those of its members. */
+static size_t carnn__work_parts(carnn__work *const *work, carnn__work *const **parts) {
+    *parts = (*work)->member_count ? (*work)->members : work;
+    return carnn__max((*work)->member_count, 1);
+}
+
 /* The memory of works that score the same data, each in its own part of the arena. Returns their
    tallies, (count + 1): the last one is the vote's. */
 static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
                                           carnn__arena *arena) {
-    size_t m;
+    carnn__work *const *parts;
+    size_t m, i, n;
     carnn__tally *tally;
     arena->used = 0;
     tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
-    for (m = 0; m < count; m++) carnn__net_carve(works[m], arena);
+    for (m = 0; m < count; m++)
+        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
+            carnn__net_carve(parts[i], arena);
     return tally;
 }
 
-/* Works on each batch with all models in turn, then lets them vote. Fills `scores`, of the models
-   and of the vote of several, unless it is NULL. */
-static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__arena *arena,
-                            carnn_scores *scores) {
+/* Makes the batches of all works, in the order of the data, and returns their number. */
+static size_t carnn__scoring_batches(carnn__work *const *works, size_t count) {
+    carnn__work *const *parts;
+    size_t m, i, n, batches = 0;
+    for (m = 0; m < count; m++)
+        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
+            batches = carnn__net_batches(parts[i], 0);
+    return batches;
+}
+
+/* Are the works' logits and batches of one shape, so that they can be averaged? */
+static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
+                                      carnn_error *error) {
+    const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
+    carnn__logits first, o;
+    size_t m, batches = carnn__scoring_batches(works, count);
+    memset(&o, 0, sizeof o);
+    for (m = 1; m < count; m++) {
+        b = carnn__corpus_of(works[m]);
+        if (works[0]->model->task->output) {
+            first = works[0]->model->task->output(works[0]);
+            o = works[m]->model->task->output(works[m]);
+        }
+        if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their predictions are of another kind or number", m + 1);
+        if (a->piece_count != b->piece_count ||
+            carnn__net_batches(works[m], 0) != carnn__net_batches(works[0], 0) ||
+            memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "they read texts up to different lengths", m + 1);
+    }
+    return CARNN_OK;
+}
+
+/* Works on each batch with all models in turn; `votes`: then they vote. Fills `scores`, of the
+   models and of the vote, unless it is NULL. */
+static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
+                            carnn__arena *arena, carnn_scores *scores) {
     carnn__tally *tally = carnn__scoring_carve(works, count, arena);
     carnn__work *first = works[0];
+    carnn_ensemble_rule rule = first->rule;
     double started = carnn__clock();
-    size_t m, i, batches = 0;
+    size_t m, i, batches = carnn__scoring_batches(works, count);
     memset(tally, 0, (count + 1) * sizeof *tally);
-    for (m = 0; m < count; m++) batches = carnn__net_batches(works[m], 0);
     for (i = 0; i < batches; i++) {
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
-        if (count < 2) continue;
+        if (!votes) continue;
         first->number = count; /* speaks for all */
         first->as_vote = 1;
+        first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
         carnn__net_vote(works, count, i, &tally[count]);
+        first->rule = rule;
         first->as_vote = 0;
         first->number = 0;
     }
-    for (m = 0; scores && m < count + (count > 1); m++)
+    for (m = 0; scores && m < count + (votes > 0); m++)
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
@@ -16429,47 +18296,86 @@ static double carnn__unknown_words(const carnn__work *work) {
     return (double)unknown / (double)carnn__max(words, 1);
 }
 
+typedef struct carnn__scoring { /* models that score the same data */
+    carnn__engine engine;
+    carnn__arena arena;
+    carnn__work *work;           /* (total) of all models and members of ensembles */
+    carnn__work **list, **works; /* (total) all of them, (count) those of the models */
+    size_t total, opened;
+    void *blocks;                /* carnn__own */
+} carnn__scoring;
+
+/* Opens a model's works, which are the next ones; an ensemble's is that of its first member. */
+static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *model, size_t number,
+                                       const carnn__work *like, carnn_error *error) {
+    size_t parts = carnn__max(model->member_count, 1), i;
+    carnn__work *lead = s->works[number] = &s->work[s->opened];
+    carnn_status status = CARNN_OK;
+    for (i = 0; !status && i < parts; i++) {
+        carnn__work *work = s->list[s->opened] = &s->work[s->opened];
+        *work = *like;
+        work->model = model->member_count ? model->members[i] : model;
+        work->w = work->model->params.value;
+        work->allocator = work->model->allocator;
+        work->voting |= model->member_count > 0;
+        work->number = number;
+        status = carnn__net_open(work, error);
+        s->opened += !status;
+    }
+    lead->members = s->list + (lead - s->work);
+    lead->member_count = model->member_count;
+    lead->rule = model->rule;
+    return status;
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
                                 const carnn_predict_desc *wanted, carnn_scores *scores,
                                 carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
-    carnn__engine engine;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__work *work, **works;
-    void *blocks = NULL; /* carnn__own */
+    int votes = count > 1 && !asked->alone;
+    carnn__scoring s;
+    carnn__work like;
     size_t m;
-    carnn_status status = carnn__same_candidates(models, count, data, error);
+    carnn_status status = CARNN_OK;
+    memset(&s, 0, sizeof s);
+    for (m = 0; !status && m < count; m++) {
+        status = carnn__same_task(models[m], data, error);
+        s.total += carnn__max(models[m]->member_count, 1);
+    }
+    if (!status && votes) status = carnn__same_choices(models, count, error);
     if (!status)
-        status = carnn__engine_open(&engine, models[0]->desc.simd,
+        status = carnn__engine_open(&s.engine, models[0]->desc.simd,
                                     carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
-    work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
-    works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
-    if (!work || !works) status = carnn__out_of_memory(error);
-    for (m = 0; !status && m < count; m++) {
-        works[m] = &work[m];
-        work[m] = carnn__scoring_work(models[m], data, &engine);
-        work[m].voting = count > 1;
-        work[m].asked = asked;
-        work[m].wanted = wanted;
-        work[m].number = m;
-        status = carnn__net_open(&work[m], error);
-    }
+    s.work = (carnn__work *)carnn__own(&s.blocks, a, s.total, sizeof *s.work);
+    s.list = (carnn__work **)carnn__own(&s.blocks, a, s.total, sizeof *s.list);
+    s.works = (carnn__work **)carnn__own(&s.blocks, a, count, sizeof *s.works);
+    if (!s.work || !s.list || !s.works) status = carnn__out_of_memory(error);
+    like = carnn__scoring_work(models[0], data, &s.engine);
+    like.voting = votes;
+    like.asked = asked;
+    like.wanted = wanted;
+    for (m = 0; !status && m < count; m++)
+        status = carnn__scoring_add(&s, models[m], m, &like, error);
     if (!status) {
-        carnn__scoring_carve(works, count, &arena);
-        status = carnn__arena_open(&arena, a, error);
+        carnn__scoring_carve(s.works, count, &s.arena);
+        status = carnn__arena_open(&s.arena, a, error);
     }
-    if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) {
-        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
-        carnn__net_close(&work[m]);
-    }
-    carnn__free_aligned(a, arena.base);
-    carnn__disown(&blocks, a);
-    carnn__engine_close(&engine);
+    if (!status) carnn__scoring_carve(s.works, count, &s.arena);
+    if (!status && votes) status = carnn__same_shape(s.works, count, error);
+    for (m = 0; !status && m < count; m++)
+        if (models[m]->member_count)
+            status = carnn__same_shape(s.works[m]->members, models[m]->member_count, error);
+    if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
+    for (m = 0; !status && scores && m < count; m++)
+        scores[m].unknown = carnn__unknown_words(s.works[m]);
+    while (s.opened-- > 0) carnn__net_close(&s.work[s.opened]);
+    carnn__free_aligned(a, s.arena.base);
+    carnn__disown(&s.blocks, a);
+    carnn__engine_close(&s.engine);
     return status;
 }
 
@@ -16497,6 +18403,111 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
     return carnn__test(&model, 1, data, NULL, desc, NULL, error);
+}
+
+/* --- ensembles ----------------------------------------------------------------------------------
+   The average ensemble and the greedy one of Kadlec et al. 2016, 5.2. Each model is scored by
+   itself; then, from the best one on, the greedy one tries each with those that it has. */
+
+/* The score that chooses an epoch, larger is better. */
+static double carnn__rated(const carnn_scores *s) {
+    return s->metric[0].lower_is_better ? -s->metric[0].value : s->metric[0].value;
+}
+
+typedef struct carnn__choosing { /* the members of an ensemble */
+    const carnn_model *const *models;
+    const carnn_ensemble_desc *desc;
+    carnn_model ensemble;  /* of models that are not its own */
+    carnn_model **member;  /* (count) */
+    size_t *order;         /* (count) models, the best first; then those that are chosen */
+    carnn_scores *scores;  /* (count) */
+} carnn__choosing;
+
+/* Scores the first n members as an ensemble. */
+static carnn_status carnn__choosing_try(carnn__choosing *c, size_t n, carnn_scores *scores,
+                                        carnn_error *error) {
+    const carnn_model *one = &c->ensemble;
+    size_t i;
+    for (i = 0; i < n; i++) c->member[i] = (carnn_model *)(uintptr_t)c->models[c->order[i]];
+    carnn__ensemble_set(&c->ensemble, c->member, n, c->desc->rule);
+    memset(scores, 0, sizeof *scores);
+    if (!c->desc->valid) return CARNN_OK;
+    return carnn_test(&one, 1, c->desc->valid, c->desc->threads, scores, error);
+}
+
+/* Leaves the chosen models in `order`, *count of them. */
+static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn_error *error) {
+    carnn_test_desc alone;
+    carnn_scores found;
+    size_t i, j, all = *count, kept = 0;
+    double best = 0.0;
+    carnn_status status;
+    memset(&alone, 0, sizeof alone);
+    alone.threads = c->desc->threads;
+    alone.alone = 1;
+    for (i = 0; i < all; i++) c->order[i] = i;
+    if (!c->desc->greedy && !(c->desc->share > 0.0)) return CARNN_OK;
+    status = carnn_test_parts(c->models, all, c->desc->valid, &alone, c->scores, error);
+    for (i = 1; !status && i < all; i++) /* of equal ones the first */
+        for (j = i; j && carnn__rated(&c->scores[c->order[j]]) >
+                             carnn__rated(&c->scores[c->order[j - 1]]); j--) {
+            size_t moved = c->order[j];
+            c->order[j] = c->order[j - 1];
+            c->order[j - 1] = moved;
+        }
+    if (c->desc->share > 0.0)
+        *count = all = carnn__max((size_t)(c->desc->share * (double)all), 1);
+    for (i = 0; !status && c->desc->greedy && i < all; i++) {
+        c->order[kept] = c->order[i];
+        status = carnn__choosing_try(c, kept + 1, &found, error);
+        if (!status && (!kept || carnn__rated(&found) > best)) {
+            best = carnn__rated(&found);
+            *count = ++kept;
+        }
+    }
+    return status;
+}
+
+CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
+                                            const carnn_model *const *models, size_t count,
+                                            const carnn_ensemble_desc *desc, carnn_error *error) {
+    carnn__choosing c;
+    carnn_status status = carnn__ensemble_check(models, count, desc->rule, error);
+    carnn_source source = {"ensemble", NULL, 0};
+    const carnn_allocator *a;
+    void *block = NULL, *blocks = NULL; /* carnn__own */
+    *ensemble = NULL;
+    if (status) return status;
+    if ((desc->greedy || desc->share > 0.0) && !desc->valid)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members are chosen by their scores on "
+                           "validation data: there are none");
+    if (!(desc->share >= 0.0 && desc->share <= 1.0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a share of models is from 0 to 1, found "
+                           "%g", desc->share);
+    memset(&c, 0, sizeof c);
+    c.models = models;
+    c.desc = desc;
+    a = &models[0]->allocator;
+    c.ensemble.allocator = *a;
+    c.member = (carnn_model **)carnn__own(&blocks, a, count, sizeof *c.member);
+    c.order = (size_t *)carnn__own(&blocks, a, count, sizeof *c.order);
+    c.scores = (carnn_scores *)carnn__own(&blocks, a, count, sizeof *c.scores);
+    if (!c.member || !c.order || !c.scores) status = carnn__out_of_memory(error);
+    if (!status) status = carnn__choosing_run(&c, &count, error);
+    if (!status) status = carnn__choosing_try(&c, count, &c.scores[0], error);
+    if (!status) { /* a copy, by way of its file */
+        c.ensemble.scores = c.scores[0];
+        source.size = carnn_model_size(&c.ensemble);
+        source.bytes = block = carnn__alloc_aligned(a, source.size, 1);
+        status = block ? carnn_model_write(&c.ensemble, block, source.size, error)
+                       : carnn__out_of_memory(error);
+    }
+    if (!status) status = carnn_model_load(ensemble, &source, a, error);
+    if (!status && !(*ensemble)->members[0]->block) (*ensemble)->block = block; /* used in place */
+    else carnn__free_aligned(a, block);
+    if (!status && desc->chosen) memcpy(desc->chosen, c.order, count * sizeof *c.order);
+    carnn__disown(&blocks, a);
+    return status;
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -16572,8 +18583,8 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_add64(&sum, data->columns);
     if (data->columns) {
         carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
-        carnn__sum_list(&sum, data->numbers, data->row_at[data->row_count] * data->columns,
-                        sizeof *data->numbers);
+        for (i = 0; i < data->row_count; i++)
+            carnn__sum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
     }
     return carnn__sum_end(&sum);
 }
@@ -16750,15 +18761,15 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
     carnn__work *valid = &t->valid;
-    int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
-        carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
+        carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
-        value = sign * t->valid_scores.metric[0].value;
+        value = t->valid_scores.metric[0].value;
+        if (t->valid_scores.metric[0].lower_is_better) value = -value;
         if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;
@@ -16847,6 +18858,9 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
+    if (model->member_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble is not trained: its members "
+                           "are, each by itself");
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");
@@ -17427,7 +19441,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
     carnn_model_desc model;
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model};
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model, NULL, NULL};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
@@ -17912,8 +19926,8 @@ static void carnn__bench_recurrence(carnn__bench *b) {
 static void carnn__bench_task(carnn__bench *b) {
     const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, &model, NULL, NULL};
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
@@ -17969,7 +19983,7 @@ static void carnn__bench_training(carnn__bench *b) {
 static void carnn__bench_encoder(carnn__bench *b) {
     carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
     carnn_source source = {"data", text.at, 0};
-    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL, NULL, NULL};
     carnn_model_desc model;
     unsigned i;
     b->live = b->most = 0;
@@ -18029,13 +20043,16 @@ static void carnn__bench_predict(carnn__bench *b) {
 }
 
 /* The examples of the first group in a session: where it replies, each reply comes after all that
-   was said before, else each is predicted by itself. */
+   was said before, else each is predicted by itself; rows of numbers one after the other. */
 static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
     carnn_prediction prediction;
     carnn_session_reset(b->session);
-    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+    for (i = 0; data->columns && i < data->row_at[1]; i++)
+        carnn_session_row(b->session, data->numbers + i * data->columns, data->columns, 1,
+                          &prediction, NULL);
+    for (; !data->columns && i < most && data->items[i].group == data->items[0].group; i++) {
         const char *reply;
         const char *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);

@@ -91,12 +91,13 @@ static void add_item(list *l, const char *item) {
 }
 
 static struct arguments { /* what the command line says */
-    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run,
-        *from, *unsure;
-    list train, valid, test, data, vectors, files; /* files: what is no option */
+    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation;
+    double share;
+    list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
-    int json, quiet, resume, explain, help, counts, clean, color, report;
+    int json, quiet, resume, explain, help, counts, clean, color, report, stream;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -111,7 +112,8 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ALL = 4095
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191,
+    READS_ROWS = TRAIN | TEST | PREDICT
 };
 
 typedef struct flag {
@@ -126,24 +128,35 @@ static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"ensemble", "RULE", "average the models: vote, mean, or greedy: the mean of those that "
+     "together score best on --valid", TEST, AT(ensemble)},
+    {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
+    {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"out", "FILE", "keep the ensemble: a model file with all members", TEST, AT(out)},
     {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
+    {"target", "COLUMN", "of tables of numbers: what is right", READS_ROWS, AT(target)},
+    {"group", "COLUMN", "of tables: its lines are the rows of a sequence", READS_ROWS, AT(group)},
+    {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
+    {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
+    {"stream", NULL, "a line is a row: predict from the rows so far", PREDICT, AT(stream)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
     {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
     {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
-    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
-    {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
+    {"text", "FILE", "what the questions are about", ASK, AT(text)},
+    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK | ASK, AT(top)},
+    {"color", NULL, "colours also where the output is no terminal", EXPLAIN | ASK, AT(color)},
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
@@ -153,6 +166,7 @@ static const flag flags[] = {
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
     {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
+    {"explain", NULL, "show where it looked, as on a terminal", ASK, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
@@ -257,6 +271,15 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(o->name, &g);
 }
 
+/* The flag that `g` is about; NULL: none. */
+static const flag *flag_named(unsigned bit, guess *g) {
+    const flag *found = NULL;
+    size_t i;
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & bit) && is_word(g, flags[i].name)) found = &flags[i];
+    return found;
+}
+
 /* The option of a task that `g` is about; NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
@@ -272,9 +295,11 @@ static void set_own_options(void) {
     for (i = 0; i < arg.own.count; i += 2) {
         guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
         const carnn_option *o = option_named(arg.task, TRAIN, &g);
+        const flag *f;
         for (t = 0; carnn_task_name(t); t++)
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
         if (o) set_option(o, arg.own.item[i + 1]);
+        else if ((f = flag_named(TRAIN, &g)) != NULL) read_flag(f, arg.own.item[i + 1]);
         else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
                  arg.task);
     }
@@ -285,13 +310,12 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
-    const flag *f = NULL;
+    const flag *f;
     const carnn_option *o = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
-    for (i = 0; i < COUNT(flags); i++)
-        if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
+    f = flag_named(bit, &g);
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
@@ -300,7 +324,7 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     if (name[length]) value = name + length + 1;
     else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
-    if (f) read_flag(f, value);
+    if (f && !o) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
     else add_item(&arg.own, o->name), add_item(&arg.own, value);
 }
@@ -456,7 +480,7 @@ static void on_interrupt(int number) {
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
-static carnn_model *models[MODELS], *model; /* model: the first one */
+static carnn_model *models[MODELS + 1], *model; /* model: the first one; last: their ensemble */
 static carnn_dataset *data;
 
 static carnn_model *load_file(const char *name) {
@@ -483,9 +507,10 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by,
-                         arg.from};
-    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    const char *one[] = {arg.out,      arg.log,  arg.qrels, arg.run,        arg.candidates,
+                         arg.folds_by, arg.from, arg.text,  arg.permutation};
+    const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
+                          &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
@@ -522,21 +547,29 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
-/* One file or several as one data set; NULL where there is none. */
+/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
+    static size_t used; /* of the labels */
+    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
+                 .count = least(names->count, arg.labels.count - used)};
     carnn_source *sources = open_sources(names), choices = {.name = candidates};
+    carnn_source order = {.name = arg.permutation}, *labels = open_sources(&left);
+    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count,
+                            arg.permutation ? &order : NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient,
+                               .clean = clean, .lenient = lenient, .rows = &rows,
                                .model = model ? carnn_model_describe(model) : &arg.model};
     carnn_dataset *loaded = NULL;
+    used += left.count;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 *names->item, carnn_dataset_left_out(loaded));
+    free(labels);
     free(sources);
     return loaded;
 }
@@ -804,6 +837,7 @@ static struct { /* what is scored */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
+    size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
 
@@ -920,9 +954,20 @@ static void make_report(report *r, const carnn_model *m) {
             task_of(m));
 }
 
+/* What the files say together is called. */
+static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
+
+static void json_members(void) {
+    size_t i;
+    json(stdout, ", 'rule': %s, 'members': [", arg.ensemble);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        json(stdout, i ? ", %s" : "%s", arg.files.item[tested.chosen[i]]);
+    json(stdout, "]");
+}
+
 /* Of a model, or of the vote: then what the models share, and their parameters together. */
 static void json_score(size_t number) {
-    int vote = number == tested.count;
+    int vote = number == tested.count && !models[number];
     size_t i, parameters = 0;
     const carnn_scores *s = &tested.scores[number];
     const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
@@ -940,29 +985,31 @@ static void json_score(size_t number) {
     i = carnn_dataset_left_out(data);
     if (i) json(stdout, ", 'left_out': %z", i);
     if (number) json(stdout, ", 'p_value': %g", significance(number));
-    if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
-    if (!vote && arg.report) print_report(&tested.report[number]);
+    if (number < tested.count) json(stdout, ", 'file': %s", arg.files.item[number]);
+    else if (arg.ensemble) json_members();
+    if (number < tested.count && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
 
 static void json_test(void) {
     size_t i;
-    if (tested.count > 1) json(stdout, "{'models': [");
+    if (tested.voices > 1) json(stdout, "{'models': [");
     for (i = 0; i < tested.voices; i++) {
-        json(stdout, !i ? "" : i < tested.count ? ", " : "], 'vote': ");
+        if (i < tested.count) json(stdout, i ? ", " : "");
+        else json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
-    json(stdout, tested.count > 1 ? "}\n" : "\n");
+    json(stdout, tested.voices > 1 ? "}\n" : "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(void) {
     const char *const *file = arg.files.item;
     const carnn_scores *s = tested.scores;
-    size_t i, width = 4;
+    size_t i, width = strlen(voice());
     for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
     for (i = 0; i < tested.voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
+        printf("%-*s  ", (int)width, i < tested.count ? file[i] : voice());
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(i));
@@ -974,22 +1021,59 @@ static void print_test(void) {
     }
 }
 
+static void check_ensemble(void) {
+    guess g = guess_for(arg.ensemble ? arg.ensemble : "");
+    int chooses;
+    if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
+        say(USAGE, "test: --valid, --share and --out go with --ensemble");
+    if (!arg.ensemble) return;
+    if (!(is_word(&g, "vote") | is_word(&g, "mean") | is_word(&g, "greedy"))) unknown("rule", &g);
+    chooses = !strcmp(arg.ensemble, "greedy") || arg.share > 0.0;
+    if (chooses && !arg.valid.count)
+        say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
+    if (arg.out) check(carnn_file_check(arg.out, &error));
+}
+
+/* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
+static void make_ensemble(void) {
+    carnn_ensemble_desc desc = {.threads = arg.training.threads, .share = arg.share,
+                                .chosen = tested.chosen};
+    size_t i;
+    if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
+    desc.greedy = !strcmp(arg.ensemble, "greedy");
+    desc.valid = load_data(task_of(model), &arg.valid, NULL, arg.clean, 0);
+    check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
+                               tested.count, &desc, &error));
+    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
+    if (!desc.valid) return;
+    fprintf(stderr, "%s on %s: %s %.4f, members:", arg.ensemble, *arg.valid.item,
+            carnn_model_scores(models[tested.count])->metric[0].name,
+            carnn_model_scores(models[tested.count])->metric[0].value);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
+    fputc('\n', stderr);
+}
+
 static int test(void) {
     carnn_test_desc desc = {.threads = arg.training.threads,
-                            .part = arg.files.count > 1 ? on_part : NULL,
-                            .ranked = arg.qrels || arg.run ? on_ranked : NULL};
+                            .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
+                            .ranked = arg.qrels || arg.run ? on_ranked : NULL,
+                            .alone = arg.ensemble != NULL};
     size_t i;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    check_ensemble();
     tested.count = arg.files.count;
-    tested.voices = tested.count + (tested.count > 1);
+    tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
     for (i = 0; i < tested.count; i++) {
         load_model(i);
         if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
+    if (arg.ensemble) make_ensemble();
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
-    check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
-                           tested.scores, &error));
+    check(carnn_test_parts((const carnn_model *const *)models,
+                           arg.ensemble ? tested.voices : tested.count, data, &desc, tested.scores,
+                           &error));
     if (tested.scores->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
             *arg.data.item, 100.0 * tested.scores->unknown);
@@ -1033,14 +1117,19 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer, but rows of
+   numbers come one by one only where that is asked for. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
     size_t i;
     int found;
     open_session();
-    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
+    if (arg.stream && (!carnn_session_columns(session) || arg.data.count))
+        say(USAGE, "--stream is for rows of numbers on standard input, %s",
+            arg.data.count ? "not for --data" : "which the task does not read");
+    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
+        (carnn_session_columns(session) && !arg.stream)) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {
@@ -1279,15 +1368,205 @@ static int generate(void) {
     return DONE;
 }
 
+/* ==== ask ==================================================================================== */
+typedef struct prose { /* a text as words with blanks between them */
+    char *at;
+    size_t length, room, words;
+} prose;
+
+static void add_word(prose *p, const char *word, size_t length) {
+    size_t i;
+    for (i = 0; length && i <= length; i++) {
+        p->at = (char *)grow(p->at, p->length + 1, &p->room, 1);
+        p->at[p->length++] = i == length ? ' ' : word[i] ? word[i] : '?';
+        p->at[p->length] = '\0';
+    }
+    p->words += length > 0;
+}
+
+/* Adds a piece between blanks as the Children's Book Test has it: marks stand by themselves, as do
+   's, 'll and the like; a short abbreviation keeps its period, if another piece follows. */
+static void add_piece(prose *p, const char *s, size_t length, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; length && strchr(marks, *s); s++, length--) add_word(p, s, 1);
+    for (end = length; end && strchr(marks, s[end - 1]);) end--;
+    end += !last && end < length && end <= 3 && s[end] == '.' && isupper((unsigned char)*s);
+    for (stem = end, i = 0; i < COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s + end - n, ends[i], n)) stem = end - n;
+    }
+    add_word(p, s, stem);
+    add_word(p, s + stem, end - stem);
+    for (; end < length; end++) add_word(p, s + end, 1);
+}
+
+static void add_prose(prose *p, const char *s) {
+    size_t length, dashes;
+    for (;; s += length + dashes) {
+        const char *dash;
+        s += strspn(s, " \t\r");
+        if (!*s) return;
+        length = strcspn(s, " \t\r");
+        dash = strstr(s, "--");
+        dashes = dash && dash < s + length ? strspn(dash, "-") : 0;
+        if (dashes) length = (size_t)(dash - s);
+        add_piece(p, s, length, !s[length]);
+        if (dashes) add_word(p, "--", 2);
+    }
+}
+
+/* Is the word, with a small first letter, one that the model or the text knows? */
+static int is_common(const char *word, size_t length, const char *text) {
+    char small[64];
+    const char *at;
+    size_t i;
+    if (length >= sizeof small) return 0;
+    small[0] = (char)tolower((unsigned char)*word);
+    memcpy(small + 1, word + 1, length - 1);
+    small[length] = '\0';
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        if (!strcmp(carnn_model_word(model, i), small)) return 1;
+    for (at = text; (at = strstr(at, small)) != NULL; at += length)
+        if (at[length] == ' ' && (at == text || at[-1] == ' ')) return 1;
+    return 0;
+}
+
+/* The names of a text, with | between them: words with a capital inside a sentence, or at its
+   beginning where they are not known without one. */
+static void find_names(prose *names, const char *text) {
+    const char *s = text, *found;
+    size_t length, i;
+    int begins = 1;
+    for (; *s; s += length + 1) {
+        length = strcspn(s, " ");
+        for (i = 0; isalpha((unsigned char)s[i]) || s[i] == '-' || (s[i] & 0x80);) i++;
+        if (i == length && length > 1 && isupper((unsigned char)*s) &&
+            (!begins || !is_common(s, length, text))) {
+            for (found = names->at; found && (found = strchr(found, *s)) != NULL; found++)
+                if (!strncmp(found, s, length) && found[length] == '|' &&
+                    (found == names->at || found[-1] == '|'))
+                    break;
+            if (!found) add_word(names, s, length), names->at[names->length - 1] = '|';
+        }
+        begins = length == 1 && strchr(".?!\"'`:", *s);
+    }
+    if (names->length) names->at[--names->length] = '\0';
+}
+
+/* Where the model looked: the sentences with some attention, and what the places of the answer add
+   up to. */
+static void print_attention(const carnn_prediction *p) {
+    carnn_explanation e;
+    carnn_contribution *part;
+    size_t i, k, end, places = 0;
+    double sum = 0.0, high = 0.0;
+    check(carnn_session_explain(session, 0, NULL, &e, &error));
+    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
+    check(carnn_session_explain(session, e.count, part, &e, &error));
+    for (i = 0; i < e.count; i++) high = fmax(high, part[i].attention);
+    for (i = 0; i < e.count; i = end) {
+        double here = 0.0;
+        for (end = i; end < e.count;) {
+            here += part[end].attention;
+            sum += part[end].score;
+            places += part[end].score > 0.0;
+            if (strchr(".?!", *part[end++].text)) break;
+        }
+        if (here < 0.02) continue;
+        printf("%7.4f ", here);
+        for (k = i; k < end; k++) {
+            int marked = part[k].attention >= 0.005;
+            putchar(' ');
+            if (marked && is_colored()) begin_color(part[k].attention, 0.0, high);
+            fputs(part[k].text, stdout);
+            if (marked && is_colored()) fputs("\033[0m", stdout);
+            else if (marked) printf("[%.3f]", part[k].attention);
+        }
+        putchar('\n');
+    }
+    if (e.exact && p->count)
+        printf("%7.4f  is what %s has in %zu place%s: the answer's probability is exactly this "
+               "sum\n", sum, e.of, places, places == 1 ? "" : "s");
+    else if (p->count)
+        printf("attention says where it looked; of this model the answer is no sum of it\n");
+    free(part);
+}
+
+/* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
+static void answer_question(const prose *text, const prose *names, int shown) {
+    static prose question;
+    carnn_text texts[3] = {{text->at, text->length}, {NULL, 0}, {names->at, names->length}};
+    char *own = strrchr(input.text, '\t');
+    carnn_prediction p;
+    if (own) {
+        texts[2] = (carnn_text){own + 1, strlen(own + 1)};
+        input.text[strcspn(input.text, "\t")] = '\0';
+    }
+    question.length = 0;
+    add_prose(&question, input.text);
+    if (!question.length || !strstr(question.at, "XXXXX")) {
+        say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
+            input.number);
+        if (!shown) putchar('\n');
+        return;
+    }
+    texts[1] = (carnn_text){question.at, question.length};
+    check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
+    on_prediction(&p, NULL);
+    if (shown) print_attention(&p);
+}
+
+static int ask(void) {
+    int prompt = is_terminal(stdin) && is_terminal(stdout);
+    int shown = arg.explain || is_terminal(stdout);
+    static prose text, names;
+    FILE *in;
+    if (!arg.text || !strcmp(arg.text, "-"))
+        say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
+            "standard input");
+    open_session();
+    in = open_input(arg.text);
+    while (next_line(in, arg.text, &input)) add_prose(&text, input.text);
+    fclose(in);
+    if (!text.words) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
+    find_names(&names, text.at);
+    input.number = 0;
+    if (prompt) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
+                        "ends. Names: %s\n", text.words, names.at ? names.at : "none");
+    for (;; fflush(stdout)) {
+        if (prompt) fputs("> ", stdout), fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
+        if (input.text[strspn(input.text, " \t")]) answer_question(&text, &names, shown);
+    }
+    if (prompt) putchar('\n');
+    return DONE;
+}
+
 /* ==== info =================================================================================== */
+static const char *rule_of(const carnn_model *m) {
+    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+}
+
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
+    const carnn_model *member;
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
          carnn_model_size(model), task_of(model), carnn_model_word_count(model));
     json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
          carnn_model_parameters(model));
+    for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
+        if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
+        json(stdout, i ? ", {" : "{");
+        json_options(carnn_model_describe(member), NULL);
+        json(stdout, ", 'parameters': %z, ", carnn_model_parameters(member));
+        json_metrics(stdout, carnn_model_scores(member), "");
+        json(stdout, "}");
+    }
+    if (i) json(stdout, "], ");
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
@@ -1301,6 +1580,19 @@ static void json_info(const char *file) {
     json(stdout, "]}\n");
 }
 
+static void print_members(void) {
+    const carnn_model *m;
+    size_t i;
+    for (i = 0; (m = carnn_model_member(model, i)) != NULL; i++) {
+        const carnn_model_desc *d = carnn_model_describe(m);
+        if (!i) printf("%-14s%s\n", "ensemble", rule_of(model));
+        printf("member %-7zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
+               (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
+        print_metrics(carnn_model_scores(m), 0);
+        printf("\n");
+    }
+}
+
 static void print_info(const char *file) {
     const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_train_desc *trained = carnn_model_training(model);
@@ -1311,7 +1603,8 @@ static void print_info(const char *file) {
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; (o = carnn_option_at(d->task, i)) != NULL; i++) {
+    print_members();
+    for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
@@ -1319,7 +1612,9 @@ static void print_info(const char *file) {
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
-        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(model));
+        printf("%-14s", "scores");
+        if (carnn_model_best_epoch(model))
+            printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
         print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
@@ -1924,13 +2219,19 @@ static const command commands[] = {
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
-     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
+     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
+     "  carnn test *.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
+     TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
+    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions that leave out a word of a text",
+     "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
+     "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
+     "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",

@@ -54,7 +54,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify pair cloze; do
+for task in dialog lm answer classify pair cloze signal; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
@@ -394,6 +394,53 @@ says err 'cut.gguf: '
 run 4 info "$data/dialog-test.txt"
 says err 'not a GGUF file'
 
+# ---- ensembles: one file that scores as the models together did, and is taken like a model
+
+for rule in mean vote greedy; do
+    run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble $rule \
+        --valid "$data/dialog-dev.txt" --out all.gguf
+    lines out 4
+    says err "^$rule on .*dialog-dev.txt: accuracy 0.*, members: "
+    says out "^$rule "
+    sed -n "s/^$rule *\(accuracy.*\)  (.*/\1/p" out >printed
+    run 0 test all.gguf --data "$data/dialog-test.txt"
+    check "another $rule from the file" grep -q -F -e "$(cat printed)" out
+done
+run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble mean --out all.gguf --json
+says out '^{"models": \[{.*}, {.*}, {.*}\], "ensemble": {.*"rule": "mean", "members": \["a.gguf", '
+run 0 test all.gguf --data "$data/dialog-test.txt" --counts
+says out 'accuracy_top2 0.*accuracy_top5 '
+run 0 info all.gguf
+says out '^ensemble      mean$'
+says out '^member 2 '
+run 0 info all.gguf --json
+says out '"members": \[{.*}, {.*}, {.*}\], '
+run 0 predict all.gguf --data "$data/dialog-test.txt" --top 2
+lines out "$examples"
+"$carnn" predict all.gguf --top 2 <"$data/dialog-test.txt" | cmp -s - out
+check 'an ensemble: other answers from standard input' [ $? -eq 0 ]
+run 0 explain all.gguf --data "$data/dialog-test.txt" --example 2
+says out ' sum$'
+"$carnn" chat all.gguf --explain <"$data/demo-chat.txt" >out 2>err
+check 'an ensemble does not chat' [ $? -eq 0 ]
+check 'an ensemble says nothing' [ -s out ]
+run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 0.5 \
+    --valid "$data/dialog-dev.txt"
+check 'half of two models is not one' [ "$(sed 's/.*members://' err | wc -w)" -eq 1 ]
+run 2 test a.gguf --data "$data/dialog-test.txt" --ensemble meen
+says err 'unknown rule "meen"; did you mean "mean"?'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
+says err -- '--valid FILE is missing'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --out x.gguf
+says err 'go with --ensemble'
+run 2 test a.gguf all.gguf --data "$data/dialog-test.txt" --ensemble mean
+says err 'model 2 is an ensemble itself'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --out a.gguf
+run 2 train --task dialog --train "$data/dialog-test.txt" --from all.gguf --out x.gguf --quiet
+says err 'is an ensemble'
+head -c 70000 all.gguf >cut.gguf
+run 4 test cut.gguf --data "$data/dialog-test.txt"
+
 # ---- predict
 
 tab=$(printf '\t')
@@ -504,6 +551,36 @@ for options in '--model ca' '--model ca --pooling attention --direction a2q' '--
     check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
         END { exit !(total > 1.99 && total < 2.01) }' out
 done
+# alignments from files
+head -n 61 "$data/answer-dev.tsv" >linked.tsv
+run 1 train --task answer --model ca --alignment file --train linked.tsv --out f.gguf
+says err 'linked.tsv.align: '
+awk 'NR > 1 { print NR % 3 ? "0-0 1-1" : "" }' linked.tsv >linked.tsv.align
+head -n 21 linked.tsv >linked2.tsv
+head -n 20 linked.tsv.align >linked2.tsv.align
+run 0 train --task answer --model ca --alignment file --train linked.tsv --train linked2.tsv \
+    --valid linked2.tsv --epochs 1 --hidden 8 --embedding 8 --quiet --out f.gguf
+run 0 info f.gguf
+says out '^alignment *file$'
+run 0 test f.gguf --data linked.tsv
+run 0 predict f.gguf --data linked.tsv
+lines out 60
+run 0 explain f.gguf --data linked.tsv --example 3
+"$carnn" predict f.gguf <linked.tsv >out 2>err
+says err 'the model reads alignments'
+run 2 test f.gguf --data -
+says err '/dev/stdin: alignments lie in a file beside the data'
+echo >>linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:61: expected the end, as there are no more examples'
+sed -i '$d;60d;2s/.*/0-0 99-1/' linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:2: expected i-j, word i of [0-9]* and j of [0-9]* from 0 on, found "99-1"'
+sed -i '2s/.*//' linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:60: expected a line for every example, found the end'
+run 2 train --task answer --train linked2.tsv --alignment file --out s.gguf
+says err 'alignment file: of the model ca'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -838,6 +915,58 @@ run 0 predict z.gguf --data none.txt
 lines out 1
 run 0 explain z.gguf --data none.txt
 
+# ---- ask: an answer line for each question; where it looked, where that is asked for
+
+printf 'Mona lived by the sea.  They saw Felix -- with Greta'"'"'s dog.\n"hi," said Mona.\n' >tale.txt
+printf 'they thanked XXXXX.\n\nno question\nwho? XXXXX\tAda|Greta\n' >typed.txt
+"$carnn" ask z.gguf --text tale.txt <typed.txt >out 2>err
+check 'ask fails' [ $? -eq 0 ]
+lines out 3
+check 'an answer that is no name' [ "$(sed -n 1p out | grep -c -x -e Mona -e Felix -e Greta)" -eq 1 ]
+check 'an answer that is no candidate' [ "$(sed -n 3p out | grep -c -x -e Ada -e Greta)" -eq 1 ]
+says err 'line 3: expected a question with XXXXX'
+"$carnn" ask z.gguf --text tale.txt --top 9 <typed.txt >out 2>err
+check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6 ]
+"$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
+says out 'is what .* has in [12] place'
+says out "$(printf '\033')"
+NO_COLOR=1 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
+check 'colour in spite of NO_COLOR' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
+printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
+check 'odd questions' [ $? -eq 0 ]
+run 2 ask z.gguf
+says err -- '--text FILE is missing'
+run 1 ask z.gguf --text no-such-file
+run 3 ask z.gguf --text /dev/null
+echo 'x XXXXX' | "$carnn" ask a.gguf --text tale.txt >out 2>err
+check 'a dialog model answers cloze questions' [ $? -eq 2 ]
+run 0 test z.gguf z.gguf --data asked.txt --ensemble mean --out zz.gguf
+"$carnn" ask zz.gguf --text tale.txt --explain <typed.txt >out 2>err
+says out 'is what '
+
+# ---- question files of CNN and Daily Mail
+
+mkdir news
+for i in 1 2 3; do
+    printf 'u\n\n@entity%s met @entity%s by the sea\n\n@placeholder was met by @entity%s\n\n' \
+        $i $((i + 1)) $i >news/$i.question
+    printf '@entity%s\n\n@entity%s:Ann Lee\n@entity%s:Bob\n' $((i + 1)) $i $((i + 1)) >>news/$i.question
+done
+# shellcheck disable=SC2086
+run 0 train $small --train news --epochs 40 --lr 0.02 --out news.gguf
+run 0 test news.gguf --data news
+says out ' (3 examples'
+run 0 predict news.gguf --data news
+check 'entities as answers' [ "$(grep -c '^@entity[1-4]$' out)" -eq 3 ]
+run 0 predict news.gguf --data news/2.question
+lines out 1
+printf 'u\n\n@entity1\n\n@placeholder\n' >news/4.question
+run 3 test news.gguf --data news
+says err 'news/4.question:6: expected an answer such as @entity3, found the end'
+mkdir none
+run 3 test news.gguf --data none
+says err 'none: expected files whose names end in .question, found none'
+
 # ---- plot
 
 run 0 plot log.jsonl
@@ -909,6 +1038,57 @@ says err 'known by name: sh, st, bu, td, grid:RxF'
 run 2 depth
 run 0 help depth
 says out 'edge FROM TO DELAY'
+
+# ---- rows of numbers
+
+small='--task signal --columns 2 --hidden 16 --threads 1 --quiet'
+run 0 train $small --train "$data/signal-train.tsv" --valid "$data/signal-dev.tsv" --epochs 3 \
+    --out s.gguf --json
+says out '"accuracy": 0\.[0-9]*, "best_epoch"'
+run 0 test s.gguf --data "$data/signal-test.tsv" --json
+says out '"task": "signal"'
+cut -f 2- "$data/signal-test.tsv" | sed "s/^/?$(printf '\t')/" >asked.txt # what is right need not be known
+run 0 predict s.gguf --data asked.txt
+lines out 80
+cp out told
+"$carnn" predict s.gguf <asked.txt >out 2>err
+check 'standard input tells the same' cmp -s out told
+head -n 1 asked.txt | cut -f 2- | tr '\t' '\n' | paste - - >rows.txt
+{ cat rows.txt; echo; cat rows.txt; } | "$carnn" predict s.gguf --stream >out 2>err
+lines out $((2 * $(wc -l <rows.txt)))
+check 'the last row tells what the sequence does' [ "$(tail -n 1 out)" = "$(head -n 1 told)" ]
+check 'another sequence tells the same' \
+    [ "$(tail -n 1 out)" = "$(sed -n "$(wc -l <rows.txt)p" out)" ]
+printf '1 2\n1 2 3\n' | "$carnn" predict s.gguf --stream >out 2>err
+check 'a row that is too long' [ $? -eq 3 ]
+says err '^carnn: standard input:2: expected a row of 2 numbers, found "1 2 3"$'
+run 2 predict s.gguf --stream --data asked.txt
+printf '<unk> 1 2\n' >vectors.txt
+run 2 train $small --train "$data/signal-train.tsv" --vectors vectors.txt --out v.gguf
+says err 'rows of numbers have no word vectors'
+run 2 predict z.gguf --stream
+printf 'trip,x,y,far\n1,0.5,1,2.5\n1,1,2,2.5\n2,3,1,7.25\n2,3,4,7.25\n3,1,1,3\n' >trips.csv
+run 0 train $small --train trips.csv --group trip --target far --epochs 2 --out t.gguf
+says out '^train  mse '
+run 0 test t.gguf --data trips.csv --group trip --target far --json
+says out '"mse": [0-9]'
+run 0 predict t.gguf --data trips.csv --group trip --target far
+lines out 3
+run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
+says err 'trips.csv:1: expected a column "fare", found "trip,x,y,far"'
+run 2 train --task classify --train "$data/classify-train.tsv" --target far --out c.gguf
+says err 'the task classify has no rows of numbers'
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >images
+printf '\000\000\010\001\000\000\000\002\001\002' >labels
+printf '1\n0\n' >order
+run 0 train $small --train images --valid images --labels labels --labels labels \
+    --permutation order --epochs 1 --out i.gguf
+run 0 predict i.gguf --data images
+lines out 2
+run 3 train $small --train images --out i.gguf
+says err 'images:1: expected a file of labels beside the images, found none'
+run 2 train $small --train images --labels i.gguf --out i.gguf
+says err 'the same file'
 
 # ---- gradcheck
 

@@ -28,6 +28,8 @@ expect '^ *[0-9.]*  where is the map' build/language "$folder/language.gguf"
 expect '^says: [a-z]' build/language "$folder/language.gguf" 2
 expect '^mgu: .*: right' build/cell
 expect '^4 of 4 first words' build/cell
+expect '^row .* lift ' build/gesture
+expect '^3 of 3 gestures told' build/gesture
 expect '^derivatives of tag: right' build/tagger
 expect '^labels: D N V$' build/tagger
 

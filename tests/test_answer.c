@@ -77,14 +77,14 @@ typedef struct sentence {
 static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
     const char *x = carnn__names_get(&model->words, a), *y = carnn__names_get(&model->words, b);
     if (a < CARNN__UNKNOWN || b < CARNN__UNKNOWN) return a == b;
-    return !strncmp(x, y, (size_t)model->desc.option[CARNN__ANSWER_OVERLAP]);
+    return !strncmp(x, y, (size_t)model->desc.option[CARNN__TWO_OVERLAP]);
 }
 
 /* The inputs of a sentence beside another one. */
 static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
     const float *table = test_weight(model, "word.weight"), *P = test_weight(model, "word.project");
     const float *b = test_weight(model, "word.bias"), *idf = test_weight(model, "word.idf");
-    size_t more = model->desc.option[CARNN__ANSWER_OVERLAP] > 0 ? 2 : 0, i, j, k;
+    size_t more = model->desc.option[CARNN__TWO_OVERLAP] > 0 ? 2 : 0, i, j, k;
     for (i = 0; i < s->n; i++) {
         double word[E + 2], both = 0.0;
         for (j = 0; j < E; j++) word[j] = (double)table[s->id[i] * E + j];
@@ -217,7 +217,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
                      tanh(row_times(test_weight(model, "hidden.weight"), top, 2 * F, f) +
                           (double)test_weight(model, "hidden.bias")[top]);
     }
-    if (model->desc.option[CARNN__ANSWER_OVERLAP] > 0) {
+    if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
         plain_overlap(model, q, a, overlap);
         score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
     }
@@ -229,7 +229,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
 static sentence plain_sentence(const carnn_model *model, const carnn_dataset *data, size_t text) {
     sentence s;
     memset(&s, 0, sizeof s);
-    s.n = carnn__answer_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
+    s.n = carnn__two_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
     return s;
 }
 
@@ -543,9 +543,9 @@ static void test_answer_validation(const char *options) {
 static void test_description_stays(void) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", "overlap=0", NULL, data);
-    model->desc.option[CARNN__ANSWER_OVERLAP] = 0;
+    model->desc.option[CARNN__TWO_OVERLAP] = 0;
     CHECK_INT(answer_fit(model, data, 1, 0.01), CARNN_OK);
-    CHECK_INT(model->desc.option[CARNN__ANSWER_OVERLAP], 0);
+    CHECK_INT(model->desc.option[CARNN__TWO_OVERLAP], 0);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -573,14 +573,14 @@ static void test_vectors(int tuned) {
     desc.hidden = 6;
     desc.vectors = &source;
     desc.vector_count = 1;
-    desc.option[CARNN__ANSWER_TUNE] = tuned;
+    desc.option[CARNN__TWO_TUNE] = tuned;
     desc.known = known;
     desc.known_count = 2;
     known[1] = valid;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
     CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NO_INDEX);
-    CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
+    CHECK(carnn__two_word(model, lion) < CARNN__UNKNOWN);
     CHECK_INT(answer_fit(model, data, 2, 0.01), CARNN_OK);
     cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
     for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
@@ -646,9 +646,9 @@ static void test_descriptions(void) {
     CHECK_TEXT(error.message, "unknown model \"duo\"");
     CHECK_INT(carnn_set(&desc, NULL, "tied", "1", &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "the task answer has no option \"tied\"");
-    desc.option[CARNN__ANSWER_TUNE] = 2.0;
+    desc.option[CARNN__TWO_TUNE] = 2.0;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
-    desc.option[CARNN__ANSWER_TUNE] = 0.0;
+    desc.option[CARNN__TWO_TUNE] = 0.0;
     desc.embedding = 4;
     desc.vectors = &source;
     desc.vector_count = 1;

@@ -16,8 +16,28 @@ static const char ranker_pairs[] =
 
 enum { RANKER_E = 5, RANKER_H = 6, RANKER_D = 12, RANKER_WORDS = 16, RANKER_PAIRS = 8 };
 
+/* Two links of the second word of the first sentence, two of the fourth word of the question. */
+static const char ranker_links[] = "6-1 1-2 3-4 3-1\n\n3-1   6-7\n2-1\n3-1\n2-0 3-1 1-2 0-3\n\n0-2\n";
+
 static carnn_dataset *ranker_data(void) {
     return test_data("answer", ranker_pairs, strlen(ranker_pairs), 0, 0);
+}
+
+/* The same pairs with these alignments. */
+static carnn_status ranker_linked(carnn_dataset **data, const char *links, carnn_error *error) {
+    carnn_source source = {"pairs.tsv", ranker_pairs, strlen(ranker_pairs)};
+    carnn_source alignments = {"pairs.tsv.align", links, links ? strlen(links) : 0};
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    desc.task = model.task = "answer";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.model = &model;
+    desc.alignments = links ? &alignments : NULL;
+    CHECK_INT(carnn__set_all(&model, NULL, 0, "model=ca alignment=file", error), CARNN_OK);
+    return carnn_dataset_load(data, &desc, error);
 }
 
 static carnn_train_desc ranker_training(int64_t epochs) {
@@ -116,6 +136,21 @@ static void ranker_max(ranker_text *y) {
         for (y->v[j] = y->s[0][j], i = 1; i < y->n; i++) y->v[j] = fmax(y->v[j], y->s[i][j]);
 }
 
+/* Line `pair` of ranker_links, by its definition: the first link of a word counts. */
+static void ranker_file(size_t pair, ranker_text *y, int of_second) {
+    const char *line = ranker_links;
+    int i, j, n, k;
+    for (k = 0; k < (int)y->n; k++) y->with[k] = -1;
+    while (pair--) line = strchr(line, '\n') + 1;
+    for (; *line && *line != '\n'; line += n) {
+        n = 1;
+        if (*line == ' ') continue;
+        CHECK_INT(sscanf(line, "%d-%d%n", &i, &j, &n), 2);
+        k = of_second ? j : i;
+        if (y->with[k] < 0) y->with[k] = of_second ? i : j;
+    }
+}
+
 static void ranker_align(const carnn_model *model, ranker_text *y, ranker_text *x) {
     int i, j, used[RANKER_WORDS] = {0};
     for (j = 0; j < (int)y->n; j++) {
@@ -123,8 +158,8 @@ static void ranker_align(const carnn_model *model, ranker_text *y, ranker_text *
         for (i = 0; i < (int)x->n; i++) {
             const char *a = carnn__names_get(&model->words, y->id[j]);
             const char *b = carnn__names_get(&model->words, x->id[i]);
-            int most = model->desc.option[CARNN__ANSWER_OVERLAP] > 0
-                           ? (int)model->desc.option[CARNN__ANSWER_OVERLAP] : 64;
+            int most = model->desc.option[CARNN__TWO_OVERLAP] > 0
+                           ? (int)model->desc.option[CARNN__TWO_OVERLAP] : 64;
             if (used[i] || strncmp(a, b, (size_t)most)) continue;
             if (y->with[j] < 0 || abs(i - j) < abs(y->with[j] - j)) y->with[j] = i;
         }
@@ -171,19 +206,21 @@ static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_te
     ranker_weighted(a, column);
 }
 
-static double ranker_plain(const carnn_model *model, ranker_text *text) {
+static double ranker_plain(const carnn_model *model, ranker_text *text, size_t pair) {
     size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL), j;
-    size_t first = carnn__chosen(model, CARNN__ANSWER_DIRECTION);
-    int aligns = kind == CARNN__ANSWER_CA && !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT), back;
+    size_t first = carnn__chosen(model, CARNN__TWO_DIRECTION);
+    size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
+    int aligns = kind == CARNN__ANSWER_CA && alignment != CARNN__ALIGN_NONE, back;
     ranker_text *x = &text[first], *y = &text[!first];
     double sum = 0.0, xx = 0.0, yy = 0.0, apart = 0.0;
     for (back = 0; back < 2; back++) ranker_read(model, x, NULL, back);
     ranker_max(x);
-    ranker_align(model, y, x);
+    if (alignment == CARNN__ALIGN_FILE) ranker_file(pair, y, !first);
+    else ranker_align(model, y, x);
     for (back = 0; back < 2; back++) ranker_read(model, y, aligns ? x : NULL, back);
     ranker_max(y);
     if (kind == CARNN__ANSWER_AP) ranker_attentive(model, &text[0], &text[1]);
-    else if (carnn__chosen(model, CARNN__ANSWER_POOLING) == 1) ranker_attend(model, y, x);
+    else if (carnn__chosen(model, CARNN__TWO_POOLING) == 1) ranker_attend(model, y, x);
     for (j = 0; j < RANKER_D; j++) {
         sum += x->v[j] * y->v[j];
         xx += x->v[j] * x->v[j];
@@ -218,19 +255,26 @@ static double ranker_loss(const carnn_model *model, const double *z) {
 
 static void test_ranker_scores(const char *options) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model(options, data, 3);
+    carnn_model *model;
+    carnn_error error;
     double score[RANKER_PAIRS];
-    carnn_scores s = ranker_scores(model, data, score);
+    carnn_scores s;
     size_t i, j;
+    if (strstr(options, "file")) {
+        carnn_dataset_free(data);
+        CHECK_INT(ranker_linked(&data, ranker_links, &error), CARNN_OK);
+    }
+    model = ranker_model(options, data, 3);
+    s = ranker_scores(model, data, score);
     for (i = 0; i < RANKER_PAIRS; i++) {
         ranker_text text[2];
         for (j = 0; j < 2; j++) {
             uint32_t number = carnn__members(data, &data->items[i])[j].text;
             memset(&text[j], 0, sizeof text[j]);
-            text[j].n = carnn__answer_tokens(model, carnn__text(data, number), 0, text[j].id,
+            text[j].n = carnn__two_tokens(model, carnn__text(data, number), 0, text[j].id,
                                              RANKER_WORDS);
         }
-        CHECK_NEAR(score[i], ranker_plain(model, text), 2e-5);
+        CHECK_NEAR(score[i], ranker_plain(model, text, i), 2e-5);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != CARNN__ANSWER_RANK)
         CHECK_NEAR(s.loss, ranker_loss(model, score), 2e-5);
@@ -255,9 +299,9 @@ static void test_ranker_alignment(void) {
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     m = (const carnn__answer *)session->work.state;
     CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
-    for (i = 0; i < 6; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], first[i]);
+    for (i = 0; i < 6; i++) CHECK_INT((int32_t)m->two.aligned.with[8 + i], first[i]);
     CHECK_INT(carnn_session_example(session, data, 2, 1, &p, &error), CARNN_OK);
-    for (i = 0; i < 11; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], third[i]);
+    for (i = 0; i < 11; i++) CHECK_INT((int32_t)m->two.aligned.with[8 + i], third[i]);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -292,6 +336,115 @@ static void test_ranker_no_alignment(void) {
     carnn_model_free(gated);
     carnn_model_free(plain);
     carnn_dataset_free(data);
+}
+
+/* Alignments that do not fit their pairs name their line. */
+static void test_ranker_bad_links(void) {
+    static const struct {
+        const char *links, *message;
+    } bad[] = {
+        {"6-1\n\n8-1\n", "pairs.tsv.align:3: expected i-j, word i of 8 and j of 11 from 0 on, found "
+                          "\"8-1\""},
+        {"0-6\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"0-6\""},
+        {"0-5 1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"1\""},
+        {"0-\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"0-\""},
+        {"-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"-1\""},
+        {"0-99999999999\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
+                            "\"0-99999999999\""},
+        {"1-1-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
+                    "\"1-1-1\""},
+        {"\n\n\n", "pairs.tsv.align:4: expected a line for every example, found the end"},
+        {"", "pairs.tsv.align:1: expected a line for every example, found the end"},
+        {"\n\n\n\n\n\n\n\n\n", "pairs.tsv.align:9: expected the end, as there are no more examples, "
+                                "found another line"},
+        {NULL, "pairs.tsv: alignments lie in a file beside the data, which is no file"}};
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(ranker_linked(&data, bad[i].links, &error) != CARNN_OK);
+        CHECK(!data);
+        CHECK_TEXT(error.message, bad[i].message);
+    }
+    CHECK_INT(ranker_linked(&data, "\n\n\n\n\n\r\n\n0-2", &error), CARNN_OK);
+    carnn_dataset_free(data);
+}
+
+/* A data set with alignments: what sessions, other models, folds and checkpoints make of it. */
+static void test_ranker_linked(void) {
+    carnn_dataset *data = NULL, *other = NULL, *plain = ranker_data(), *part = NULL;
+    carnn_model *model, *overlap = ranker_model("model=ca", plain, 1);
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    carnn_scores s;
+    double score[RANKER_PAIRS];
+    uint32_t fold[3] = {0, 1, 0};
+    carnn_text text[3] = {{"why", 3}, {"nobody knows why", 16}, {"0-2", 3}};
+    size_t i;
+    int found;
+    CHECK_INT(ranker_linked(&data, ranker_links, &error), CARNN_OK);
+    CHECK_INT(ranker_linked(&other, "\n\n\n\n\n\n\n\n", &error), CARNN_OK);
+    CHECK(carnn__fingerprint(data) != carnn__fingerprint(other));
+    CHECK(carnn__fingerprint(data) != carnn__fingerprint(plain));
+    CHECK_INT(carnn_dataset_text_count(data, 7), 2);
+    CHECK(!carnn_dataset_text(data, 7, 2));
+    model = ranker_model("model=ca alignment=file", data, 3);
+    CHECK_INT(carnn__names_find(&model->words, "0-2", 3), CARNN__NO_INDEX);
+    ranker_scores(model, data, score);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = RANKER_PAIRS; i-- > 0;) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK(p.score == score[i]);
+    }
+    CHECK_INT(carnn_session_predict(session, text, 3, 1, &p, &error), CARNN_OK);
+    CHECK(p.score == score[7]);
+    text[2].at = "0-3";
+    CHECK_INT(carnn_session_predict(session, text, 3, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "expected i-j, word i of 1 and j of 3 from 0 on in an alignment");
+    CHECK_INT(carnn_session_predict(session, text, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the model reads alignments: expected a text \"0-0 1-2\" behind the "
+                              "others, or a file of data with FILE.align");
+    CHECK_INT(carnn_session_line(session, "why\tthe tree", 12, 1, 1, &found, &p, &error),
+              CARNN_ERR_ARGUMENT);
+    carnn_session_free(session);
+    CHECK_INT(carnn_test((const carnn_model *const *)&model, 1, plain, 1, &s, &error),
+              CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the model reads alignments, the data set has been loaded without them");
+    CHECK_INT(carnn_test((const carnn_model *const *)&overlap, 1, data, 1, &s, &error), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, overlap, NULL, &error), CARNN_OK); /* it reads none */
+    CHECK_INT(carnn_session_example(session, data, 7, 1, &p, &error), CARNN_OK);
+    CHECK_INT(carnn__dataset_subset(&part, data, fold, 0, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(part), 5);
+    ranker_scores(model, part, score);
+    CHECK_INT(carnn_session_example(session, part, 4, 1, &p, &error), CARNN_OK);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_model_free(overlap);
+    carnn_dataset_free(part);
+    carnn_dataset_free(plain);
+    carnn_dataset_free(other);
+    carnn_dataset_free(data);
+}
+
+/* The links of overlap, given as a file, make the same model but for its options. */
+static void test_ranker_file_as_overlap(void) {
+    static const char links[] = "2-0 6-1 1-2 5-3 3-4\n2-0\n3-1 5-4 6-5 2-6 7-10\n2-1\n\n2-0 3-1 1-2\n"
+                                "\n0-2\n";
+    carnn_dataset *data = NULL, *plain = ranker_data();
+    carnn_model *model[2];
+    carnn_error error;
+    double score[2][RANKER_PAIRS];
+    size_t i;
+    CHECK_INT(ranker_linked(&data, links, &error), CARNN_OK);
+    model[0] = ranker_model("model=ca", plain, 3);
+    model[1] = ranker_model("model=ca alignment=file", data, 3);
+    ranker_scores(model[0], plain, score[0]);
+    ranker_scores(model[1], data, score[1]);
+    for (i = 0; i < RANKER_PAIRS; i++) CHECK(score[0][i] == score[1][i]);
+    for (i = 0; i < 2; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+    carnn_dataset_free(plain);
 }
 
 /* --- whatever runs it ------------------------------------------------------------------------- */
@@ -390,10 +543,12 @@ static void test_ranker_refused(void) {
     CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=ca encoder=rcrn hidden=4", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
-               "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+               "aligned words mix the states of one RNN: encoder rnn, or alignment none");
     CHECK_INT(carnn_set(&desc, NULL, "alignment", "none", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     carnn_model_free(model);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=iwan alignment=file", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_set(&desc, NULL, "alignment", "semantic", &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "unknown alignment \"semantic\"");
     carnn_dataset_free(data);
@@ -410,6 +565,11 @@ int main(void) {
     test_ranker_scores("model=ap loss=hardest");
     test_ranker_scores("model=cosine");
     test_ranker_scores("model=cosine pooling=attention loss=hinge");
+    test_ranker_scores("model=ca alignment=file");
+    test_ranker_scores("model=ca alignment=file direction=a2q pooling=attention loss=rank");
+    test_ranker_bad_links();
+    test_ranker_linked();
+    test_ranker_file_as_overlap();
     test_ranker_alignment();
     test_ranker_no_alignment();
     test_ranker_same_bytes("model=ca loss=rank");

@@ -155,10 +155,37 @@ static void pair_highways(const carnn_model *model, const char *name, double *x,
     }
 }
 
+/* A text as the sum of its words by additive attention, which the maximum of the other one asks. */
+static void pair_weighted(const carnn_model *model, const carnn__pair *m, size_t s, double *v) {
+    const carnn__mat *x = carnn__two_states(&m->two);
+    const float *W1 = test_weight(model, "attend.weight"), *W2 = test_weight(model, "attend.other");
+    const size_t *at = m->two.net.texts.at;
+    size_t D = x->columns, h = D / 2, i, j, r;
+    double most[PAIR_WIDE], sum = 0.0;
+    for (j = 0; j < D; j++) {
+        most[j] = -1e30;
+        for (r = at[s ^ 1]; r < at[(s ^ 1) + 1]; r++)
+            most[j] = fmax(most[j], (double)x->x[r * D + j]);
+        v[j] = 0.0;
+    }
+    for (r = at[s]; r < at[s + 1]; r++) {
+        double logit = 0.0;
+        for (i = 0; i < h; i++) {
+            double a = 0.0;
+            for (j = 0; j < D; j++)
+                a += (double)W1[i * D + j] * (double)x->x[r * D + j] + (double)W2[i * D + j] * most[j];
+            logit += (double)test_weight(model, "attend.vector")[i] * tanh(a);
+        }
+        sum += exp(logit);
+        for (j = 0; j < D; j++) v[j] += exp(logit) * (double)x->x[r * D + j];
+    }
+    for (j = 0; j < D; j++) v[j] /= sum;
+}
+
 /* The largest and the mean state of every column of text s. */
 static void pair_pooled(const carnn__pair *m, size_t s, double *v) {
-    const carnn__mat *x = carnn__rnn_output(&m->encoder);
-    const size_t *at = m->net.texts.at;
+    const carnn__mat *x = carnn__two_states(&m->two);
+    const size_t *at = m->two.net.texts.at;
     size_t D = x->columns, j, r, n = at[s + 1] - at[s];
     for (j = 0; j < D; j++) {
         v[j] = -1e30;
@@ -173,8 +200,8 @@ static void pair_pooled(const carnn__pair *m, size_t s, double *v) {
 /* What the encoder reads of input i: word and flag. */
 static void pair_input(const carnn_model *model, const carnn__pair *m, size_t i, double *u) {
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, j;
-    size_t word = m->net.texts.input[i] / 2, flag = m->net.texts.input[i] % 2;
-    int told = model->desc.option[CARNN__PAIR_OVERLAP] > 0.0;
+    size_t word = m->two.net.texts.input[i] / 2, flag = m->two.net.texts.input[i] % 2;
+    int told = model->desc.option[CARNN__TWO_OVERLAP] > 0.0;
     double x[PAIR_WIDE];
     for (j = 0; j < e; j++) x[j] = (double)test_weight(model, "word.weight")[word * e + j];
     if (told) {
@@ -216,7 +243,9 @@ static void pair_by_loops(const char *options, int grades) {
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
     carnn_model *model = test_model("pair", options, NULL, data);
     size_t K = grades ? (size_t)model->desc.option[CARNN__PAIR_GRADES] : model->choices.count;
-    size_t h = (size_t)model->desc.hidden, s = 4 * h, i, j;
+    int attends = carnn__chosen(model, CARNN__TWO_POOLING) == 1;
+    size_t first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1; /* which is read first */
+    size_t h = (size_t)model->desc.hidden, s = (attends ? 2 : 4) * h, i, j;
     double worst = 0.0, loss = 0.0;
     carnn_error error;
     const carnn__pair *m;
@@ -225,18 +254,19 @@ static void pair_by_loops(const char *options, int grades) {
     test_work_open(&w, model, data, 1);
     CHECK_INT(test_work_run(&w, 0), 1);
     m = (const carnn__pair *)w.work.state;
-    CHECK_INT(m->net.texts.count, data->item_count);
-    for (i = 0; i < m->net.texts.inputs; i++) {
+    CHECK_INT(m->two.net.texts.count, data->item_count);
+    for (i = 0; i < m->two.net.texts.inputs; i++) {
         double u[PAIR_WIDE];
         pair_input(model, m, i, u);
         for (j = 0; j < h; j++)
-            worst = test_worse(fabs(u[j] - (double)m->below.y[1].x[i * h + j]), worst);
+            worst = test_worse(fabs(u[j] - (double)carnn__two_inputs(&m->two)->x[i * h + j]), worst);
     }
     for (i = 0; i < data->item_count; i++) {
         double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
         const float *z = m->z->x + i * K;
         pair_pooled(m, 2 * i, a);
         pair_pooled(m, 2 * i + 1, b);
+        if (attends) pair_weighted(model, m, 2 * i + !first, first ? a : b);
         pair_told(model, a, b, s, K, q);
         for (j = 0; j < K; j++) sum += exp((double)z[j]);
         for (j = 0; j < K; j++)
@@ -261,6 +291,10 @@ static void pair_numbers(void) {
     pair_by_loops("cell=gru model=manhattan", 0);
     pair_by_loops("cell=scarnn target=relatedness", 1);
     pair_by_loops("model=manhattan target=relatedness grades=4 overlap=0 layers=2", 1);
+    pair_by_loops("pooling=attention", 0);
+    pair_by_loops("alignment=overlap", 0);
+    pair_by_loops("alignment=overlap pooling=attention direction=r2l overlap=0", 0);
+    pair_by_loops("alignment=overlap cell=gru model=manhattan target=relatedness layers=2", 1);
     test_derivatives("pair");
 }
 
@@ -427,7 +461,8 @@ static void pair_sessions(const char *options, int grades) {
     carnn_session *session;
     carnn_error error;
     test_answers all;
-    size_t i;
+    const float *heat;
+    size_t i, rows, columns;
     int found;
     CHECK_INT(pair_fit(model, data, data, 5, &error), CARNN_OK);
     all = test_predict_all(model, asked, 1);
@@ -450,6 +485,12 @@ static void pair_sessions(const char *options, int grades) {
         if (i) continue;
         CHECK_INT(carnn_session_explain(session, 8, part, &e, &error), CARNN_OK);
         CHECK(e.count == 5 && !strcmp(part[3].text, "b") && !strcmp(part[3].role, "second"));
+        heat = carnn_session_alignment(session, 1, &rows, &columns);
+        CHECK_INT(heat != NULL, strstr(options, "alignment") != NULL);
+        if (!heat) continue;
+        CHECK(e.exact && rows == 2 && columns == 3);
+        CHECK_NEAR(part[0].share + part[1].share + part[2].share, 1.0, 1e-5);
+        CHECK_NEAR(part[3].share + part[4].share, 1.0, 1e-5);
     }
     CHECK_INT(carnn_session_predict(session, NULL, 1, 1, &p, &error), CARNN_ERR_ARGUMENT);
     carnn_session_free(session);
@@ -461,6 +502,49 @@ static void pair_sessions(const char *options, int grades) {
 static void pair_same_bytes(const char *options, int grades) {
     carnn_dataset *data = pair_data(pair_letters, grades, 0);
     carnn_model_free(test_trains_alike("pair", options, data, test_training(3, 4, 0.02, 0.0)));
+    carnn_dataset_free(data);
+}
+
+/* Alignments from a file: a line of names at the front of the data has none. Two pairs whose words
+   are the same differ by what is aligned, in the direction that reads it. */
+static void pair_linked(void) {
+    static const char text[] = "sentence_A\tsentence_B\tentailment_judgment\n"
+                               "a b c\tc d\tx\n\na b c\tc d\ty\na e\te\tx\n";
+    carnn_source source, links;
+    carnn_dataset_desc desc;
+    carnn_model_desc model_desc;
+    carnn_dataset *data = NULL, *bad = NULL;
+    carnn_model *model = NULL;
+    carnn_train_desc train;
+    carnn_error error;
+    test_answers all;
+    memset(&desc, 0, sizeof desc);
+    memset(&model_desc, 0, sizeof model_desc);
+    memset(&train, 0, sizeof train);
+    source = test_source("f.txt", text, strlen(text));
+    links = test_source("f.align", "2-0 0-1\n1-0\n1-0\n", 16);
+    desc.task = model_desc.task = "pair";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.model = &model_desc;
+    desc.alignments = &links;
+    model_desc.hidden = model_desc.embedding = 5;
+    CHECK_INT(carnn__set_all(&model_desc, NULL, 0, "alignment=file", &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    links = test_source("f.align", "2-0\n1-0\n1-1\n", 12);
+    CHECK_INT(carnn_dataset_load(&bad, &desc, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.align:3: expected i-j, word i of 2 and j of 1 from 0 on, found \"1-1\"");
+    CHECK_INT(error.line, 3);
+    CHECK_INT(carnn_model_create(&model, &model_desc, data, &error), CARNN_OK);
+    CHECK_TEXT(carnn_model_describe(model)->cell, "lstm");
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    all = test_predict_all(model, data, 1);
+    CHECK(all.value[0] != all.value[1]);
+    carnn_model_free(model);
+    model = NULL;
+    CHECK_INT(carnn__set_all(&model_desc, NULL, 0, "encoder=rcrn", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &model_desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "aligned words mix the states of one RNN: encoder rnn, or alignment none");
     carnn_dataset_free(data);
 }
 
@@ -511,7 +595,13 @@ int main(void) {
     pair_sessions("cell=gru model=manhattan overlap=0", 0);
     pair_sessions("cell=scarnn target=relatedness", 1);
     pair_sessions("cell=ncarnn model=manhattan layers=2 target=relatedness", 1);
+    pair_sessions("alignment=overlap", 0);
+    pair_sessions("alignment=overlap direction=r2l pooling=attention overlap=0", 0);
+    pair_sessions("alignment=overlap model=manhattan target=relatedness cell=gru", 1);
+    pair_linked();
     pair_same_bytes("", 0);
+    pair_same_bytes("alignment=overlap pooling=attention", 0);
+    pair_same_bytes("alignment=overlap model=manhattan target=relatedness layers=2", 1);
     pair_same_bytes("target=relatedness model=manhattan", 1);
     pair_kept();
     return test_end();

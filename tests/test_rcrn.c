@@ -535,22 +535,52 @@ static void rcrn_everywhere(const char *task, const char *text, const char *opti
     free(bytes);
 }
 
-/* An answer model's words are explained by nothing but the rest. */
-static void rcrn_explains(const char *text) {
+/* The shares of an answer model's words by their definition: what the listener of the last layer
+   hears at each of them, times the gates from there to the end. */
+static void rcrn_explains(const char *text, const char *options) {
     carnn_dataset *data = test_data("answer", text, strlen(text), 0, 0);
-    carnn_model *model = rcrn_model("answer", "cell=icarnn", NULL, data);
+    carnn_model *model = rcrn_model("answer", options, NULL, data);
+    const carnn__answer *m;
+    double share[16] = {0}, squares = 0.0;
     carnn_contribution parts[16];
     carnn_explanation e;
     carnn_session *session;
     carnn_prediction p;
     carnn_error error;
-    size_t i;
+    size_t i, j, t, u, n;
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);
     CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), 0);
     CHECK_INT(carnn_session_explain(session, 16, parts, &e, &error), 0);
-    CHECK_INT(e.exact, 0);
-    CHECK_NEAR(e.rest, 2.0, 0.0);
-    for (i = 0; i < e.count; i++) CHECK_NEAR(parts[i].share, 0.0, 0.0);
+    CHECK_INT(e.exact, 1);
+    CHECK_NEAR(e.rest, 0.0, 1e-5);
+    m = (const carnn__answer *)session->work.state;
+    n = m->two.net.texts.at[1];
+    for (i = 0; i < 2; i++) { /* columns of either direction, words of the first text */
+        const carnn__rnn *rnn = &m->two.encoder;
+        const carnn__listener *l = &rnn->layer[rnn->layers - 1].listener[i];
+        const carnn__mat *y = carnn__rnn_output(rnn);
+        for (j = 0; j < l->h; j++) {
+            double last = (double)y->x[(n - 1) * y->columns + i * l->h + j], O, heard;
+            for (t = 0; t < n; t++) {
+                size_t row = m->two.net.texts.row[t], end = m->two.net.texts.row[n - 1];
+                if (i) row = l->reversed[row], end = l->reversed[end];
+                O = (double)l->s[1][end * l->h + j];
+                heard = l->raw ? O : rcrn_sigmoid(O);
+                heard *= (1.0 - rcrn_sigmoid((double)l->s[0][row * l->h + j])) *
+                         (double)l->s[2][row * l->h + j];
+                for (u = t + 1; u < n; u++) {
+                    row = m->two.net.texts.row[u];
+                    if (i) row = l->reversed[row];
+                    heard *= rcrn_sigmoid((double)l->s[0][row * l->h + j]);
+                }
+                share[t] += heard * last;
+            }
+            squares += last * last;
+        }
+    }
+    for (t = 0; t < n; t++) CHECK_NEAR(parts[t].share, share[t] / squares, 1e-5);
+    carnn_session_explain(session, 0, NULL, &e, &error); /* the rest is the same */
+    CHECK_NEAR(e.rest, 0.0, 1e-5);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -615,7 +645,8 @@ int main(void) {
     rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=lstm skip=2 raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
-    rcrn_explains(pairs);
+    rcrn_explains(pairs, "cell=icarnn");
+    rcrn_explains(pairs, "cell=lstm layers=2 raw_output_gate=1");
     rcrn_errors();
     return test_end();
 }

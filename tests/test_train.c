@@ -768,9 +768,10 @@ static void test_votes(void) {
                                           {0.33, 0.34, 0.33}};
     carnn_scores scores = vote(tie);
     CHECK_INT(scores.examples, 1);
-    CHECK_INT(scores.count, 2);
+    CHECK_INT(scores.count, 4);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
     CHECK_NEAR(scores.metric[1].value, 1.0, 0.0);
+    CHECK_NEAR(scores.metric[2].value, 1.0, 0.0);
     CHECK_NEAR(scores.loss, -log(1.1 / 3.0), 1e-5);
     CHECK_NEAR(vote(lost).metric[0].value, 0.0, 0.0);
     scores = vote(majority);

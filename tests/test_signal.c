@@ -1,0 +1,678 @@
+/* Tests of the task signal: readers, the network by plain loops, standardisation, sessions that
+   read row after row, and the same bytes everywhere. */
+
+#include "test.h"
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static carnn_status signal_load(carnn_dataset **data, carnn_source source, const char *columns,
+                                const carnn_rows_desc *rows, int lenient, carnn_error *error) {
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    model.task = desc.task = "signal";
+    CHECK_INT(carnn_set(&model, NULL, "columns", columns, error), CARNN_OK);
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = lenient;
+    desc.model = &model;
+    desc.rows = rows;
+    return carnn_dataset_load(data, &desc, error);
+}
+
+static carnn_dataset *signal_text(const char *text, const char *columns,
+                                  const carnn_rows_desc *rows) {
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    int failed = signal_load(&data, test_source("s", text, strlen(text)), columns, rows, 0, &error);
+    CHECK_INT(failed, CARNN_OK);
+    if (failed) puts(error.message);
+    return data;
+}
+
+/* Item i has these rows, in order, and this target. */
+static void signal_item(const carnn_dataset *d, size_t i, const char *target, size_t rows,
+                        const float *numbers) {
+    size_t text = d->members[d->items[i].first].text, j;
+    CHECK_TEXT(carnn_dataset_target(d, i), target);
+    CHECK_INT(d->row_at[text + 1] - d->row_at[text], rows);
+    for (j = 0; j < rows * d->columns; j++)
+        CHECK_NEAR(carnn__number_at(d, d->row_at[text] * d->columns + j), numbers[j], 1e-7);
+}
+
+static void signal_lines(void) {
+    static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
+    static const char *const text[] = {
+        "left hand\t.5\t-1\t2e2\t0.25\r\n\nup\t0.5\t-1\n", "left hand,.5,-1,2E+2,0.25\nup,.5,-1,\n",
+        "\"left hand\" .5  -1 200 .25 \nup  .5 -1\n", "left hand; .5; -1;\"200\";.25\nup;.5;-1\n"};
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        carnn_dataset *d = signal_text(text[i], "2", NULL);
+        CHECK_INT(carnn_dataset_examples(d), 2);
+        CHECK_INT(d->columns, 2);
+        signal_item(d, 0, "left hand", 2, x);
+        signal_item(d, 1, "up", 1, x);
+        carnn_dataset_free(d);
+    }
+}
+
+static void signal_tables(void) {
+    static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
+    static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
+    carnn_rows_desc rows = {"day", "kind", NULL, 0, NULL};
+    carnn_dataset *d = signal_text(text, "1", &rows);
+    CHECK_INT(d->item_count, 2);
+    signal_item(d, 0, "a", 2, x);
+    signal_item(d, 1, "b, c", 1, x);
+    carnn_dataset_free(d);
+    rows.group = NULL; /* a line is a sequence, and the day a number */
+    d = signal_text(text, "3", &rows);
+    CHECK_INT(d->item_count, 3);
+    CHECK_INT(d->row_count, 3);
+    CHECK_NEAR(d->numbers[3], 1.0, 0.0);
+    CHECK_NEAR(d->numbers[4], 200.0, 0.0);
+    carnn_dataset_free(d);
+}
+
+/* Two images of 2 x 3 pixels, and their labels. */
+static const unsigned char signal_images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3,
+                                              0, 51, 10, 255, 1, 2, 3, 4, 5, 6, 7, 8};
+static const unsigned char signal_labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 7, 255};
+
+static void signal_pictures(void) {
+    static const float x[] = {0.0f, 0.2f, 10 / 255.0f, 1.0f, 1 / 255.0f, 2 / 255.0f};
+    static const float mixed[] = {2 / 255.0f, 0.0f, 0.2f, 10 / 255.0f, 1.0f, 1 / 255.0f};
+    carnn_source images = test_source("i", signal_images, sizeof signal_images);
+    carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
+    carnn_source order = test_source("o", "5\n0\n1\n2\n3\n4\n", 12);
+    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    carnn_dataset *d;
+    carnn_error error;
+    CHECK_INT(signal_load(&d, images, "3", &rows, 0, &error), CARNN_OK);
+    CHECK(d->has_pixels && d->columns == 3 && d->item_count == 2);
+    signal_item(d, 0, "7", 2, x);
+    CHECK_TEXT(carnn_dataset_target(d, 1), "255");
+    carnn_dataset_free(d);
+    rows.permutation = &order;
+    CHECK_INT(signal_load(&d, images, "1", &rows, 0, &error), CARNN_OK);
+    signal_item(d, 0, "7", 6, mixed);
+    carnn_dataset_free(d);
+    CHECK_INT(signal_load(&d, images, "1", NULL, 1, &error), CARNN_OK); /* to be predicted */
+    CHECK(d->item_count == 2 && !carnn_dataset_target(d, 0));
+    carnn_dataset_free(d);
+}
+
+static void signal_errors(void) {
+    static const struct {
+        const char *text, *columns;
+        int table; /* 1: with groups, 2: without */
+        const char *message;
+    } bad[] = {
+        {"", "1", 0, "s:1: expected a target and numbers, found an empty file"},
+        {"a\t1\nb\t1\tx\n", "1", 0, "s:2: expected a number in column 3, found \"x\""},
+        {"a\t1\nb\t\t1\n", "1", 0, "s:2: expected a number in column 2, found nothing"},
+        {"a\tNaN\n", "1", 0, "s:1: expected a number in column 2, found \"NaN\""},
+        {"a\t1e31\n", "1", 0, "s:1: expected a number in column 2, found \"1e31\""},
+        {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
+        {"a\t1\t2\nb\t1\t2\t3\n", "2", 0, "s:2: expected rows of 2 numbers, found 3 numbers"},
+        {"a\t1\nb\n", "1", 0, "s:2: expected rows of 1 number, found none"},
+        {"\t1\n", "1", 0, "s:1: expected what is right, found nothing"},
+        {"day,x\n1,2\n", "1", 1, "s:1: expected a column \"kind\", found \"day,x\""},
+        {"x,kind\n2,a\n", "1", 1, "s:1: expected a column \"day\", found \"x,kind\""},
+        {"day,kind\n1,a\n", "1", 1, "s:1: expected columns of numbers, too, found \"day,kind\""},
+        {"day,x,kind\n", "1", 1, "s:1: expected a target and numbers, found an empty file"},
+        {"day,x,kind\n1,2,a\n1,3\n", "1", 1,
+         "s:3: expected 3 columns, as in the first line, found \"1,3\""},
+        {"day,x,kind\n1,2,a,4\n", "1", 1,
+         "s:2: expected 3 columns, as in the first line, found \"1,2,a,4\""},
+        {"day,x,kind\n1,2,a\n1,?,a\n", "1", 1, "s:3: expected a number in column 2, found \"?\""},
+        {"day,x,kind\n1,2,a\n1,3,b\n", "1", 1,
+         "s:3: expected the same to be right in all rows of a group, found \"b\""},
+        {"day,x,kind\n1,2,a\n2,3,a\n1,2,a\n", "1", 1,
+         "s:4: expected the rows of a group one after the other, found \"1\""},
+        {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected what is right, found nothing"},
+        {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
+    carnn_rows_desc grouped = {"day", "kind", NULL, 0, NULL};
+    carnn_rows_desc single = {NULL, "kind", NULL, 0, NULL};
+    carnn_rows_desc nameless = {"day", NULL, NULL, 0, NULL};
+    carnn_dataset *d;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const carnn_rows_desc *rows = bad[i].table == 1 ? &grouped : bad[i].table ? &single : NULL;
+        carnn_source source = test_source("s", bad[i].text, strlen(bad[i].text));
+        CHECK_INT(signal_load(&d, source, bad[i].columns, rows, 0, &error), CARNN_ERR_DATA);
+        CHECK_TEXT(error.message, bad[i].message);
+        CHECK(!d);
+    }
+    CHECK_INT(signal_load(&d, test_source("s", "day,x\n1,2\n", 10), "1", &nameless, 0, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "s:1: expected the name of the column of what is right (target), "
+                              "found \"day,x\"");
+}
+
+/* Files of images that are cut off, or of another kind. */
+static void signal_bad_images(void) {
+    unsigned char bytes[sizeof signal_images], marks[sizeof signal_labels];
+    carnn_source source = test_source("i", bytes, sizeof bytes);
+    carnn_source labels = test_source("l", marks, sizeof marks);
+    carnn_source order = test_source("o", "0\n1\n2\n2\n4\n5\n", 12);
+    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    carnn_dataset *d;
+    carnn_error error;
+    size_t i;
+    memcpy(bytes, signal_images, sizeof bytes);
+    memcpy(marks, signal_labels, sizeof marks);
+    for (i = 1; i < sizeof bytes; i++) {
+        source.size = i;
+        CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    }
+    source.size = sizeof bytes;
+    for (i = 1; i < sizeof marks; i++) {
+        labels.size = i;
+        CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    }
+    CHECK_TEXT(error.message, "l:0: expected a label (idx1-ubyte) for each image, found others");
+    labels.size = sizeof marks;
+    CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected images that are whole rows (columns), found others");
+    CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images, found none");
+    rows.permutation = &order;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "o:4: expected the number of a pixel, from 0, each once, found \"2\"");
+    order.size = 6;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "o:3: expected as many numbers as an image has pixels, found fewer");
+    CHECK_INT(signal_load(&d, test_source("s", "a\t1\n", 4), "1", &rows, 0, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "s:1: expected images (idx3-ubyte), found \"a\\t1\"");
+    rows.permutation = NULL;
+    for (i = 4; i < 16; i++) { /* sizes up to 2^32 */
+        bytes[i] = 255;
+        CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+        bytes[i] = signal_images[i];
+    }
+    bytes[3] = 1;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected images (idx3-ubyte) or text, found other bytes");
+}
+
+/* Memory that runs out while groups are read leaves nothing behind. */
+static void signal_without_memory(void) {
+    static const char text[] = "day,x,kind\n1,2,a\n1,3,a\n2,4,b\n";
+    carnn_rows_desc rows = {"day", "kind", NULL, 0, NULL};
+    carnn_source source = test_source("s", text, sizeof text - 1);
+    carnn_dataset_desc desc;
+    carnn_status status = CARNN_ERR_MEMORY;
+    test_memory memory;
+    carnn_allocator a = test_allocator(&memory);
+    carnn_error error;
+    long at;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.rows = &rows;
+    desc.allocator = &a;
+    for (at = 1; status; at++) {
+        carnn_dataset *d;
+        memset(&memory, 0, sizeof memory);
+        memory.fail_at = at;
+        status = carnn_dataset_load(&d, &desc, &error);
+        CHECK(status == CARNN_OK || status == CARNN_ERR_MEMORY);
+        carnn_dataset_free(d);
+        CHECK_INT(memory.blocks, 0);
+    }
+    CHECK(at > 10);
+}
+
+/* A sequence of very many rows, and one more than there may be (CARNN__COUNT_LIMIT). */
+static void signal_many_rows(void) {
+    size_t n = TEST_SANITIZED ? 100000 : 900000, i;
+    char *text = (char *)malloc(2 * n + 16);
+    carnn_dataset *d;
+    carnn_error error;
+    text[0] = 'a';
+    for (i = 0; i < n; i++) memcpy(text + 1 + 2 * i, i % 3 ? "\t1" : "\t2", 2);
+    CHECK_INT(signal_load(&d, test_source("s", text, 2 * n + 1), "1", NULL, 0, &error), CARNN_OK);
+    CHECK_INT(d->row_at[1], n);
+    CHECK_NEAR(d->numbers[n - 1], (n - 1) % 3 ? 1.0 : 2.0, 0.0);
+    carnn_dataset_free(d);
+    free(text);
+}
+
+/* --- models ----------------------------------------------------------------------------------- */
+
+static carnn_model *signal_model(const char *options, const char *simd, const carnn_dataset *data) {
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.hidden = 19;
+    desc.simd = simd;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    return model;
+}
+
+static carnn_status signal_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+                               int64_t epochs) {
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 3;
+    train.dropout = 0.1;
+    train.lr = 0.01;
+    train.threads = threads;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+static const char signal_gestures[] =
+    "a,.5,-1,2,.25,3,1\nb,1,7\na,0,.5,-.5,2,3,1,8,1\nc,-1,-2,0,1\nb,2,1,0,3,.5,.5\na,4,1\n";
+static const char signal_numbers[] =
+    "1.5,.5,-1,2,.25,3,1\n-2,1,7\n8,0,.5,-.5,2,3,1,8,1\n3,-1,-2,0,1\n4,2,1,0,3,.5,.5\n1,4,1\n";
+static const char signal_steps[] =
+    "x y x,.5,-1,2,.25,3,1\ny,1,7\ny y x x,0,.5,-.5,2,3,1,8,1\nx z,-1,-2,0,1\ny,2,1\n";
+
+typedef struct signal_told { /* every prediction, part by part */
+    size_t count, choice[64];
+    double number[64]; /* score, or probability */
+} signal_told;
+
+static void signal_keep(const carnn_prediction *p, void *user) {
+    signal_told *all = (signal_told *)user;
+    all->choice[all->count] = p->kind == CARNN_PREDICTS_CHOICES ? p->choice[0] : 0;
+    all->number[all->count++] = p->kind == CARNN_PREDICTS_CHOICES ? p->probability[0] : p->score;
+}
+
+static signal_told signal_all(const carnn_model *model, const carnn_dataset *data,
+                              int64_t threads) {
+    signal_told all;
+    carnn_predict_desc desc;
+    carnn_error error;
+    memset(&all, 0, sizeof all);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    desc.example = signal_keep;
+    desc.user = &all;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
+    return all;
+}
+
+/* What is told follows from the data, unless an option says it. */
+static void signal_kinds(void) {
+    static const struct {
+        const char *text, *columns, *options;
+        size_t kind, choices;
+    } set[] = {{signal_gestures, "2", "", CARNN__SIGNAL_CLASS, 3},
+               {signal_numbers, "2", "", CARNN__SIGNAL_NUMBER, 0},
+               {signal_numbers, "2", "target_kind=class", CARNN__SIGNAL_CLASS, 6},
+               {signal_steps, "2", "", CARNN__SIGNAL_STEPS, 3},
+               {"1,1\n2,1\n30,1\n", "1", "", CARNN__SIGNAL_CLASS, 3},
+               {"1,1\n2,1\n30,1\n", "1", "target_kind=number", CARNN__SIGNAL_NUMBER, 0}};
+    carnn_model_desc desc;
+    carnn_model *model;
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < sizeof set / sizeof *set; i++) {
+        data = signal_text(set[i].text, set[i].columns, NULL);
+        model = signal_model(set[i].options, NULL, data);
+        CHECK_INT(carnn__chosen(model, CARNN__SIGNAL_KIND), set[i].kind);
+        CHECK_INT(carnn_model_choice_count(model), set[i].choices);
+        CHECK_INT(signal_fit(model, data, 1, 2), CARNN_OK);
+        CHECK_TEXT(test_scores(model, data).metric[0].name,
+                   set[i].kind == CARNN__SIGNAL_NUMBER ? "mse" : "accuracy");
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
+    data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
+    model = signal_model("target_kind=number", NULL, data);
+    CHECK_INT(signal_fit(model, data, 1, 1), CARNN_ERR_DATA);
+    carnn_model_free(model);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.embedding = 3;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "the data set has rows of 2 numbers, the embedding of the model 3");
+    carnn_dataset_free(data);
+}
+
+static const float *signal_weight(const carnn_model *model, const char *name) {
+    return carnn__named(&model->params, name);
+}
+
+static double signal_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/* The whole network of one layer of an iCARNN (Tran et al. 2018, section 5) whose last state is
+   read, from the numbers of the data set: z of item i. */
+static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, size_t i,
+                              size_t k) {
+    const float *W = signal_weight(model, "cell.input.weight");
+    const float *b = signal_weight(model, "cell.bias");
+    const float *V = signal_weight(model, "output.weight");
+    const float *a = signal_weight(model, "output.bias");
+    size_t C = d->columns, h = (size_t)model->desc.hidden;
+    size_t text = d->members[d->items[i].first].text;
+    size_t n = d->row_at[d->row_count], j, g, t, c;
+    double z = (double)a[k];
+    for (j = 0; j < h; j++) {
+        double state = 0.0, gate[3];
+        for (t = d->row_at[text]; t < d->row_at[text + 1]; t++) {
+            for (g = 0; g < 3; g++) {
+                gate[g] = (double)b[g * h + j];
+                for (c = 0; c < C; c++) {
+                    double mean = 0.0, variance = 0.0;
+                    size_t r;
+                    for (r = 0; r < n; r++) mean += (double)d->numbers[r * C + c] / (double)n;
+                    for (r = 0; r < n; r++)
+                        variance += pow((double)d->numbers[r * C + c] - mean, 2.0) / (double)n;
+                    gate[g] += (double)W[(g * h + j) * C + c] *
+                               ((double)d->numbers[t * C + c] - mean) / sqrt(variance);
+                }
+            }
+            gate[0] = signal_sigmoid(gate[0]);
+            state = gate[0] * signal_sigmoid(gate[1]) * gate[2] + (1.0 - gate[0]) * state;
+        }
+        z += (double)V[k * h + j] * state;
+    }
+    return z;
+}
+
+static void signal_network(void) {
+    carnn_dataset *data = signal_text(signal_gestures, "2", NULL);
+    carnn_model *model = signal_model("layers=1", NULL, data);
+    signal_told all;
+    double mean = 0.0, variance = 0.0, squares = 0.0;
+    size_t i, k;
+    CHECK_INT(signal_fit(model, data, 1, 3), CARNN_OK);
+    all = signal_all(model, data, 1);
+    CHECK_INT(all.count, 6);
+    for (i = 0; i < 6; i++) {
+        double sum = 0.0, best = signal_by_loops(model, data, i, all.choice[i]);
+        for (k = 0; k < 3; k++) sum += exp(signal_by_loops(model, data, i, k));
+        CHECK_NEAR(all.number[i], exp(best) / sum, 1e-5);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = signal_text(signal_numbers, "2", NULL);
+    model = signal_model("layers=1", NULL, data);
+    CHECK_INT(signal_fit(model, data, 1, 3), CARNN_OK);
+    all = signal_all(model, data, 1);
+    for (i = 0; i < 6; i++) mean += (double)data->items[i].value / 6.0;
+    for (i = 0; i < 6; i++) variance += pow((double)data->items[i].value - mean, 2.0) / 6.0;
+    for (i = 0; i < 6; i++) {
+        CHECK_NEAR(all.number[i], mean + sqrt(variance) * signal_by_loops(model, data, i, 0), 1e-4);
+        squares += pow(all.number[i] - (double)data->items[i].value, 2.0) / 6.0;
+    }
+    CHECK_NEAR(test_scores(model, data).metric[0].value, squares, 1e-6 * squares);
+    CHECK_NEAR(test_scores(model, data).loss, squares / variance, 1e-5);
+    CHECK(test_scores(model, data).metric[0].lower_is_better);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Pixels are used as the same floats would be: bit by bit the same model. */
+static void signal_pixels(void) {
+    carnn_source images = test_source("i", signal_images, sizeof signal_images);
+    carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
+    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    carnn_dataset *d[2];
+    carnn_model *model[2];
+    char text[256] = "";
+    carnn_error error;
+    size_t i, j, n = 0;
+    CHECK_INT(signal_load(&d[0], images, "3", &rows, 0, &error), CARNN_OK);
+    for (i = 0; i < 2; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s", i ? "\n255" : "7");
+        for (j = 0; j < 6; j++)
+            n += (size_t)snprintf(text + n, sizeof text - n, ",%.9g",
+                                  (double)((float)d[0]->pixels[6 * i + j] / 255.0f));
+    }
+    d[1] = signal_text(text, "3", NULL);
+    for (i = 0; i < 2; i++) {
+        model[i] = signal_model("", NULL, d[i]);
+        CHECK_INT(signal_fit(model[i], d[i], 1, 5), CARNN_OK);
+    }
+    CHECK(!memcmp(model[0]->params.value, model[1]->params.value,
+                  model[0]->params.size * sizeof(float)));
+    for (i = 0; i < 2; i++) {
+        carnn_model_free(model[i]);
+        carnn_dataset_free(d[i]);
+    }
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
+
+/* After the rows of an item a session tells what the batch tells, bit by bit; of steps after every
+   row. A session after an error, or after another sequence, begins anew with a reset. */
+static void signal_stream(const char *text, const char *options) {
+    carnn_dataset *data = signal_text(text, "2", NULL);
+    carnn_model *model = signal_model(options, NULL, data);
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    signal_told all;
+    size_t i, r, part = 0;
+    int steps = carnn__signal_is(model, CARNN__SIGNAL_STEPS);
+    CHECK_INT(signal_fit(model, data, 1, 2), CARNN_OK);
+    all = signal_all(model, data, 2);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_columns(session), 2);
+    for (i = 0; i < data->item_count; i++) {
+        size_t at = data->members[data->items[i].first].text;
+        for (r = data->row_at[at]; r < data->row_at[at + 1]; r++) {
+            CHECK_INT(carnn_session_row(session, data->numbers + 2 * r, 2, 1, &p, &error), 0);
+            if (!steps && r + 1 < data->row_at[at + 1]) continue;
+            if (p.kind == CARNN_PREDICTS_SCORE) CHECK(p.score == all.number[part]);
+            else CHECK(p.choice[0] == all.choice[part] && p.probability[0] == all.number[part]);
+            part++;
+        }
+        carnn_session_reset(session);
+    }
+    CHECK_INT(part, all.count);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static void signal_streams(void) {
+    signal_stream(signal_gestures, "");
+    signal_stream(signal_gestures, "layers=1 pooling=mean");
+    signal_stream(signal_gestures, "cell=lstm layers=3 pooling=max,mean,min,last");
+    signal_stream(signal_gestures, "cell=gru encoder=rcrn layers=2 pooling=min");
+    signal_stream(signal_gestures, "cell=scarnn");
+    signal_stream(signal_numbers, "cell=ncarnn pooling=max");
+    signal_stream(signal_numbers, "cell=mi-lstm");
+    signal_stream(signal_steps, "cell=gru-after");
+}
+
+/* What sessions refuse. */
+static void signal_refused(void) {
+    static const char bikes[] = "1 hello\tHello !\n";
+    carnn_dataset *data = signal_text(signal_gestures, "2", NULL);
+    carnn_dataset *words = test_data("dialog", bikes, sizeof bikes - 1, 0, 0);
+    static const float row[] = {1.0f, 2.0f, 3.0f};
+    float odd[] = {1.0f, (float)NAN};
+    carnn_model_desc desc;
+    carnn_model *model;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_text text = {"1 2", 3};
+    carnn_error error;
+    int found;
+    model = signal_model("directions=2", NULL, data);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_row(session, row, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "rows can be read one at a time by models with directions 1 and "
+                              "context none; this one has directions 2");
+    carnn_session_free(session);
+    carnn_model_free(model);
+    model = signal_model("context=rows", NULL, data);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_row(session, row, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    model = signal_model("", NULL, data);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_row(session, row, 3, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_session_row(session, odd, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "expected a row of 2 numbers, found 1 of them");
+    CHECK_INT(carnn_session_predict(session, &text, 1, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_session_line(session, "1, 2", 4, 1, 1, &found, &p, &error), CARNN_OK);
+    CHECK(found);
+    CHECK_INT(carnn_session_line(session, "  ", 2, 2, 1, &found, &p, &error), CARNN_OK);
+    CHECK(!found);
+    CHECK_INT(carnn_session_line(session, "1 2 3", 5, 3, 1, &found, &p, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "standard input:3: expected a row of 2 numbers, found \"1 2 3\"");
+    CHECK_INT(carnn_session_line(session, "1", 1, 4, 1, &found, &p, &error), CARNN_ERR_DATA);
+    CHECK_INT(carnn_session_line(session, "1 x", 3, 5, 1, &found, &p, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "standard input:5: expected a number in column 2, found \"x\"");
+    carnn_session_free(session);
+    carnn_model_free(model);
+    memset(&desc, 0, sizeof desc);
+    CHECK_INT(carnn_model_create(&model, &desc, words, &error), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_columns(session), 0);
+    CHECK_INT(carnn_session_row(session, row, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(words);
+    carnn_dataset_free(data);
+}
+
+/* A stream is a few KiB in the caller's memory, and a row takes none. */
+static void signal_memory(void) {
+    static float row[16];
+    char line[128] = "a", other[128] = "b";
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    char *block;
+    size_t i, size;
+    for (i = 0; i < 16; i++) strcat(line, ",1.5"), strcat(other, ",2");
+    strcat(strcat(line, "\n"), other);
+    data = signal_text(line, "16", NULL);
+    model = signal_model("hidden=64 layers=1", NULL, data);
+    size = carnn_session_size(model);
+    CHECK(size <= 12288);
+    block = (char *)carnn__alloc_aligned(&model->allocator, size + 64, 1);
+    memset(block + size, 77, 64);
+    CHECK_INT(carnn_session_open(&session, model, block, &error), CARNN_OK);
+    for (i = 0; i < 1000; i++)
+        CHECK_INT(carnn_session_row(session, row, 16, 1, &p, &error), CARNN_OK);
+    for (i = size; i < size + 64; i++) CHECK_INT(block[i], 77);
+    carnn__free_aligned(&model->allocator, block);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- the same everywhere ---------------------------------------------------------------------- */
+
+static void signal_same_bytes(const char *text, const char *options) {
+    carnn_dataset *data = signal_text(text, "2", NULL);
+    signal_told first, other;
+    float *kept = NULL;
+    size_t size = 0, i;
+    memset(&first, 0, sizeof first);
+    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
+        carnn_model *model = signal_model(options, i < 2 ? NULL : carnn_simd_name(i - 2), data);
+        CHECK_INT(signal_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
+        other = signal_all(model, data, i == 1 ? 2 : 1);
+        size = model->params.size * sizeof(float);
+        if (!i) {
+            kept = (float *)malloc(size);
+            memcpy(kept, model->params.value, size);
+            first = other;
+        }
+        CHECK(!memcmp(kept, model->params.value, size));
+        CHECK(!memcmp(&first, &other, sizeof first));
+        carnn_model_free(model);
+    }
+    free(kept);
+    carnn_dataset_free(data);
+}
+
+/* A model keeps what is told, the columns, and the means of its training. */
+static void signal_kept(void) {
+    carnn_dataset *data = signal_text(signal_numbers, "2", NULL);
+    carnn_model *model = signal_model("", NULL, data), *again;
+    carnn_source source;
+    carnn_error error;
+    size_t size;
+    void *bytes;
+    CHECK_INT(signal_fit(model, data, 1, 2), CARNN_OK);
+    size = carnn_model_size(model);
+    bytes = malloc(size);
+    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
+    source = test_source("model", bytes, size);
+    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK_TEXT(carnn_model_scores(again)->metric[0].name, "mse");
+    CHECK(test_scores(again, data).loss == test_scores(model, data).loss);
+    carnn_model_free(again);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+static int signal_checked(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+/* Of the last epochs the best one is kept, which has the lowest error; folds are whole groups. */
+static void signal_best(void) {
+    carnn_dataset *data = signal_text(signal_numbers, "2", NULL);
+    carnn_model *model = signal_model("hidden=32", NULL, data);
+    carnn_scores mean, sd;
+    carnn_train_desc train;
+    carnn_folds_desc folds;
+    carnn_error error;
+    int rows = 0;
+    memset(&train, 0, sizeof train);
+    memset(&folds, 0, sizeof folds);
+    CHECK_INT(signal_fit(model, data, 1, 40), CARNN_OK);
+    CHECK_NEAR(carnn_model_scores(model)->metric[0].value, 0.0, 1.0);
+    train.epochs = 2;
+    folds.count = 3;
+    CHECK_INT(carnn_cross_validate(carnn_model_describe(model), &train, data, &folds, &mean, &sd,
+                                   &error), CARNN_OK);
+    CHECK_INT(mean.examples, 6);
+    CHECK_TEXT(mean.metric[0].name, "mse");
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    CHECK_INT(carnn_gradcheck("signal", 1, signal_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 1);
+}
+
+int main(void) {
+    signal_lines();
+    signal_tables();
+    signal_pictures();
+    signal_errors();
+    signal_bad_images();
+    signal_without_memory();
+    signal_many_rows();
+    signal_kinds();
+    signal_network();
+    signal_pixels();
+    signal_streams();
+    signal_refused();
+    signal_memory();
+    signal_same_bytes(signal_gestures, "cell=icarnn pooling=max,mean");
+    signal_same_bytes(signal_numbers, "cell=lstm directions=2");
+    signal_same_bytes(signal_steps, "cell=gru");
+    signal_kept();
+    signal_best();
+    return test_end();
+}
