@@ -12809,8 +12809,8 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
-/* Where the model may be unsure: one in so many turns of training has words that mean nothing, so
-   many at most. */
+/* Where the model may be unsure: in training there is one more turn for so many, with words that mean
+   nothing, so many at most. */
 #define CARNN__ODD_SHARE 8
 #define CARNN__ODD_WORDS 9
 
@@ -12916,14 +12916,13 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     if (!status) {
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
         carnn__model_vocabulary(&v, model, error);
-        if (model->desc.unsure) {
-            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7, 0);
-            v.reserved = v.words.count;
-        }
         for (i = 0; i < data->text_count; i++) {
             carnn__span text = carnn__text(data, i);
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
         }
+        if (model->desc.unsure)
+            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7,
+                                  (size_t)model->desc.min_count);
         status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
     carnn__free(a, times);
@@ -13315,7 +13314,7 @@ typedef struct carnn__dialog {
     size_t inputs, turns;    /* U, R */
     uint32_t *answer;        /* (R) the right candidate */
     carnn__exchanged names;  /* while names are exchanged */
-    carnn__lists odd;        /* (R) what is said without a meaning: rows of e from number U on */
+    carnn__lists odd;        /* what is said without a meaning: rows of e from number U on */
     uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
     unsigned char *declined; /* (R) was it not answered, as the model was unsure? */
@@ -13446,24 +13445,26 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
+    size_t R = c->most_items, lists = c->tokens.count + 1;
+    size_t odd = work->g && p->model->unsure < L ? R / CARNN__ODD_SHARE + 1 : 0; /* turns */
+    size_t B = carnn__min(R + odd, CARNN__DIALOG_CHUNK);
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
     size_t U = exchanges ? c->most_size[0] : carnn__min(c->most_size[0], lists);
     size_t more = exchanges ? R : 0; /* candidates */
-    size_t odd = work->g && p->model->unsure < L ? R : 0;
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
                             &m->index, &m->answer, &m->latest};
     if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, c, U, R);
     carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
-                        carnn__max(carnn__max(U, R), carnn__max(B, N)));
+                        carnn__max(carnn__max(U, R + odd), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
-    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->declined = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->right = (unsigned char *)carnn__take(p->arena, R + odd, 1);
+    m->declined = (unsigned char *)carnn__take(p->arena, R + odd, 1);
     if (odd) {
-        m->odd.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
-        m->odd.ids = (uint32_t *)carnn__take(p->arena, R * (CARNN__ODD_WORDS + 1), sizeof(uint32_t));
+        m->odd.at = (size_t *)carnn__take(p->arena, odd + 1, sizeof(size_t));
+        m->odd.ids = (uint32_t *)carnn__take(p->arena, odd * (CARNN__ODD_WORDS + 1),
+                                             sizeof(uint32_t));
     }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
@@ -13494,34 +13495,42 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
-/* Replaces what the user says in some turns of the batch by words that mean nothing, without an
-   answer: mostly unknown words between words of other turns and of the vocabulary. */
-static void carnn__dialog_odd(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
+/* The words of a turn without a meaning: unknown ones between words of other turns and of the data;
+   returns their number. */
+static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t turn, k, n, most = work->data->item_count;
-    m->odd.count = m->odd.at[0] = 0;
-    for (turn = 0; turn < m->turns; turn++) {
-        uint64_t own = carnn__stream(carnn__stream(key, CARNN__ODD_TURNS), m->turn[turn]);
-        size_t unknown = 1 + (size_t)(carnn__random(own, 0) & 3); /* fourths of the words */
-        uint32_t *ids = m->odd.ids + m->odd.at[m->odd.count];
-        if (carnn__random(own, 1) % CARNN__ODD_SHARE) continue;
-        n = 1 + (size_t)(carnn__random(own, 2) % CARNN__ODD_WORDS);
-        for (k = 0; k < n; k++) {
-            size_t item = (size_t)(carnn__random(own, 4 * k + 4) % most);
-            size_t list = m->seq[m->end[item]], words = carnn__list_length(tokens, list) - 1;
-            uint64_t drawn = carnn__random(own, 4 * k + 5), kind = carnn__random(own, 4 * k + 6);
-            ids[k] = 0;
-            if (n < 3 || (kind & 3) < unknown) continue;
-            if (kind & 4) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
-            else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
-            if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
-        }
+    size_t n = 1 + (size_t)(carnn__random(key, 0) % CARNN__ODD_WORDS), k;
+    size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
+    for (k = 0; k < n; k++) {
+        uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
+        size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
+        size_t words = carnn__list_length(tokens, list) - 1;
+        ids[k] = 0;
+        if (n < 3 || (carnn__random(own, 2) & 3) < unknown) continue;
+        if (carnn__random(own, 3) & 1) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
+        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
+    }
+    return n;
+}
+
+/* Appends turns without a meaning: some turns of the batch once more, in which the user says other
+   words, and the model that it is unsure. */
+static void carnn__dialog_odd(const carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t turns = m->turns, i, n;
+    key = carnn__stream(key, CARNN__ODD_TURNS);
+    m->odd.count = (turns + carnn__random(key, 0) % CARNN__ODD_SHARE) / CARNN__ODD_SHARE;
+    for (m->odd.at[0] = i = 0; i < m->odd.count; i++) {
+        uint64_t own = carnn__stream(key, i);
+        uint32_t *ids = m->odd.ids + m->odd.at[i];
+        n = carnn__dialog_odd_words(work, own, ids);
         ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
-        m->latest[turn] = (uint32_t)(m->inputs + m->odd.count);
-        m->answer[turn] = work->model->unsure;
-        m->odd.at[m->odd.count + 1] = m->odd.at[m->odd.count] + n + 1;
-        m->odd.count++;
+        m->odd.at[i + 1] = m->odd.at[i] + n + 1;
+        m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
+        m->answer[m->turns] = work->model->unsure;
+        m->latest[m->turns++] = (uint32_t)(m->inputs + i);
     }
 }
 
@@ -17708,6 +17717,7 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
+    if (g->writing) return;
     if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is not one of the choices");
     else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }

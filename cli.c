@@ -1609,6 +1609,7 @@ static void print_info(const char *file) {
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
     }
+    if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
