@@ -13521,7 +13521,7 @@ static void carnn__dialog_odd(const carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t turns = m->turns, i, n;
     key = carnn__stream(key, CARNN__ODD_TURNS);
-    m->odd.count = (turns + carnn__random(key, 0) % CARNN__ODD_SHARE) / CARNN__ODD_SHARE;
+    m->odd.count = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
     for (m->odd.at[0] = i = 0; i < m->odd.count; i++) {
         uint64_t own = carnn__stream(key, i);
         uint32_t *ids = m->odd.ids + m->odd.at[i];
