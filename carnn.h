@@ -252,8 +252,8 @@ typedef struct carnn_model_desc {
                           beside those of the training data: the validation set; entries may be
                           NULL */
     size_t known_count;
-    const char *unsure; /* dialog: what the model says where it has no answer, one more candidate; in
-                          training a part of the turns has words that mean nothing and this as reply;
+    const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
+                          learned on additional turns of words that mean nothing; a line of text;
                           NULL: it always answers */
     const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
                           they are left open, its words and choices first, in their order, and its
@@ -533,7 +533,7 @@ typedef struct carnn_prediction {
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
-    int unsure;                /* 1: the most probable choice is `unsure` of the model's description */
+    int unsure;                /* 1: the best choice is `unsure` of the model's description */
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
@@ -12809,8 +12809,8 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
-/* Where the model may be unsure: in training there is one more turn for so many, with words that mean
-   nothing, so many at most. */
+/* Where the model may be unsure: in training there is one more turn for so many, and it has at most
+   so many words, which mean nothing. */
 #define CARNN__ODD_SHARE 8
 #define CARNN__ODD_WORDS 9
 
@@ -16697,13 +16697,14 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
     if (!model->task->session || !model->task->session->talks)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: a model of the task %s does not "
                            "reply", model->desc.task);
-    if (!carnn__trim(own).length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
+    if (!own.length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: expected a line of text without "
                            "tabs and without blanks at its ends, found \"%.60s\"", text);
     known = from && !from->desc.unsure &&
             carnn__names_find(&from->choices, text, own.length) != CARNN__NO_INDEX;
     for (i = 0; i < data->choice_count; i++)
-        known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)), 0);
+        known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)),
+                                   0);
     if (!known) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: \"%.60s\" is one of the candidates",
                        text);
@@ -17718,7 +17719,7 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
-    if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is not one of the choices");
+    if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is none of the choices");
     else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }
 

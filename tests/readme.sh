@@ -1,12 +1,13 @@
 #!/bin/sh
-# README.md, from the top folder or one that looks like it: its commands run, its C program compiles
-# and answers, and every other indented line is printed by one of the commands or is in a file of
-# data/. What a command prints behind such a line (times) may differ.
+# README.md and data/TASKS.md, from the top folder or one that looks like it: their commands run, the C
+# program compiles and answers, and every other indented line is printed by one of the commands or is
+# in a file of data/. What a command prints behind such a line (times) may differ.
 . "$(dirname "$0")/check.sh"
 cd "$folder" && ln -s "$top/carnn" "$top/carnn.h" "$top/data" . || exit 1
+cat "$top/README.md" "$top/data/TASKS.md" > pages
 
-sed -n '/^```c$/,/^```$/ { /^```/d; p; }' "$top/README.md" > bot.c
-grep -E '^    (\./carnn|cc|cut) ' "$top/README.md" | sed 's/^    //' > commands
+sed -n '/^```c$/,/^```$/ { /^```/d; p; }' pages > bot.c
+grep -E '^    (\./carnn|cc|cut) ' pages | sed 's/^    //' > commands
 while IFS= read -r command <&3; do
     sh -c "$command" >> printed 2> err
     code=$?
@@ -18,8 +19,8 @@ check "the C program: $(cat err)" [ $code -eq 0 ]
 check "the C program answers: $(cat out)" grep -q 'A bike for two days' out
 
 cat data/*.txt data/*.tsv >> printed
-grep -E '^    ' "$top/README.md" | grep -vE '^    (\./carnn|cc|cut|make|\.\.\.)' | sed 's/^    //' > shown
-sed -n '/^```c$/,/^```$/p' "$top/README.md" > fenced
+grep -E '^    ' pages | grep -vE '^    (\./carnn|cc|cut|make|\.\.\.)' | sed 's/^    //' > shown
+sed -n '/^```c$/,/^```$/p' pages > fenced
 while IFS= read -r line <&3; do
     grep -qF -e "    $line" fenced && continue
     check "nothing prints: $line" \

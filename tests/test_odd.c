@@ -257,6 +257,36 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
     CHECK(carnn_session_alignment(s, 0, &rows, &columns) == NULL && !rows && !columns);
 }
 
+/* Rows that are none; what was read before is not forgotten. */
+static void odd_rows(carnn_session *s, const carnn_dataset *data) {
+    static const char *const lines[] = {"a", "\377\t\376", "1 2 3 4 5 6 7 8 9", "1e999", "nan",
+                                        "1 a\tb"};
+    float row[64] = {0};
+    size_t columns = carnn_session_columns(s), i;
+    carnn_prediction p, again;
+    carnn_error error;
+    int found = 7;
+    CHECK(columns > 0 && columns < 64);
+    WORKS(carnn_session_row(s, row, columns, SIZE_MAX, &p, NULL));
+    carnn_session_reset(s);
+    FAILS(carnn_session_row(s, row, 0, 1, &again, &error));
+    FAILS(carnn_session_row(s, row, columns + 1, 1, &again, &error));
+    row[columns - 1] = NAN;
+    FAILS(carnn_session_row(s, row, columns, 1, &again, &error));
+    row[columns - 1] = INFINITY;
+    FAILS(carnn_session_row(s, row, columns, 1, &again, &error));
+    row[columns - 1] = 0.0f;
+    for (i = 0; i < CARNN__COUNT(lines); i++) {
+        CHECK_INT(carnn_session_line(s, lines[i], strlen(lines[i]), i, 0, &found, &again, &error),
+                  CARNN_ERR_DATA);
+        CHECK_INT(found, 0);
+    }
+    WORKS(carnn_session_row(s, row, columns, SIZE_MAX, &again, NULL));
+    CHECK_INT(again.count, p.count);
+    for (i = 0; i < p.count; i++) CHECK(again.probability[i] == p.probability[i]);
+    FAILS(carnn_session_example(s, data, 0, 1, &p, &error));
+}
+
 /* Examples without words and with bytes that are no text; lines of all kinds. */
 static void odd_examples(carnn_session *s, const carnn__session_kind *kind,
                          const carnn_dataset *data) {
@@ -301,7 +331,8 @@ static void odd_sessions(const char *task, const carnn_dataset *data, const carn
     carnn_error error;
     WORKS(carnn_session_open(&s, model, NULL, NULL));
     odd_calls(s, kind);
-    odd_examples(s, kind, data);
+    if (kind->row) odd_rows(s, data);
+    else odd_examples(s, kind, data);
     odd_calls(s, kind);
     FAILS(carnn_session_example(s, other, 0, 1, &p, &error));
     carnn_session_free(s);
