@@ -255,6 +255,9 @@ typedef struct carnn_model_desc {
                           beside those of the training data: the validation set; entries may be
                           NULL */
     size_t known_count;
+    const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
+                          learned on additional turns of words that mean nothing; a line of text;
+                          NULL: it always answers */
     const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
                           they are left open, its words and choices first, in their order, and its
                           weights; needed only while the new model is created */
@@ -533,6 +536,7 @@ typedef struct carnn_prediction {
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
+    int unsure;                /* 1: the best choice is `unsure` of the model's description */
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
@@ -701,7 +705,8 @@ typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speake
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error);
 
-/* dialog: answers `user` and adds both to the history. *reply belongs to the model. */
+/* dialog: answers `user` and adds both to the history, which stays as it was where the model is
+   unsure. *reply belongs to the model. */
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
@@ -9519,6 +9524,7 @@ struct carnn_model {
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
+    uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
     /* of an ensemble; all above but allocator, block and scores is the first member's */
@@ -13000,6 +13006,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     told.choice = net->best;
     told.probability = net->probability;
+    told.unsure = told.count && net->best[0] == work->model->unsure;
     return told;
 }
 
@@ -13052,13 +13059,18 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
     const carnn_allocator *a = &model->allocator;
     size_t olds = old ? old->count : 0, n = olds, i;
-    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count, sizeof *s);
+    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
+    const char *unsure = model->desc.unsure;
     carnn_status status;
     if (!s) return carnn__out_of_memory(error);
     for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
     for (i = 0; i < data->choice_count; i++) {
         s[n] = carnn__string(data->shown, data->shown_at, i);
         n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+    }
+    if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
+        s[n].at = unsure;
+        s[n++].length = strlen(unsure);
     }
     status = carnn__names_build(&model->choices, a, s, n, error);
     carnn__free(a, s);
@@ -13851,8 +13863,11 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     if (!kind->talks) return carnn__no_such_call(session, "reply", error);
     carnn__session_asked(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
-    carnn__session_heard(session, CARNN_USER, user, length);
-    carnn__session_heard(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
+    if (!p.unsure) {
+        carnn__session_heard(session, CARNN_USER, user, length);
+        carnn__session_heard(session, CARNN_SYSTEM, *reply,
+                             carnn__names_length(choices, p.choice[0]));
+    }
     session->parts = 1;
     return CARNN_OK;
 }
@@ -14096,6 +14111,11 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
+/* Where the model may be unsure: in training there is one more turn for so many, and it has at most
+   so many words, which mean nothing. */
+#define CARNN__ODD_SHARE 8
+#define CARNN__ODD_WORDS 9
+
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { /* in .option */
@@ -14145,6 +14165,7 @@ static const carnn__role carnn__dialog_roles[] = {
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
 enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
+#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
@@ -14214,6 +14235,9 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
             carnn__span text = carnn__text(data, i);
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
         }
+        if (model->desc.unsure)
+            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7,
+                                  (size_t)model->desc.min_count);
         status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
     carnn__free(a, times);
@@ -14463,6 +14487,7 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
 
 /* Streams of a step's random numbers; each chunk has its own, from the last one on. */
 enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
+#define CARNN__ODD_TURNS UINT64_MAX
 
 typedef struct carnn__exchanged {
     const carnn__exchange *classes;
@@ -14611,7 +14636,10 @@ typedef struct carnn__dialog {
     size_t inputs, turns;    /* U, R */
     uint32_t *answer;        /* (R) the right candidate */
     carnn__exchanged names;  /* while names are exchanged */
+    carnn__lists odd;        /* what is said without a meaning: rows of e from number U on */
+    uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
+    unsigned char *declined; /* (R) was it not answered, as the model was unsure? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
     /* of the chunk at hand, which begins with turn `from` of the batch */
@@ -14632,6 +14660,11 @@ static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, 
     size_t n = 0, i;
     for (i = 0; i < names->count; i++) {
         if (ids) at[i] = n;
+        if (i == model->unsure) {
+            if (ids) ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7);
+            n++;
+            continue;
+        }
         n += carnn__dialog_tokens(model, carnn__string(names->bytes, names->at, i), 0,
                                   ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
     }
@@ -14717,6 +14750,7 @@ static carnn_status carnn__dialog_names(carnn__work *work, carnn_error *error) {
     memset(x.turn, 0, V);
     memset(x.in, 0, V * sizeof *x.in);
     carnn__dialog_candidates(model, x.said.ids, x.said.at);
+    if (model->unsure < L) x.turn[x.said.ids[x.said.at[model->unsure]]] = 1; /* no name */
     carnn__exchange_turns(&x);
     carnn__exchange_columns(&x);
     carnn__exchange_words(&x, e->of);
@@ -14799,22 +14833,30 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
+    size_t R = c->most_items, lists = c->tokens.count + 1;
+    size_t odd = work->g && p->model->unsure < L ? R / CARNN__ODD_SHARE + 1 : 0; /* turns */
+    size_t B = carnn__min(R + odd, CARNN__DIALOG_CHUNK);
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
     size_t most = c->most_size[0] * (m->again ? 2 : 1); /* facts, and the same when they are told */
     size_t U = exchanges ? most : carnn__min(most, lists);
     size_t more = exchanges ? R : 0; /* candidates */
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
-                            &m->index, &m->answer};
+                            &m->index, &m->answer, &m->latest};
     if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, c, U, R);
     carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
-                        carnn__max(carnn__max(U, R), carnn__max(B, N)));
+                        carnn__max(carnn__max(U, R + odd), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
-    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->right = (unsigned char *)carnn__take(p->arena, R + odd, 1);
+    m->declined = (unsigned char *)carnn__take(p->arena, R + odd, 1);
+    if (odd) {
+        m->odd.at = (size_t *)carnn__take(p->arena, odd + 1, sizeof(size_t));
+        m->odd.ids = (uint32_t *)carnn__take(p->arena, odd * (CARNN__ODD_WORDS + 1),
+                                             sizeof(uint32_t));
+    }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    m->e = carnn__plan_mat(p, U, D);
+    m->e = carnn__plan_mat(p, U + odd, D);
     m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
@@ -14824,8 +14866,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->z = carnn__floats(p->arena, B, L + more);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
-                     NULL);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U + odd,
+                     N, B, NULL);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
@@ -14835,7 +14877,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->inputs = m->turns = m->names.more.count = 0;
+    m->inputs = m->turns = m->names.more.count = m->odd.count = 0;
     m->ready = 0;
     carnn__dialog_plan_lists(p, m);
     carnn__dialog_plan_lines(p, m);
@@ -14853,12 +14895,51 @@ static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
     return *known;
 }
 
+/* The words of a turn without a meaning: unknown ones between words of other turns and of the data;
+   returns their number. */
+static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t n = 1 + (size_t)(carnn__random(key, 0) % CARNN__ODD_WORDS), k;
+    size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
+    for (k = 0; k < n; k++) {
+        uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
+        size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
+        size_t words = carnn__list_length(tokens, list) - 1;
+        ids[k] = 0;
+        if (n < 3 || (carnn__random(own, 2) & 3) < unknown) continue;
+        if (carnn__random(own, 3) & 1) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
+        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
+    }
+    return n;
+}
+
+/* Appends turns without a meaning: some turns of the batch once more, in which the user says other
+   words, and the model that it is unsure. */
+static void carnn__dialog_odd(const carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t turns = m->turns, i, n;
+    key = carnn__stream(key, CARNN__ODD_TURNS);
+    m->odd.count = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
+    for (m->odd.at[0] = i = 0; i < m->odd.count; i++) {
+        uint64_t own = carnn__stream(key, i);
+        uint32_t *ids = m->odd.ids + m->odd.at[i];
+        n = carnn__dialog_odd_words(work, own, ids);
+        ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
+        m->odd.at[i + 1] = m->odd.at[i] + n + 1;
+        m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
+        m->answer[m->turns] = work->model->unsure;
+        m->latest[m->turns++] = (uint32_t)(m->inputs + i);
+    }
+}
+
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
    key names are exchanged: an utterance with names is another one in each dialog. */
 static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key) {
     const carnn__corpus *c = &m->net.corpus;
     carnn__exchanged *names = m->names.image ? &m->names : NULL;
-    size_t i, j;
+    size_t i, j, at = 0; /* turns */
     for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NO_INDEX;
     m->inputs = m->turns = 0;
     if (names) carnn__exchanged_clear(names);
@@ -14883,6 +14964,7 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
             if (m->again && m->told[j] < m->end[last])
                 m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
         }
+        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
 }
 
@@ -14895,6 +14977,9 @@ static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     else
         carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
                             &m->e, 1, backward);
+    if (m->odd.count)
+        carnn__encode_lists(work, &m->words, &m->odd, 0, NULL, m->odd.count, &m->e, m->inputs,
+                            backward);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
@@ -14932,7 +15017,7 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
             int told = m->again && m->told[line] < m->end[item];
             m->index[m->start[t] + b] = told ? m->anew[line] : m->place[line];
         }
-        m->context[b] = m->place[m->end[item]];
+        m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + m->rank[b]];
         m->label[b] = m->answer[m->from + m->rank[b]];
     }
     return B;
@@ -14986,7 +15071,9 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
 
 enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
-    CARNN__DIALOG_TOP /* 2, 5 */
+    CARNN__DIALOG_TOP, /* 2, 5 */
+    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2,
+    CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
@@ -14997,12 +15084,14 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
+            tally->sum[CARNN__DIALOG_DECLINED] += m->declined[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
         tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
+        tally->sum[CARNN__DIALOG_UNSURE] += work->model->unsure != CARNN__NO_INDEX;
         carnn__tell_part(work, (double)right, (double)turns);
     }
 }
@@ -15017,21 +15106,24 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, own = m->own.count - 1, L;
+    size_t B, b, own = m->own.count - 1, L, U;
     carnn__dialog_collect(m, number, key);
+    if (m->odd.at) carnn__dialog_odd(work, key);
+    U = m->inputs + m->odd.count;
     L = carnn__dialog_choices(m);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__dialog_utterances(work, 0);
-    carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
-    carnn__mat_clear(e, m->inputs);
+    carnn__drop(work, e->x, U * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_project(&m->run, work->engine, e->x, 0, U);
+    carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->turns; m->from += B) {
         B = carnn__dialog_pack(m);
         carnn__dialog_forward(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
-            size_t turn = m->from + m->rank[b];
-            m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            size_t turn = m->from + m->rank[b], best = work->engine->k->argmax(m->z + b * L, L);
+            m->right[turn] = best == m->label[b];
+            m->declined[turn] = best == work->model->unsure;
             carnn__count_top(m->z + b * L, L, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
@@ -15043,7 +15135,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (work->wanted) carnn__net_tell(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
-    carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__drop(work, e->d, U * e->columns, key, CARNN__DROP_UTTERANCES);
     carnn__dialog_utterances(work, 1);
     carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
@@ -15058,7 +15150,9 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
     for (i = 0; i < m->turns; i++) {
         uint32_t target = m->net.corpus.target[m->turn[i]];
         double right = carnn__agree(works, count, i, target);
-        m->right[i] = k->argmax(m->all.x + i * L, L) == target;
+        size_t best = k->argmax(m->all.x + i * L, L);
+        m->right[i] = best == target;
+        m->declined[i] = best == works[0]->model->unsure;
         carnn__count_top(m->all.x + i * L, L, target, &tally->sum[CARNN__DIALOG_TOP]);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
@@ -15075,6 +15169,8 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     for (i = 0; i < 2; i++)
         scores->metric[2 + i].value = sum[CARNN__DIALOG_TOP + i] /
                                       (double)carnn__max(tally->examples, 1);
+    scores->metric[4].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
+    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 4;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -15243,7 +15339,7 @@ static const carnn__task carnn__dialog_task = {
     carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
     carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
-     {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, carnn__dialog_score,
+      {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -17989,6 +18085,15 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->desc.cell);
     model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
+    model->unsure = CARNN__NO_INDEX;
+    if (model->desc.unsure) {
+        model->unsure = carnn__names_find(&model->choices, model->desc.unsure,
+                                          strlen(model->desc.unsure));
+        if (model->unsure == CARNN__NO_INDEX ||
+            carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7) == CARNN__NO_INDEX)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nothing says that it is unsure");
+        model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
+    }
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     status = carnn__encoder_check(model, error);
     if (status) return status;
@@ -18058,7 +18163,35 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
             strcpy(carnn__option_text(o, desc), carnn__option_text(o, old));
         else carnn__option_put(o, desc, NULL, value);
     }
+    if (!desc->unsure) desc->unsure = old->unsure;
+    if (old->unsure && strcmp(desc->unsure, old->unsure))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: the model to go on from says "
+                           "\"%.60s\", not \"%.60s\"", old->unsure, desc->unsure);
     return CARNN_OK;
+}
+
+/* May a new model say this where it is unsure? */
+static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_model *from = model->desc.from;
+    const char *text = model->desc.unsure;
+    carnn__span own = {text, text ? strlen(text) : 0};
+    size_t i, known;
+    if (!text) return CARNN_OK;
+    if (!model->task->session || !model->task->session->talks)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: a model of the task %s does not "
+                           "reply", model->desc.task);
+    if (!own.length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: expected a line of text without "
+                           "tabs and without blanks at its ends, found \"%.60s\"", text);
+    known = from && !from->desc.unsure &&
+            carnn__names_find(&from->choices, text, own.length) != CARNN__NO_INDEX;
+    for (i = 0; i < data->choice_count; i++)
+        known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)),
+                                   0);
+    if (!known) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: \"%.60s\" is one of the candidates",
+                       text);
 }
 
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
@@ -18124,6 +18257,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status && train->columns && desc->vector_count)
         status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
@@ -19103,12 +19237,19 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     }
 }
 
-/* The vocabulary and, where there are such, choices and graph. */
+/* The vocabulary and, where there are such, choices, which of them is said for want of an answer,
+   and the graph. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     const char *choices = model->task ? model->task->choices_key : NULL;
+    uint64_t unsure = model->unsure;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
+    if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
+    carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
+    if (g->writing) return;
+    if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is none of the choices");
+    else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }
 
 /* The table of tensors: one that is read has to be what the task declares for the model. Its data

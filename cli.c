@@ -92,7 +92,7 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *from, *ensemble, *text, *group, *target, *permutation;
+    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
@@ -134,6 +134,7 @@ static const flag flags[] = {
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
+    {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
     {"out", "FILE", "keep the ensemble: a model file with all members", TEST, AT(out)},
@@ -787,6 +788,7 @@ static int train(void) {
     known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
     known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
     arg.model.simd = arg.simd;
+    arg.model.unsure = arg.unsure;
     arg.model.vectors = arg.vectors.count ? open_sources(&arg.vectors) : NULL;
     arg.model.vector_count = arg.vectors.count;
     arg.model.known = known;
@@ -1608,6 +1610,7 @@ static void print_info(const char *file) {
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
     }
+    if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {

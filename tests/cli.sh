@@ -291,6 +291,25 @@ says err 'old.gguf and old.gguf are the same file'
 run 1 train --from no-such-model --train more.txt --out f.gguf
 run 4 train --from more.txt --train more.txt --out f.gguf
 
+# ---- a model that says where it has no answer
+
+run 0 train --task dialog --train "$data/bike.txt" --unsure 'I do not know .' --out u.gguf --quiet
+run 0 predict u.gguf --data "$data/bike-unsure.txt"
+says out '^I do not know \.$'
+printf 'can i pay by card ?\nhello\n' | "$carnn" chat u.gguf >out
+check 'no answer, then one' [ "$(cat out)" = 'I do not know .
+Hello ! Do you want to borrow a bike ?' ]
+run 0 test u.gguf --data "$data/bike-unsure.txt"
+says out 'declined 0\.5000'
+run 0 info u.gguf
+says out '^unsure  *I do not know \.$'
+run 2 train --task lm --train "$data/lm-train.txt" --unsure 'I do not know .' --out f.gguf
+says err 'unsure: a model of the task lm does not reply'
+run 2 train --task dialog --train "$data/bike.txt" --unsure ' ' --out f.gguf
+says err 'unsure: expected a line of text'
+run 2 train --task dialog --train "$data/bike.txt" --unsure 'See you !' --out f.gguf
+says err 'unsure: "See you !" is one of the candidates'
+
 # ---- what is found before the training starts
 
 run 1 $train --out no-such-folder/m.gguf --epochs 100000
