@@ -51,6 +51,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
+       @@NAMES   names that are exchanged in training (dialog)
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
@@ -258,9 +259,9 @@ typedef struct carnn_model_desc {
     const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
                           learned on additional turns of words that mean nothing; a line of text;
                           NULL: it always answers */
-    const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
-                          they are left open, its words and choices first, in their order, and its
-                          weights; needed only while the new model is created */
+    const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options
+                          where they are left open, its words and choices first, in their order,
+                          and its weights; needed only while the new model is created */
     uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
@@ -383,9 +384,9 @@ typedef struct carnn_dataset_desc {
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */
-    const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two texts
-                                       are aligned, "0-0 1-2", a line for every example, one file
-                                       for each source; NULL: beside a file X lies X.align */
+    const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
+                                       texts are aligned, "0-0 1-2", a line for every example, one
+                                       file for each source; NULL: beside a file X lies X.align */
     const carnn_rows_desc *rows; /* signal; may be NULL */
 } carnn_dataset_desc;
 
@@ -661,9 +662,9 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2", where
-   alignments are read); of classify a text; of cloze a text, a question with XXXXX and candidates
-   "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
+   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
+   where alignments are read); of classify a text; of cloze a text, a question with XXXXX and
+   candidates "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
    belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
@@ -765,7 +766,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
    answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
-   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs to the session. */
+   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs
+   to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -7425,8 +7427,8 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
     } else if (source->bytes || !length) {
-        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a file "
-                           "beside the data, which is no file", length ? source->name : "(memory)");
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a "
+                           "file beside the data, which is no file", length ? source->name : "(memory)");
     } else {
         stbds_arrsetlen(r->links_name, length + sizeof end);
         memcpy(r->links_name, source->name, length);
@@ -9916,7 +9918,8 @@ static size_t carnn__session_words(const carnn_model *model) {
 }
 
 /* The tokens of a text in a role; of labels their numbers among the model's choices, of alignments
-   links. Where the task does not count them itself, batches read as many as a session has memory for. */
+   links. Where the task does not count them itself, batches read as many as a session has memory
+   for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
@@ -11489,10 +11492,10 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
     for (s = from; s < t->texts; s += step) {
         size_t r = t->at[s], n = t->at[s + 1] - r;
         if (backward && n) {
-            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * y->columns, D,
-                          NULL, w->d + r, 1);
-            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * y->columns, D, NULL,
-                          x->d + r * D, D);
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D,
+                          y->d + s * y->columns, D, NULL, w->d + r, 1);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1,
+                          y->d + s * y->columns, D, NULL, x->d + r * D, D);
         } else if (!backward) {
             memset(y->x + s * y->columns, 0, D * sizeof(float));
             if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
@@ -12021,9 +12024,9 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
                         "1: word vectors that were read are trained, too")
 /* Models: those that have them, "of ca, "; directions: a list of names. */
 #define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \
-    CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                           \
+    CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                       \
                          pooled "max or attention"),                                               \
-        CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,                 \
+        CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,             \
                              models "overlap: words of both; file: as DATA.align says; none"),     \
         CARNN__OPTION_CHOICE("direction", CARNN__TWO_DIRECTION, directions,                        \
                              models "which text reads the states of the other")
@@ -12109,7 +12112,8 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
     m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
     if (m->aligns) carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
-    else carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    else
+        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     carnn__pool_plan(p, &m->pool, D, 2, t);
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
@@ -13483,8 +13487,9 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
 }
 
 /* The listener of an RCRN: its last state is h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) *
-   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there, in
-   h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n words. */
+   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there,
+   in h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n
+   words. */
 static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
                                       size_t n, double squares, carnn_contribution *out,
                                       size_t room, double *rest) {
@@ -14075,178 +14080,8 @@ static const carnn__session_kind carnn__net_session = {
 
 #endif
 /* =============================================================================================
-   @@HEAD dialog   choose the reply, given the dialog so far
+   @@NAMES   names that are exchanged in training, so that a model learns to copy them
 
-   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
-   every candidate into a vector. A cell reads the history; its context c is the user's latest
-   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
-   the candidates:
-
-     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
-     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
-     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
-
-   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
-   Every utterance ends with a word that names its speaker.
-
-   A fact "subject relation object" is TOLD once the system has named its subject after it. From
-   then on it ends with the word of the system (option told). A reply that offers the next of
-   several objects has to know which of them have been offered. Other utterances than the facts say
-   so, and attention weighs each utterance by itself: a fact carries the mark that it is told.
-
-   A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
-   turn has a scan, an attention and a row of the product with the candidates; turns are worked on
-   in chunks of a bounded number of rows.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
-   room for the longest history. */
-#define CARNN__DIALOG_INPUTS 768
-#define CARNN__DIALOG_ROWS 2048
-#define CARNN__DIALOG_CHUNK 64
-
-/* The most words of an utterance, with the speaker's, and the most utterances of a history. */
-#define CARNN__UTTERANCE_WORDS 1024
-#define CARNN__HISTORY_LINES 1024
-
-/* Where the model may be unsure: in training there is one more turn for so many, and it has at most
-   so many words, which mean nothing. */
-#define CARNN__ODD_SHARE 8
-#define CARNN__ODD_WORDS 9
-
-/* --- options --------------------------------------------------------------------------------- */
-
-enum { /* in .option */
-    CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD
-};
-
-static const carnn_option carnn__dialog_options[] = {
-    CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
-                        "history utterances read, the latest so many"),
-    CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
-                        "rows of a knowledge-base block, the first"),
-    CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 1,
-                        "1: names are exchanged in training, so that it learns to copy them"),
-    CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
-                        "1: facts are marked once the system has named their subject"),
-    CARNN__OPTION_END};
-
-/* Larger models want smaller steps. */
-static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
-    if (train->lr == 0.0)
-        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
-    carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
-    carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
-}
-
-static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
-    if (!model->choices.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
-    if (model->desc.embedding != model->desc.hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
-                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
-                           (long long)model->desc.embedding, (long long)model->desc.hidden);
-    if (model->desc.layers != 1)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
-    return CARNN_OK;
-}
-
-/* An option's number, at most `most`, which is also what none stands for. */
-static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
-    double number = carnn__option(model, option);
-    return number < 0.0 ? most : carnn__min((size_t)number, most);
-}
-
-/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
-static const carnn__role carnn__dialog_roles[] = {
-    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
-    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
-enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
-
-#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
-static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
-enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
-
-/* The first words of the text, then the speaker's; of <start> one word. */
-static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                   uint32_t *ids, size_t max) {
-    const size_t most = CARNN__UTTERANCE_WORDS - 1;
-    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
-                               carnn__min(max, most));
-    uint32_t last = CARNN__DIALOG_SPEAKER + role;
-    n = carnn__min(n, most);
-    if (role == CARNN__DIALOG_STARTS) {
-        n = 0;
-        last = CARNN__DIALOG_START;
-    }
-    if (n < max) ids[n] = last;
-    return n + 1;
-}
-
-#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
-
-/* Can the utterance be told, as a fact? One whose subject is unknown, word 0, cannot. */
-static int carnn__dialog_is_fact(const uint32_t *ids, size_t n) {
-    return n == CARNN__FACT_WORDS && ids[0] != 0 &&
-           ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT;
-}
-
-/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
-   and <start>, so that models that keep different lines have the same batches to vote on. */
-static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn__item *x = &work->data->items[item], *next = x + 1;
-    size_t begins = !item || x->group != x[-1].group;
-    size_t end = item + 1 == work->data->item_count ? work->data->member_count
-                 : next->group == x->group ? next->first + next->count : next->first;
-    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
-    size[1] = 0;
-}
-
-#ifndef CARNN_NO_TEXT
-
-/* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
-static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
-                                                  carnn_error *error) {
-    char expected[64];
-    size_t i, wrong;
-    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
-    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
-    memset(times, 0, data->text_count * sizeof *times);
-    if (wrong == data->item_count) return CARNN_OK;
-    snprintf(expected, sizeof expected, "one of the %zu candidates as response",
-             data->choice_count);
-    return carnn__target_fail(data, wrong, expected, error);
-}
-
-static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    size_t *times = (size_t *)carnn__alloc_zero(a, data->text_count, sizeof *times), i;
-    carnn__vocabulary v;
-    carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
-                                : carnn__out_of_memory(error);
-    if (!status) status = carnn__model_choices(model, data, error);
-    if (!status) {
-        for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
-        carnn__model_vocabulary(&v, model, error);
-        for (i = 0; i < data->text_count; i++) {
-            carnn__span text = carnn__text(data, i);
-            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
-        }
-        if (model->desc.unsure)
-            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7,
-                                  (size_t)model->desc.min_count);
-        status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
-    }
-    carnn__free(a, times);
-    return status;
-}
-
-#endif
-
-/* --- names that are exchanged in training -------------------------------------------------------
    A model that sees a name in few dialogs learns it by heart. So that it learns to copy names,
    those of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of
    its lines and in its replies; a reply that is no candidate then is one in this batch. Classes are
@@ -14260,7 +14095,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
    numbers, relations, words of two classes, and words that are not copied: more than one in twenty
    of the replies that have them come before they have been said ("you can ask for ..." where a
    restaurant is called ask). A class of which more than a fifth is not copied is none. Words that
-   no dialog has are of the class whose names stand in their place in other candidates. */
+   no dialog has are of the class whose names stand in their place in other candidates.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__EXCHANGE_SLOTS 16   /* the subjects, then arguments of api_call */
 #define CARNN__EXCHANGE_COLUMNS 64 /* the others are objects of relations, where there is room */
@@ -14485,10 +14323,6 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
 
 /* --- names at work, in a batch --------------------------------------------------------------- */
 
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
-#define CARNN__ODD_TURNS UINT64_MAX
-
 typedef struct carnn__exchanged {
     const carnn__exchange *classes;
     const carnn__lists *own; /* candidates, then <start> */
@@ -14564,7 +14398,7 @@ static void carnn__exchanged_clear(carnn__exchanged *m) {
 static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
     const carnn__exchange *e = m->classes;
     size_t i;
-    key = carnn__stream(carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
+    key = carnn__stream(key, first);
     memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
     for (i = 0; i < e->classes; i++)
         carnn__shuffle(carnn__stream(key, i), m->drawn + e->at[i], e->at[i + 1] - e->at[i]);
@@ -14602,6 +14436,183 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     else m->more.count--;
     return m->slot[slot];
 }
+
+#endif
+/* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
+   every candidate into a vector. A cell reads the history; its context c is the user's latest
+   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
+   the candidates:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
+     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+
+   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
+   Every utterance ends with a word that names its speaker.
+
+   A fact "subject relation object" is TOLD once the system has named its subject after it. From
+   then on it ends with the word of the system (option told). A reply that offers the next of
+   several objects has to know which of them have been offered. Other utterances than the facts say
+   so, and attention weighs each utterance by itself: a fact carries the mark that it is told.
+
+   A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
+   turn has a scan, an attention and a row of the product with the candidates; turns are worked on
+   in chunks of a bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
+   room for the longest history. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+/* The most words of an utterance, with the speaker's, and the most utterances of a history. */
+#define CARNN__UTTERANCE_WORDS 1024
+#define CARNN__HISTORY_LINES 1024
+
+/* Where the model may be unsure: in training there is one more turn for so many, and it has at most
+   so many words, which mean nothing. */
+#define CARNN__ODD_SHARE 8
+#define CARNN__ODD_WORDS 9
+
+/* --- options --------------------------------------------------------------------------------- */
+
+enum { /* in .option */
+    CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD
+};
+
+static const carnn_option carnn__dialog_options[] = {
+    CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
+                        "history utterances read, the latest so many"),
+    CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
+                        "rows of a knowledge-base block, the first"),
+    CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 1,
+                        "1: names are exchanged in training, so that it learns to copy them"),
+    CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
+                        "1: facts are marked once the system has named their subject"),
+    CARNN__OPTION_END};
+
+/* Larger models want smaller steps. */
+static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    if (train->lr == 0.0)
+        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
+    carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
+    carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
+}
+
+static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
+    if (model->desc.embedding != model->desc.hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
+                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+    if (model->desc.layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    return CARNN_OK;
+}
+
+/* An option's number, at most `most`, which is also what none stands for. */
+static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
+    double number = carnn__option(model, option);
+    return number < 0.0 ? most : carnn__min((size_t)number, most);
+}
+
+/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
+static const carnn__role carnn__dialog_roles[] = {
+    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
+    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
+enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
+
+#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
+static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+
+/* The first words of the text, then the speaker's; of <start> one word. */
+static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                               carnn__min(max, most));
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
+    n = carnn__min(n, most);
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
+    return n + 1;
+}
+
+#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
+
+/* Can the utterance be told, as a fact? One whose subject is unknown, word 0, cannot. */
+static int carnn__dialog_is_fact(const uint32_t *ids, size_t n) {
+    return n == CARNN__FACT_WORDS && ids[0] != 0 &&
+           ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT;
+}
+
+/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
+   and <start>, so that models that keep different lines have the same batches to vote on. */
+static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn__item *x = &work->data->items[item], *next = x + 1;
+    size_t begins = !item || x->group != x[-1].group;
+    size_t end = item + 1 == work->data->item_count ? work->data->member_count
+                 : next->group == x->group ? next->first + next->count : next->first;
+    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
+    size[1] = 0;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
+static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
+                                                  carnn_error *error) {
+    char expected[64];
+    size_t i, wrong;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
+    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
+    memset(times, 0, data->text_count * sizeof *times);
+    if (wrong == data->item_count) return CARNN_OK;
+    snprintf(expected, sizeof expected, "one of the %zu candidates as response",
+             data->choice_count);
+    return carnn__target_fail(data, wrong, expected, error);
+}
+
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    size_t *times = (size_t *)carnn__alloc_zero(a, data->text_count, sizeof *times), i;
+    carnn__vocabulary v;
+    carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
+                                : carnn__out_of_memory(error);
+    if (!status) status = carnn__model_choices(model, data, error);
+    if (!status) {
+        for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+        carnn__model_vocabulary(&v, model, error);
+        for (i = 0; i < data->text_count; i++) {
+            carnn__span text = carnn__text(data, i);
+            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
+        }
+        if (model->desc.unsure)
+            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7,
+                                  (size_t)model->desc.min_count);
+        status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+    }
+    carnn__free(a, times);
+    return status;
+}
+
+#endif
+
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
+#define CARNN__ODD_TURNS UINT64_MAX
 
 /* --- parts --------------------------------------------------------------------------------------
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
@@ -14947,7 +14958,7 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
         size_t line = first ? m->end[first - 1] + 1 : 0;
-        if (names) carnn__exchanged_draw(names, key, first);
+        if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (j = first; j <= last; j++) {
             m->answer[m->turns] = c->target[j];
             if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
@@ -16244,8 +16255,8 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
     const carnn__texts *t = &m->two.net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, m->two.matches ? &m->match.z : &m->output.y, t->count, NULL,
-                       t->item, t->count, NULL};
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->two.matches ? &m->match.z : &m->output.y, t->count,
+                       NULL, t->item, t->count, NULL};
     return o;
 }
 
@@ -16570,9 +16581,9 @@ static const carnn__task carnn__classify_task = {
    `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
    two has the probability S, and the mean grade is 1 + (K - 1) S.
 
-   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states of
-   the second sentence are mixed with those of the first at words that are aligned, `--direction r2l`
-   the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
+   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states
+   of the second sentence are mixed with those of the first at words that are aligned, `--direction
+   r2l` the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
    attention` makes of the sentence that is read second the sum of its words by additive attention,
    and of the other one its maximum: s (2h)   W1 (h, 8h)
    ============================================================================================= */
@@ -16602,7 +16613,8 @@ static const carnn_option carnn__pair_options[] = {
 static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     (void)train;
     if (!model->cell)
-        model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn" : "lstm";
+        model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn"
+                                                                                   : "lstm";
     if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
 }
 
@@ -18211,8 +18223,8 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         vector = to.rows == 1 && from.rows == 1;
         more = vector ? to.columns - from.columns : to.rows - from.rows;
         if ((!vector && to.columns != from.columns) || (more && more != words && more != choices))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the model "
-                               "to go on from, but an option makes it %zu x %zu", to.name,
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the "
+                               "model to go on from, but an option makes it %zu x %zu", to.name,
                                from.rows, from.columns, to.rows, to.columns);
         memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
                from.rows * from.columns * sizeof *from.value);

@@ -15,20 +15,20 @@ static const char known[] =
 enum { LINES = 15 };
 static const size_t teller[2][LINES] = {{0, 0, 0, 10, 8, 0, 8}, {0, 0, 0, 9, 9, 0, 0, 9}};
 
-static carnn_model *known_model(const carnn_dataset *data, const char *options) {
+static carnn_model *told_known_model(const carnn_dataset *data, const char *options) {
     carnn_model *model = test_model("dialog", options, NULL, data);
     size_t i;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
     return model;
 }
 
-static carnn_dataset *known_data(void) {
+static carnn_dataset *told_known_data(void) {
     return test_data("dialog", known, sizeof known - 1, 0, 0);
 }
 
-static void test_tellers(void) {
-    carnn_dataset *data = known_data();
-    carnn_model *model = known_model(data, "hidden=8 embedding=8");
+static void told_tellers(void) {
+    carnn_dataset *data = told_known_data();
+    carnn_model *model = told_known_model(data, "hidden=8 embedding=8");
     const carnn__dialog *m;
     size_t dialog = 0, start = 0, i;
     test_work w;
@@ -49,13 +49,13 @@ static void test_tellers(void) {
     carnn_dataset_free(data);
 }
 
-static void hear(carnn_session *session, carnn_speaker speaker, const char *text) {
+static void told_hear(carnn_session *session, carnn_speaker speaker, const char *text) {
     CHECK(!carnn_session_hear(session, speaker, text, strlen(text), NULL));
 }
 
 /* What a session says to an item, and how it explains that. by_hand: what is a told fact by then is
    heard from the system instead. */
-static carnn_explanation ask(carnn_session *s, const carnn_dataset *data, size_t item, int by_hand,
+static carnn_explanation told_ask(carnn_session *s, const carnn_dataset *data, size_t item, int by_hand,
                              carnn_prediction *p, carnn_contribution part[LINES]) {
     const carnn__item *x = &data->items[item];
     carnn_explanation e;
@@ -69,7 +69,7 @@ static carnn_explanation ask(carnn_session *s, const carnn_dataset *data, size_t
         user.at = text.at;
         user.length = text.length;
         if (line < x->count)
-            hear(s, by_hand && by && by < x->count ? CARNN_SYSTEM : (carnn_speaker)member->role,
+            told_hear(s, by_hand && by && by < x->count ? CARNN_SYSTEM : (carnn_speaker)member->role,
                  text.at);
     }
     CHECK(!carnn_session_predict(s, &user, 1, SIZE_MAX, p, NULL));
@@ -78,24 +78,24 @@ static carnn_explanation ask(carnn_session *s, const carnn_dataset *data, size_t
 }
 
 /* A told fact is for the model what the system has said in its place. */
-static void test_same_as_by_hand(void) {
-    carnn_dataset *data = known_data();
+static void told_same_as_by_hand(void) {
+    carnn_dataset *data = told_known_data();
     size_t cell, item, i, others = 0;
     for (cell = 0; carnn_cell_name(cell); cell++) {
         carnn_model *model, *without;
         carnn_session *s = NULL, *t = NULL;
         char options[96];
         snprintf(options, sizeof options, "hidden=24 embedding=24 cell=%s", carnn_cell_name(cell));
-        model = known_model(data, options);
+        model = told_known_model(data, options);
         strcat(options, " told=0");
-        without = known_model(data, options);
+        without = told_known_model(data, options);
         CHECK(!carnn_session_open(&s, model, NULL, NULL));
         CHECK(!carnn_session_open(&t, without, NULL, NULL));
         for (item = 0; item < data->item_count; item++) {
             carnn_contribution one[LINES], two[LINES];
             carnn_prediction p, q;
-            carnn_explanation e = ask(s, data, item, 0, &p, one);
-            carnn_explanation f = ask(t, data, item, 1, &q, two);
+            carnn_explanation e = told_ask(s, data, item, 0, &p, one);
+            carnn_explanation f = told_ask(t, data, item, 1, &q, two);
             CHECK_INT(e.count, data->items[item].count + 1);
             CHECK_INT(f.count, e.count);
             CHECK(e.rest == f.rest);
@@ -103,7 +103,7 @@ static void test_same_as_by_hand(void) {
                 CHECK(one[i].score == two[i].score && one[i].attention == two[i].attention);
             CHECK_INT(p.count, q.count);
             CHECK(!memcmp(p.probability, q.probability, p.count * sizeof *p.probability));
-            ask(t, data, item, 0, &q, two);
+            told_ask(t, data, item, 0, &q, two);
             others += memcmp(p.probability, q.probability, p.count * sizeof *p.probability) != 0;
         }
         CHECK_INT(others, (cell + 1) * 5); /* the last three items and the last two */
@@ -120,7 +120,7 @@ typedef struct answers {
     carnn_session *session;
 } answers;
 
-static void check_answer(const carnn_prediction *p, void *user) {
+static void told_check_answer(const carnn_prediction *p, void *user) {
     const answers *a = (const answers *)user;
     carnn_prediction q;
     CHECK(!carnn_session_example(a->session, a->data, p->example, SIZE_MAX, &q, NULL));
@@ -129,16 +129,16 @@ static void check_answer(const carnn_prediction *p, void *user) {
 }
 
 /* Batches say what sessions say, also where facts or the beginning of a dialog are forgotten. */
-static void test_same_as_session(void) {
+static void told_same_as_session(void) {
     static const char *const options[] = {
         "hidden=24 embedding=24", "hidden=24 embedding=24 cell=ncarnn kb_rows=1",
         "hidden=24 embedding=24 cell=lstm history=6", "hidden=24 embedding=24 history=8 kb_rows=2"};
-    carnn_dataset *data = known_data();
+    carnn_dataset *data = told_known_data();
     size_t i;
     for (i = 0; i < sizeof options / sizeof *options; i++) {
-        carnn_model *model = known_model(data, options[i]);
+        carnn_model *model = told_known_model(data, options[i]);
         answers a = {data, NULL};
-        carnn_predict_desc desc = {0, SIZE_MAX, check_answer, &a};
+        carnn_predict_desc desc = {0, SIZE_MAX, told_check_answer, &a};
         CHECK(!carnn_session_open(&a.session, model, NULL, NULL));
         for (desc.threads = 1; desc.threads <= 2; desc.threads++)
             CHECK(!carnn_predict(model, data, &desc, NULL));
@@ -149,10 +149,10 @@ static void test_same_as_session(void) {
 }
 
 /* A reply that tells a fact is explained with the fact as the reply has read it. */
-static void test_reply_tells(void) {
+static void told_reply_tells(void) {
     static const char text[] = "1 hello\toak , perhaps\n2 oak R_rating 3\n3 bye\toak is nice\n";
     carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
-    carnn_model *model = known_model(data, "hidden=24 embedding=24");
+    carnn_model *model = told_known_model(data, "hidden=24 embedding=24");
     carnn_session *s = NULL;
     carnn_text user = {"hello", 5};
     carnn_contribution one[LINES], two[LINES];
@@ -161,9 +161,9 @@ static void test_reply_tells(void) {
     const char *reply;
     size_t turn, i;
     CHECK(!carnn_session_open(&s, model, NULL, NULL));
-    hear(s, CARNN_FACT, "qqq R_rating 3");
-    hear(s, CARNN_FACT, "oak R_rating 3");
-    hear(s, CARNN_SYSTEM, "www"); /* unknown, as is qqq */
+    told_hear(s, CARNN_FACT, "qqq R_rating 3");
+    told_hear(s, CARNN_FACT, "oak R_rating 3");
+    told_hear(s, CARNN_SYSTEM, "www"); /* unknown, as is qqq */
     for (turn = 0; turn < 3; turn++) {
         const carnn__said *said = ((const carnn__dialog *)s->work.state)->said;
         CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
@@ -185,9 +185,9 @@ static void test_reply_tells(void) {
 /* --- models that do not know of it ----------------------------------------------------------- */
 
 /* Of a file without the option, which is off, no fact is told, also when training goes on. */
-static void test_older_file(void) {
-    carnn_dataset *data = known_data();
-    carnn_model *model = known_model(data, "hidden=8 embedding=8"), *loaded, *next = NULL;
+static void told_older_file(void) {
+    carnn_dataset *data = told_known_data();
+    carnn_model *model = told_known_model(data, "hidden=8 embedding=8"), *loaded, *next = NULL;
     carnn_model_desc desc;
     CHECK(carnn__option(model, CARNN__DIALOG_TOLD) == 1.0);
     loaded = test_reload(model);
@@ -211,7 +211,7 @@ static void test_older_file(void) {
 
 /* Three trees of a dialog, which are offered the best first and each once; those with the numbers
    `from` and more. */
-static carnn_dataset *offers(size_t from, size_t trees, size_t dialogs) {
+static carnn_dataset *told_dialogs(size_t from, size_t trees, size_t dialogs) {
     static const char *const tree[] = {"oak", "elm", "ash", "yew", "fir", "bay", "box", "may"};
     static char text[1 << 16];
     carnn_source source = {"offers", text, 0}, candidates = {"candidates", NULL, 0};
@@ -249,8 +249,8 @@ static carnn_dataset *offers(size_t from, size_t trees, size_t dialogs) {
 }
 
 /* The accuracy on dialogs with trees that training has not seen. */
-static double learn(const char *options, int64_t threads, carnn_model **model) {
-    carnn_dataset *data = offers(0, 5, 200), *others = offers(5, 3, 40);
+static double told_learn(const char *options, int64_t threads, carnn_model **model) {
+    carnn_dataset *data = told_dialogs(0, 5, 200), *others = told_dialogs(5, 3, 40);
     carnn_train_desc train = test_training(60, 20, 0.0, CARNN_NONE);
     double accuracy;
     train.threads = threads;
@@ -263,23 +263,23 @@ static double learn(const char *options, int64_t threads, carnn_model **model) {
 }
 
 /* Which of the facts have been told decides which one is next. */
-static void test_offers(void) {
+static void told_offers(void) {
     carnn_model *one, *two, *without;
-    CHECK_NEAR(learn("hidden=32 embedding=32", 1, &one), 1.0, 0.0);
-    CHECK_NEAR(learn("hidden=32 embedding=32", 2, &two), 1.0, 0.0);
+    CHECK_NEAR(told_learn("hidden=32 embedding=32", 1, &one), 1.0, 0.0);
+    CHECK_NEAR(told_learn("hidden=32 embedding=32", 2, &two), 1.0, 0.0);
     CHECK(!memcmp(one->params.value, two->params.value, one->params.size * sizeof(float)));
-    CHECK(learn("hidden=32 embedding=32 told=0", 1, &without) < 0.85);
+    CHECK(told_learn("hidden=32 embedding=32 told=0", 1, &without) < 0.85);
     carnn_model_free(one);
     carnn_model_free(two);
     carnn_model_free(without);
 }
 
 int main(void) {
-    test_tellers();
-    test_same_as_by_hand();
-    test_same_as_session();
-    test_reply_tells();
-    test_older_file();
-    test_offers();
+    told_tellers();
+    told_same_as_by_hand();
+    told_same_as_session();
+    told_reply_tells();
+    told_older_file();
+    told_offers();
     return test_end();
 }

@@ -67,7 +67,7 @@ static double unsure_loss(carnn_session *s, const carnn_dataset *data, size_t ex
 
 /* A batch of training has one more turn for eight, drawn by its key, whose words mean nothing; its
    loss is the sum of what sessions say of each turn after its own history. */
-static void test_turns(void) {
+static void unsure_turns(void) {
     carnn_dataset *data = unsure_data();
     carnn_model *model = unsure_model(data);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
@@ -126,7 +126,7 @@ static void test_turns(void) {
 
 /* The gradient of a batch with such turns against central differences: of <unk>, of the candidate's
    own word, of a speaker. */
-static void test_derivative(void) {
+static void unsure_derivative(void) {
     carnn_dataset *data = unsure_data();
     carnn_model *model = unsure_model(data);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
@@ -180,7 +180,7 @@ static const char *unsure_reply(carnn_session *s, const char *text) {
 }
 
 /* A trained model answers what it has learnt and declines the rest, of which it remembers nothing. */
-static void check_declines(const carnn_model *model) {
+static void unsure_check_declines(const carnn_model *model) {
     static const char *const odd[] = {"can they pay by card ?", "asdf", "what is a meaning of life",
                                       "who won", "thank heaven for small mercies today"};
     carnn_session *session;
@@ -208,7 +208,7 @@ static void check_declines(const carnn_model *model) {
 }
 
 /* The text is wrong where something else is right, and right where the data has it. */
-static void check_scores(const carnn_model *model) {
+static void unsure_check_scores(const carnn_model *model) {
     static const char text[] = "1 hello\tHello !\n2 asdf qwer\tI do not know .\n\n"
                                "1 qwer asdf\tHello !\n";
     carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
@@ -228,7 +228,7 @@ static void check_scores(const carnn_model *model) {
 }
 
 /* The same weights with any number of threads and on all SIMD paths; and from a file. */
-static void test_learns(void) {
+static void unsure_learns(void) {
     carnn_dataset *data = unsure_data();
     carnn_model *model = NULL, *next, *again;
     carnn_train_desc train = test_training(60, 4, 0.0, CARNN_NONE);
@@ -247,8 +247,8 @@ static void test_learns(void) {
                       model->params.size * sizeof(float)));
         carnn_model_free(next);
     }
-    check_declines(model);
-    check_scores(model);
+    unsure_check_declines(model);
+    unsure_check_scores(model);
     scores = test_scores(model, data);
     CHECK_INT(scores.count, 5);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
@@ -257,14 +257,14 @@ static void test_learns(void) {
     again = test_reload(model);
     CHECK_TEXT(again->desc.unsure, dontknow);
     CHECK_INT(again->unsure, model->unsure);
-    check_declines(again);
+    unsure_check_declines(again);
     carnn_model_free(again);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
 /* Going on from a model: it keeps its text, and may get one if it has none. */
-static void test_goes_on(void) {
+static void unsure_goes_on(void) {
     static const char more[] = "1 what now\tSit down .\n";
     carnn_dataset *data = unsure_data(), *other = test_data("dialog", more, sizeof more - 1, 0, 0);
     carnn_model *old = unsure_model(data), *plain = NULL, *next = NULL;
@@ -291,7 +291,7 @@ static void test_goes_on(void) {
     carnn_dataset_free(data);
 }
 
-static void test_refused(void) {
+static void unsure_refused(void) {
     static const char *const bad[] = {"", "  ", "a\tb", "a\nb", " a", "a ", "Hello !"};
     carnn_dataset *data = unsure_data(), *lines = test_data("lm", "a b\nc d\n", 8, 0, 0);
     carnn_model *model;
@@ -308,7 +308,7 @@ static void test_refused(void) {
 }
 
 /* A file that names a choice which is not there, or a model without the candidate's word. */
-static void test_damaged(void) {
+static void unsure_damaged(void) {
     carnn_dataset *data = unsure_data();
     carnn_model *model = unsure_model(data), *again = NULL;
     size_t size, i;
@@ -333,11 +333,11 @@ static void test_damaged(void) {
 }
 
 int main(void) {
-    test_turns();
-    test_derivative();
-    test_learns();
-    test_goes_on();
-    test_refused();
-    test_damaged();
+    unsure_turns();
+    unsure_derivative();
+    unsure_learns();
+    unsure_goes_on();
+    unsure_refused();
+    unsure_damaged();
     return test_end();
 }
