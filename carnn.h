@@ -664,8 +664,8 @@ typedef struct carnn_text { /* of an example */
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
    where alignments are read); of classify a text; of cloze a text, a question with XXXXX and
-   candidates "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
-   belongs to the session and lasts until its next call. */
+   candidates "c1|c2|...", into which the prediction points. At most `top` choices are told.
+   The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -766,8 +766,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
    answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
-   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs
-   to the session. */
+   words are aligned, the cosines of the words' states. NULL where the model has no alignment.
+   Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -7428,7 +7428,8 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
         links = r->desc->alignments[r->source];
     } else if (source->bytes || !length) {
         return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a "
-                           "file beside the data, which is no file", length ? source->name : "(memory)");
+                           "file beside the data, which is no file",
+                           length ? source->name : "(memory)");
     } else {
         stbds_arrsetlen(r->links_name, length + sizeof end);
         memcpy(r->links_name, source->name, length);
