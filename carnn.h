@@ -42,7 +42,7 @@
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
-       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU, MI
+       @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
@@ -7266,6 +7266,7 @@ typedef struct carnn__reading {
     const carnn__reader *reader;
     carnn_allocator allocator;
     carnn__parser parser;
+    double option[CARNN_OPTIONS_MAX]; /* of the model, 0 where they are left open */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
@@ -7519,7 +7520,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     memset(&r->parser, 0, sizeof r->parser);
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
-    r->parser.option = r->desc->model ? r->desc->model->option : NULL;
+    r->parser.option = r->option;
     r->parser.reading = r;
     status = carnn__links_open(r, source);
     if (!status && !source->bytes && source->name && r->reader->folder)
@@ -7705,11 +7706,12 @@ static carnn_status carnn__reading_all(void *job) {
 
 /* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
    name, and tells whether alignments belong to it. */
-static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model);
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *option);
 
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
+    size_t i;
     int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
@@ -7717,7 +7719,12 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
-    reading.reader = carnn__reader_of(&reading.draft, desc->model);
+    for (i = 0; desc->model && i < CARNN_OPTIONS_MAX; i++) {
+        reading.option[i] = desc->model->option[i];
+        if (reading.option[i] == 0.0 && desc->model->from)
+            reading.option[i] = carnn_model_describe(desc->model->from)->option[i];
+    }
+    reading.reader = carnn__reader_of(&reading.draft, reading.option);
     if (!reading.reader)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
                            desc->task);
@@ -17784,11 +17791,11 @@ CARNN_API const char *carnn_task_data(size_t number) {
 }
 
 #ifndef CARNN_NO_TEXT
-static const carnn__reader *carnn__reader_of(carnn_dataset *data, const carnn_model_desc *model) {
+static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *option) {
     const carnn__task *found = carnn__task_named(data->task);
     if (!found) return NULL;
     data->task = found->name;
-    data->linked = carnn__reads_links(found->roles, model ? model->option : NULL);
+    data->linked = carnn__reads_links(found->roles, option);
     return found->reader;
 }
 #endif

@@ -71,6 +71,36 @@ static void from_every_task(void) {
     }
 }
 
+/* Options that say how files are read are those of the old model, too. */
+static void from_reads(void) {
+    static const char text[] = "A:b how far\nA:c how long\nA:b how near\n";
+    carnn_source source = test_source("data", text, strlen(text));
+    carnn_model *old, *model = NULL;
+    carnn_dataset *data = NULL;
+    carnn_dataset_desc what;
+    carnn_model_desc desc;
+    int going_on;
+    for (going_on = 0; going_on < 2; going_on++) {
+        memset(&what, 0, sizeof what);
+        memset(&desc, 0, sizeof desc);
+        what.task = desc.task = "classify";
+        what.sources = &source;
+        what.source_count = 1;
+        what.model = &desc;
+        desc.hidden = 4;
+        desc.from = going_on ? model : NULL;
+        if (!going_on) CHECK_INT(carnn_set(&desc, NULL, "fine", "1", NULL), CARNN_OK);
+        CHECK_INT(carnn_dataset_load(&data, &what, NULL), CARNN_OK);
+        old = model;
+        CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+        CHECK_INT(carnn_model_choice_count(model), 2);
+        CHECK_TEXT(carnn_model_choice(model, 1), "A:c");
+        carnn_dataset_free(data);
+        if (going_on) carnn_model_free(old);
+    }
+    carnn_model_free(model);
+}
+
 /* Another network, or another task, is refused, and what memory was taken is given back. */
 static void from_refused(void) {
     static const char text[] = "x\ta b c\ny\tb d\n", lm[] = "a b c\nb d\n";
@@ -117,6 +147,7 @@ static void from_refused(void) {
 
 int main(void) {
     from_every_task();
+    from_reads();
     from_refused();
     return test_end();
 }
