@@ -139,11 +139,11 @@ static void test_permutations(void) {
     for (item = line = 0; item < data->item_count; item++) {
         const uint32_t *ids;
         if (item % 5 == 0) { /* five turns a dialog */
-            carnn__exchanged_draw(names, 11, item);
+            carnn__exchanged_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
             memcpy(image, names->image, V * sizeof *image);
-            carnn__exchanged_draw(names, 12, item);
+            carnn__exchanged_draw(names, carnn__stream(12, CARNN__EXCHANGE_NAMES), item);
             for (i = 0; i < V; i++) changed += image[i] != names->image[i];
-            carnn__exchanged_draw(names, 11, item);
+            carnn__exchanged_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
             CHECK(!memcmp(image, names->image, V * sizeof *image));
             memset(once, 0, V * sizeof *once);
             for (i = 0; i < V; i++) {

@@ -307,7 +307,6 @@ static void multigraph_numbers(void) {
             multigraph_by_recursion(options);
         }
     multigraph_by_recursion("encoder=graph graph=multigraph.txt directions=2 cell=rnn");
-    test_derivatives("classify");
 }
 
 /* --- states that go on ------------------------------------------------------------------------ */
