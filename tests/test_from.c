@@ -50,7 +50,7 @@ static void from_every_task(void) {
         carnn_scores before, after;
         CHECK(strlen(task->sample) < sizeof other);
         for (j = 0; j <= strlen(task->sample); j++)
-            other[j] = task->sample[j] == 'b' ? 'w' : task->sample[j];
+            other[j] = strchr("bg", task->sample[j]) && task->sample[j] ? 'w' : task->sample[j];
         for (j = 0; j < old->params.size; j++) old->params.value[j] += 0.125f;
         before = test_scores(old, data);
         same = from_model(task->name, task->sample, old);
