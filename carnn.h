@@ -12719,11 +12719,13 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     return top;
 }
 
-/* Is the right one of n choices among the best 2, the best 5? Of equal ones the first is better. */
-static void carnn__count_top(const float *z, size_t n, size_t right, double top[2]) {
+/* Is the right one of n choices among the best 2, the best 5? Of equal ones the first is better;
+   `best` is the first of all. */
+static void carnn__count_top(const float *z, size_t n, size_t best, size_t right, double top[2]) {
     size_t i, before = 0;
     if (right >= n) return;
-    for (i = 0; i < n; i++) before += (size_t)carnn__heap_before(z, i, right);
+    for (i = 0; best != right && before < 5 && i < n; i++)
+        before += (size_t)carnn__heap_before(z, i, right);
     top[0] += before < 2;
     top[1] += before < 5;
 }
@@ -15143,7 +15145,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
             size_t turn = m->from + m->rank[b], best = work->engine->k->argmax(m->z + b * L, L);
             m->right[turn] = best == m->label[b];
             m->declined[turn] = best == work->model->unsure;
-            carnn__count_top(m->z + b * L, L, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
+            carnn__count_top(m->z + b * L, L, best, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
@@ -15172,7 +15174,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
         size_t best = k->argmax(m->all.x + i * L, L);
         m->right[i] = best == target;
         m->declined[i] = best == works[0]->model->unsure;
-        carnn__count_top(m->all.x + i * L, L, target, &tally->sum[CARNN__DIALOG_TOP]);
+        carnn__count_top(m->all.x + i * L, L, best, target, &tally->sum[CARNN__DIALOG_TOP]);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count(works[0], number, tally);
@@ -17256,10 +17258,12 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     for (b = 0; b < t->count; b++) {
         float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
         double right;
+        size_t best;
         carnn__cloze_candidates(work, t->item[b], &count);
-        right = count && work->engine->k->argmax(z, count) == m->target[b];
+        best = count ? work->engine->k->argmax(z, count) : SIZE_MAX;
+        right = best == m->target[b];
         tally->sum[0] += right;
-        carnn__count_top(z, count, m->target[b], tally->sum + 1);
+        carnn__count_top(z, count, best, m->target[b], tally->sum + 1);
         carnn__tell_part(work, right, 1.0);
         if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
         if (m->attentive) {
@@ -19928,7 +19932,8 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         carnn__scoring_carve(s.works, count, &s.arena);
         status = carnn__arena_open(&s.arena, a, error);
     }
-    if (!status) carnn__scoring_carve(s.works, count, &s.arena);
+    if (!status && (votes || s.total > count)) /* there are logits to be compared */
+        carnn__scoring_carve(s.works, count, &s.arena);
     if (!status && votes) status = carnn__same_shape(s.works, count, error);
     for (m = 0; !status && m < count; m++)
         if (models[m]->member_count)
