@@ -14370,8 +14370,8 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const car
                                   size_t R) {
     const carnn_dataset *data = p->work->data;
     size_t V = p->model->words.count, words = 0, L = own->count - 1, i, n;
-    for (i = 0; i < data->member_count; i++) /* twice: facts, and the same when they are told */
-        words += 2 * carnn__list_length(&c->tokens, c->list[i]);
+    for (i = 0; i < data->member_count; i++) /* facts as said, told and past */
+        words += 3 * carnn__list_length(&c->tokens, c->list[i]);
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
     m->own = own;
@@ -14463,10 +14463,12 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
    Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
    Every utterance ends with a word that names its speaker.
 
-   A fact "subject relation object" is TOLD once the system has named its subject after it. From
-   then on it ends with the word of the system (option told). A reply that offers the next of
-   several objects has to know which of them have been offered. Other utterances than the facts say
-   so, and attention weighs each utterance by itself: a fact carries the mark that it is told.
+   A fact "subject relation object" is TOLD once the system has named its subject after it, and
+   PAST when it has since named that of other facts only. A told fact ends with the word of the
+   system, a past one with that of the user, who wanted another (option told). A reply that offers
+   the next of several objects has to know which of them have been offered, and one that gives the
+   phone number of the last has to know which that is. Other utterances than the facts say so, and
+   attention weighs each utterance by itself: a fact carries the mark.
 
    A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
    turn has a scan, an attention and a row of the product with the candidates; turns are worked on
@@ -14632,7 +14634,7 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t role;
     char text[160];          /* its first bytes, for explanations */
     uint32_t fact[CARNN__FACT_WORDS]; /* a fact that can be told; else fact[0] is unknown */
-    int told;                /* 1: it has been told, and is to be encoded anew */
+    int anew;                /* 1: its mark has changed, and it is to be encoded anew */
 } carnn__said;
 
 typedef struct carnn__dialog {
@@ -14644,12 +14646,12 @@ typedef struct carnn__dialog {
     int ready;               /* where nothing is learnt: has been done what is done once */
     carnn__exchange exchange;
     /* of the data */
-    uint32_t *again;         /* (token lists) that of a fact when it is told, or none; NULL: no fact
-                                is ever told */
+    uint32_t *again;         /* (token lists) that of a fact when it is past, before that when it is
+                                told, or none; NULL: no fact is ever told */
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
     uint32_t *place;         /* of each of them, the number in the batch */
-    uint32_t *told, *anew;   /* the place in seq of the utterance that tells each fact, or none; the
-                                told fact's number in the batch */
+    uint32_t *teller, *anew; /* the place in seq of the latest utterance up to it that tells a fact,
+                                or none; a past fact's number in the batch, before the told one's */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
     uint32_t *local, *which; /* a token list's number in the batch, or none; its reverse (U) */
@@ -14705,20 +14707,21 @@ static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     m->own.at[L + 1] = n + 1;
 }
 
-/* Adds a token list for each fact that can be told: its words when it is. */
+/* Adds two token lists for each fact that can be told: its words when it is past, and told. */
 static carnn_status carnn__dialog_again(carnn__work *work, carnn_error *error) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__lists *lists = &m->net.corpus.tokens, more = {0, NULL, NULL};
     size_t count = lists->count, words = lists->at[count], facts = 0, i;
+    uint32_t mark;
     void **blocks = &m->net.corpus.blocks;
     if (carnn__option(work->model, CARNN__DIALOG_TOLD) <= 0.0) return CARNN_OK;
     for (i = 0; i < count; i++)
         facts += (size_t)carnn__dialog_is_fact(lists->ids + lists->at[i],
                                                carnn__list_length(lists, i));
     if (!facts) return CARNN_OK;
-    more.ids = (uint32_t *)carnn__own(blocks, &work->allocator, words + facts * CARNN__FACT_WORDS,
-                                      sizeof(uint32_t));
-    more.at = (size_t *)carnn__own(blocks, &work->allocator, count + facts + 1, sizeof(size_t));
+    more.ids = (uint32_t *)carnn__own(blocks, &work->allocator,
+                                      words + 2 * facts * CARNN__FACT_WORDS, sizeof(uint32_t));
+    more.at = (size_t *)carnn__own(blocks, &work->allocator, count + 2 * facts + 1, sizeof(size_t));
     m->again = (uint32_t *)carnn__own(blocks, &work->allocator, count, sizeof(uint32_t));
     if (!more.ids || !more.at || !m->again) return carnn__out_of_memory(error);
     memcpy(more.ids, lists->ids, words * sizeof(uint32_t));
@@ -14728,10 +14731,12 @@ static carnn_status carnn__dialog_again(carnn__work *work, carnn_error *error) {
         m->again[i] = CARNN__NO_INDEX;
         if (!carnn__dialog_is_fact(ids, carnn__list_length(lists, i))) continue;
         m->again[i] = (uint32_t)more.count;
-        memcpy(more.ids + words, ids, CARNN__FACT_WORDS * sizeof(uint32_t));
-        words += CARNN__FACT_WORDS;
-        more.ids[words - 1] = CARNN__DIALOG_SPEAKER + CARNN_SYSTEM;
-        more.at[++more.count] = words;
+        for (mark = CARNN_USER; mark <= CARNN_SYSTEM; mark++) {
+            memcpy(more.ids + words, ids, CARNN__FACT_WORDS * sizeof(uint32_t));
+            words += CARNN__FACT_WORDS;
+            more.ids[words - 1] = CARNN__DIALOG_SPEAKER + mark;
+            more.at[++more.count] = words;
+        }
     }
     *lists = more;
     return CARNN_OK;
@@ -14793,32 +14798,57 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
     return status ? status : carnn__corpus_cut(work, error);
 }
 
-/* Finds the utterances that tell facts, from the last of the `count` lines on: `by` (V) is the
-   first one with each word after the line at hand; those from `end` on are of later dialogs. */
-static void carnn__dialog_plan_told(carnn__plan *p, carnn__dialog *m, size_t count) {
+/* Does a token list have the word? */
+static int carnn__dialog_names_word(const carnn__lists *lists, size_t list, uint32_t word) {
+    const uint32_t *ids = lists->ids + lists->at[list];
+    size_t n = carnn__list_length(lists, list), k;
+    for (k = 0; k < n && ids[k] != word;) k++;
+    return k < n;
+}
+
+/* Finds the utterances that tell facts, among `count` lines: `fact` (V) is the latest one about the
+   word. As in a session, what is further back than the history is forgotten. */
+static void carnn__dialog_plan_tellers(carnn__plan *p, carnn__dialog *m, size_t count,
+                                       size_t history) {
     const carnn__lists *lists = &m->net.corpus.tokens;
     const carnn_dataset *data = p->work->data;
     size_t V = p->model->words.count, all = data->member_count + data->item_count;
-    uint32_t *by = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    size_t end = count, i, k;
-    m->told = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
+    uint32_t *fact = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    uint32_t teller = CARNN__NO_INDEX;
+    size_t first = 0, i, k;
+    m->teller = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
     m->anew = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
     if (!m->anew) return;
-    memset(by, 0xFF, V * sizeof(uint32_t));
-    for (i = count; i-- > 0;) {
-        const uint32_t *ids;
+    memset(fact, 0xFF, V * sizeof(uint32_t));
+    for (i = 0; i < count; m->teller[i++] = teller) {
+        const uint32_t *ids = lists->ids + lists->at[m->seq[i]];
         size_t n;
-        m->told[i] = CARNN__NO_INDEX;
         if (m->seq[i] == lists->count) { /* <start> */
-            end = i;
+            first = i;
+            teller = CARNN__NO_INDEX;
             continue;
         }
-        ids = lists->ids + lists->at[m->seq[i]];
         n = carnn__list_length(lists, m->seq[i]);
-        for (k = 0; ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM && k < n; k++)
-            by[ids[k]] = (uint32_t)i;
-        if (m->again[m->seq[i]] != CARNN__NO_INDEX && by[ids[0]] < end) m->told[i] = by[ids[0]];
+        if (m->again[m->seq[i]] != CARNN__NO_INDEX) fact[ids[0]] = (uint32_t)i;
+        if (ids[n - 1] != CARNN__DIALOG_SPEAKER + CARNN_SYSTEM) continue;
+        first = carnn__max(first, i - carnn__min(i, history + 1));
+        for (k = 0; k < n && (fact[ids[k]] == CARNN__NO_INDEX || fact[ids[k]] < first);) k++;
+        if (k < n) teller = (uint32_t)i;
     }
+}
+
+/* The speaker with whose word a fact ends before the line `end` of its dialog: CARNN_FACT, also of
+   other lines: as it was said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
+static uint32_t carnn__dialog_mark(const carnn__dialog *m, size_t line, size_t end) {
+    const carnn__lists *lists = &m->net.corpus.tokens;
+    uint32_t by, latest;
+    if (!m->again || m->seq[line] == lists->count || m->again[m->seq[line]] == CARNN__NO_INDEX)
+        return CARNN_FACT;
+    latest = m->teller[end];
+    for (by = latest; by != CARNN__NO_INDEX && by > line; by = m->teller[by - 1])
+        if (carnn__dialog_names_word(lists, m->seq[by], lists->ids[lists->at[m->seq[line]]]))
+            return by == latest ? CARNN_SYSTEM : CARNN_USER;
+    return CARNN_FACT;
 }
 
 /* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
@@ -14848,7 +14878,7 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
         m->end[i] = (uint32_t)at - 1;
         m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
-    if (m->again) carnn__dialog_plan_told(p, m, at);
+    if (m->again) carnn__dialog_plan_tellers(p, m, at, history);
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
@@ -14859,7 +14889,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     size_t B = carnn__min(R + odd, CARNN__DIALOG_CHUNK);
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
-    size_t most = c->most_size[0] * (m->again ? 2 : 1); /* facts, and the same when they are told */
+    size_t most = c->most_size[0] * (m->again ? 3 : 1); /* facts as said, told and past */
     size_t U = exchanges ? most : carnn__min(most, lists);
     size_t more = exchanges ? R : 0; /* candidates */
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
@@ -14976,14 +15006,16 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
         }
         for (j = line; j <= m->end[last]; j++) {
             m->place[j] = carnn__dialog_number(m, m->seq[j]);
-            if (m->again && m->told[j] < m->end[last])
-                m->anew[j] = carnn__dialog_number(m, m->again[m->seq[j]]);
+            if (carnn__dialog_mark(m, j, m->end[last]) == CARNN_FACT) continue;
+            m->anew[j] = carnn__dialog_number(m, m->again[m->seq[j]]);
+            carnn__dialog_number(m, m->again[m->seq[j]] + 1);
         }
         for (j = line; names && j <= m->end[last]; j++) {
             if (!m->exchange.list[m->seq[j]]) continue;
             m->local[m->seq[j]] = CARNN__NO_INDEX;
-            if (m->again && m->told[j] < m->end[last])
-                m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
+            if (carnn__dialog_mark(m, j, m->end[last]) == CARNN_FACT) continue;
+            m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
+            m->local[m->again[m->seq[j]] + 1] = CARNN__NO_INDEX;
         }
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
@@ -15035,8 +15067,8 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
         size_t item = m->turn[m->from + m->rank[b]];
         for (t = 0; t < m->length[m->rank[b]]; t++) {
             size_t line = m->first[item] + t;
-            int told = m->again && m->told[line] < m->end[item];
-            m->index[m->start[t] + b] = told ? m->anew[line] : m->place[line];
+            uint32_t mark = carnn__dialog_mark(m, line, m->end[item]);
+            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->anew[line] + mark;
         }
         m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + m->rank[b]];
         m->label[b] = m->answer[m->from + m->rank[b]];
@@ -15240,18 +15272,21 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
         memcpy(said->fact, words->ids, sizeof said->fact);
 }
 
-/* The facts that the utterance encoded last tells. They are encoded anew by the next prediction, as
-   the last one can still be explained. */
+/* Marks the facts when the utterance encoded last tells some of them. They are encoded anew by the
+   next prediction, as the last one can still be explained. */
 static void carnn__dialog_tell(carnn__dialog *m) {
-    const carnn__lists *words = &m->net.corpus.tokens;
-    size_t i, k;
-    for (i = 0; i < m->heard; i++) {
+    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
+    size_t i, tells = 0;
+    for (i = 0; i < m->heard && !tells; i++)
+        tells = m->said[i].fact[0] &&
+                carnn__dialog_names_word(&m->net.corpus.tokens, 0, m->said[i].fact[0]);
+    for (i = 0; tells && i < m->heard; i++) {
         carnn__said *said = &m->said[i];
-        if (!carnn__dialog_is_fact(said->fact, CARNN__FACT_WORDS)) continue;
-        for (k = 0; k < words->at[1] && words->ids[k] != said->fact[0];) k++;
-        if (k == words->at[1]) continue;
-        said->fact[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + CARNN_SYSTEM;
-        said->told = 1;
+        uint32_t *mark = &said->fact[CARNN__FACT_WORDS - 1], before = *mark;
+        if (!said->fact[0]) continue;
+        if (carnn__dialog_names_word(&m->net.corpus.tokens, 0, said->fact[0])) *mark = told;
+        else if (*mark == told) *mark = past;
+        said->anew |= *mark != before;
     }
 }
 
@@ -15260,8 +15295,8 @@ static void carnn__dialog_renew(carnn_session *s) {
     size_t at[2] = {0, CARNN__FACT_WORDS}, i;
     for (i = 0; i < m->heard; i++) {
         carnn__lists fact = {1, m->said[i].fact, at};
-        if (!m->said[i].told) continue;
-        m->said[i].told = 0;
+        if (!m->said[i].anew) continue;
+        m->said[i].anew = 0;
         carnn__encode_lists(&s->work, &m->words, &fact, 0, NULL, 1, &m->e, i, 0);
         m->projected = carnn__min(m->projected, i);
     }

@@ -6,14 +6,30 @@
 static const char known[] =
     "1 hello\tgood morning !\n2 oak R_rating 3\n3 elm R_rating 9\n4 elm R_area north side\n"
     "5 elm R_phone 12\n6 <SILENCE>\telm is nice\n7 another\toak is nice\n8 elm R_rating 9\n"
-    "9 the phone\there it is\n10 bye\tyou are welcome\n\n"
+    "9 the phone\there it is\n10 rather not\telm , then\n11 bye\tyou are welcome\n\n"
     "1 hello\toak is nice\n2 oak R_rating 3\n3 zzz R_rating 9\n4 another\tgood morning !\n"
     "5 oak R_rating 3\n6 bye\tsorry\tzzz and oak\n7 bye\tyou are welcome\n8 bye\tsorry\n";
 
-/* By dialog and line, of which the first is <start>: the line that tells it, or 0. What is named
-   before the fact, in another dialog or by the user, is not told, nor is a fact of four words. */
-enum { LINES = 15 };
-static const size_t teller[2][LINES] = {{0, 0, 0, 10, 8, 0, 8}, {0, 0, 0, 9, 9, 0, 0, 9}};
+/* The marks of facts by dialog, line, of which the first is <start>, and the line after which they
+   hold. What is named before the fact, in another dialog or by the user, is not told, nor is a fact
+   of four words. */
+enum { LINES = 17 };
+static const struct {
+    size_t dialog, line, from;
+    uint32_t mark;
+} marks[] = {{0, 4, 8, CARNN_SYSTEM}, {0, 6, 8, CARNN_SYSTEM}, {0, 3, 10, CARNN_SYSTEM},
+             {0, 4, 10, CARNN_USER}, {0, 6, 10, CARNN_USER}, {0, 3, 15, CARNN_USER},
+             {0, 4, 15, CARNN_SYSTEM}, {0, 6, 15, CARNN_SYSTEM}, {0, 11, 15, CARNN_SYSTEM},
+             {1, 3, 9, CARNN_SYSTEM}, {1, 4, 9, CARNN_SYSTEM}, {1, 7, 9, CARNN_SYSTEM}};
+
+/* The mark of a line before the line `end`, or else its role. */
+static uint32_t told_mark(size_t dialog, size_t line, size_t end, uint32_t role) {
+    size_t i;
+    for (i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (marks[i].dialog == dialog && marks[i].line == line && marks[i].from < end)
+            role = marks[i].mark;
+    return role;
+}
 
 static carnn_model *told_known_model(const carnn_dataset *data, const char *options) {
     carnn_model *model = test_model("dialog", options, NULL, data);
@@ -26,37 +42,37 @@ static carnn_dataset *told_known_data(void) {
     return test_data("dialog", known, sizeof known - 1, 0, 0);
 }
 
-static void told_tellers(void) {
+static void told_marks(void) {
     carnn_dataset *data = told_known_data();
     carnn_model *model = told_known_model(data, "hidden=8 embedding=8");
     const carnn__dialog *m;
-    size_t dialog = 0, start = 0, i;
+    size_t item, start = 0, i;
     test_work w;
     test_work_open(&w, model, data, 1);
     CHECK_INT(test_work_begin(&w), 1);
     m = (const carnn__dialog *)w.work.state;
-    for (i = 1; i <= m->end[data->item_count - 1]; i++) {
-        if (m->seq[i] == m->net.corpus.tokens.count) {
-            start = i;
-            dialog++;
-        }
-        CHECK_INT(m->told[i], teller[dialog][i - start] ? start + teller[dialog][i - start]
-                                                        : CARNN__NO_INDEX);
+    for (item = 0; item < data->item_count; item++) {
+        size_t dialog = data->items[item].group;
+        if (item && dialog != data->items[item - 1].group) start = m->end[item - 1] + 1;
+        for (i = start; i < m->end[item]; i++)
+            CHECK_INT(carnn__dialog_mark(m, i, m->end[item]),
+                      told_mark(dialog, i - start, m->end[item] - start, CARNN_FACT));
     }
-    CHECK_INT(dialog, 1);
+    CHECK(start > 0);
     test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static void told_hear(carnn_session *session, carnn_speaker speaker, const char *text) {
-    CHECK(!carnn_session_hear(session, speaker, text, strlen(text), NULL));
+static void told_hear(carnn_session *session, uint32_t speaker, const char *text) {
+    CHECK(!carnn_session_hear(session, (carnn_speaker)speaker, text, strlen(text), NULL));
 }
 
-/* What a session says to an item, and how it explains that. by_hand: what is a told fact by then is
-   heard from the system instead. */
-static carnn_explanation told_ask(carnn_session *s, const carnn_dataset *data, size_t item, int by_hand,
-                             carnn_prediction *p, carnn_contribution part[LINES]) {
+/* What a session says to an item, and how it explains that. by_hand: a fact with a mark by then is
+   heard from that speaker instead. */
+static carnn_explanation told_ask(carnn_session *s, const carnn_dataset *data, size_t item,
+                                  int by_hand, carnn_prediction *p,
+                                  carnn_contribution part[LINES]) {
     const carnn__item *x = &data->items[item];
     carnn_explanation e;
     carnn_text user = {NULL, 0};
@@ -65,19 +81,19 @@ static carnn_explanation told_ask(carnn_session *s, const carnn_dataset *data, s
     for (line = 1; line <= x->count; line++) {
         const carnn__member *member = &data->members[x->first + line - 1];
         carnn__span text = carnn__text(data, member->text);
-        size_t by = teller[x->group][line];
         user.at = text.at;
         user.length = text.length;
         if (line < x->count)
-            told_hear(s, by_hand && by && by < x->count ? CARNN_SYSTEM : (carnn_speaker)member->role,
-                 text.at);
+            told_hear(s, by_hand ? told_mark(x->group, line, x->count, member->role)
+                                 : member->role, text.at);
     }
     CHECK(!carnn_session_predict(s, &user, 1, SIZE_MAX, p, NULL));
     CHECK(!carnn_session_explain(s, LINES, part, &e, NULL));
     return e;
 }
 
-/* A told fact is for the model what the system has said in its place. */
+/* A told fact is for the model what the system has said in its place, a past one what the user
+   has. */
 static void told_same_as_by_hand(void) {
     carnn_dataset *data = told_known_data();
     size_t cell, item, i, others = 0;
@@ -106,7 +122,7 @@ static void told_same_as_by_hand(void) {
             told_ask(t, data, item, 0, &q, two);
             others += memcmp(p.probability, q.probability, p.count * sizeof *p.probability) != 0;
         }
-        CHECK_INT(others, (cell + 1) * 5); /* the last three items and the last two */
+        CHECK_INT(others, (cell + 1) * 6); /* the last four items and the last two */
         carnn_session_free(s);
         carnn_session_free(t);
         carnn_model_free(model);
@@ -132,7 +148,8 @@ static void told_check_answer(const carnn_prediction *p, void *user) {
 static void told_same_as_session(void) {
     static const char *const options[] = {
         "hidden=24 embedding=24", "hidden=24 embedding=24 cell=ncarnn kb_rows=1",
-        "hidden=24 embedding=24 cell=lstm history=6", "hidden=24 embedding=24 history=8 kb_rows=2"};
+        "hidden=24 embedding=24 cell=lstm history=6", "hidden=24 embedding=24 history=11",
+        "hidden=24 embedding=24 history=8 kb_rows=2"};
     carnn_dataset *data = told_known_data();
     size_t i;
     for (i = 0; i < sizeof options / sizeof *options; i++) {
@@ -167,11 +184,11 @@ static void told_reply_tells(void) {
     for (turn = 0; turn < 3; turn++) {
         const carnn__said *said = ((const carnn__dialog *)s->work.state)->said;
         CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
-        CHECK_INT(said[1].told + said[2].told, 0);
+        CHECK_INT(said[1].anew + said[2].anew, 0);
         CHECK(!carnn_session_explain(s, LINES, one, &e, NULL));
         CHECK(!carnn_session_reply(s, "hello", 5, &reply, NULL));
-        CHECK_INT(said[2].told, turn == 0);
-        CHECK_INT(said[1].told, 0);
+        CHECK_INT(said[2].anew, turn == 0);
+        CHECK_INT(said[1].anew, 0);
         CHECK(!carnn_session_explain(s, LINES, two, &f, NULL));
         CHECK_INT(e.count, 5 + 2 * turn);
         CHECK_INT(f.count, e.count);
@@ -275,7 +292,7 @@ static void told_offers(void) {
 }
 
 int main(void) {
-    told_tellers();
+    told_marks();
     told_same_as_by_hand();
     told_same_as_session();
     told_reply_tells();
