@@ -15021,6 +15021,15 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
     }
 }
 
+/* Dropout of the utterances; where names are exchanged there is none, as a reply that copies a name
+   has to tell it from all others, and the exchange is noise enough. */
+static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    if (!m->names.image)
+        carnn__drop(work, x, (m->inputs + m->odd.count) * m->e.columns, key,
+                    CARNN__DROP_UTTERANCES);
+}
+
 static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
@@ -15167,7 +15176,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__dialog_utterances(work, 0);
-    carnn__drop(work, e->x, U * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_drop(work, e->x, key);
     carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->turns; m->from += B) {
@@ -15188,7 +15197,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (work->wanted) carnn__net_tell(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
-    carnn__drop(work, e->d, U * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_drop(work, e->d, key);
     carnn__dialog_utterances(work, 1);
     carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
