@@ -17570,8 +17570,8 @@ static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__cloze_bench = {
-    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
-    NULL};
+    {128, 256}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
+    "embedding=256"};
 
 static const carnn__task carnn__cloze_task = {
     "cloze", "find the word that a question about a text leaves out",
