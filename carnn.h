@@ -130,7 +130,8 @@
    fills a carnn_error with words: file, line, what was expected, what was found.
 
    MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
-   memory before the first step; a session is one block whose size is known before.
+   memory before the first step; a session is one block whose size is known before (a small bot's:
+   some 100 KB, by the longest dialog of its training data).
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -642,12 +643,22 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 /* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
-   allocates. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
+/* How much a session can read, which is what its memory is needed for. */
+typedef struct carnn_session_desc {
+    size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
+                          first <start> [those of the longest history in the training data; 1024
+                          where the model file does not have that number]; at most 1024 */
+    size_t words;      /* classify, pair, answer, tasks of your own: the first so many of a text
+                          [512], at most 512; memory for alignments grows with their square */
+    void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
+                          allocator. carnn_session_free gives only the latter back */
+} carnn_session_desc;
+
+/* Opens a session; `desc` may be NULL. No other call allocates. Scoring and carnn_predict read as
+   much as a session can at most. One with less has the same answers for what fits into it. */
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
-                                          void *memory, carnn_error *error);
+                                          const carnn_session_desc *desc, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
 
 /* Forgets the dialog. */
@@ -9535,6 +9546,8 @@ struct carnn_model {
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
+    size_t history;           /* dialog: utterances of the longest one it was trained with; 0: it
+                                 is not known */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
     /* of an ensemble; all above but allocator, block and scores is the first member's */
@@ -13323,6 +13336,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 struct carnn_session {
     const carnn_model *model;
     void *own;               /* the block, where it is the session's */
+    carnn_session_desc desc;
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     carnn_dataset data;      /* one item, which is one batch */
@@ -13386,9 +13400,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 /* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    int row = carnn__session_of(s)->row != NULL;
+    const carnn__task *task = s->model->task;
+    int row = task->session->row != NULL;
     size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
+    if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
@@ -13699,21 +13715,22 @@ static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) 
 }
 
 /* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
-static size_t carnn__session_measure(const carnn_model *model, carnn__output_kind *kind,
-                                     size_t *columns) {
+static size_t carnn__session_measure(const carnn_model *model, const carnn_session_desc *desc,
+                                     carnn__output_kind *kind, size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     size_t i, bytes, others = 0;
     if (!k || !model->task->session) return 0;
     for (i = 1; i < model->member_count; i++) {
-        bytes = carnn__session_measure(model->members[i], NULL, NULL);
+        bytes = carnn__session_measure(model->members[i], desc, NULL, NULL);
         if (!bytes) return 0;
         others += carnn__round_up(bytes, CARNN__ALIGN);
     }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
+    if (desc) s->desc = *desc;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
     if (model->member_count) carnn__session_carve_members(s, &arena);
@@ -13726,34 +13743,36 @@ static size_t carnn__session_measure(const carnn_model *model, carnn__output_kin
     return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
 }
 
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
-    return carnn__session_measure(model, NULL, NULL);
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc) {
+    return carnn__session_measure(model, desc, NULL, NULL);
 }
 
 /* The sessions of the other members, from `at` on. */
 static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
     const carnn_model *model = s->model;
+    carnn_session_desc desc = s->desc;
     carnn_status status = CARNN_OK;
     size_t i;
     s->member[0] = s;
     s->work.rule = model->rule;
     for (i = 1; !status && i < s->members; i++) {
-        status = carnn_session_open(&s->member[i], model->members[i], at, error);
+        desc.memory = at;
+        status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
         if (status) break;
         s->member[i]->silent = 1;
-        at += carnn__round_up(carnn_session_size(model->members[i]), CARNN__ALIGN);
+        at += carnn__round_up(carnn_session_size(model->members[i], &desc), CARNN__ALIGN);
     }
     for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
     return status;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
-                                          void *memory, carnn_error *error) {
+                                          const carnn_session_desc *desc, carnn_error *error) {
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     carnn_status status = CARNN_OK;
-    void *own = NULL;
+    void *memory = desc ? desc->memory : NULL, *own = NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
@@ -13761,7 +13780,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
                            model->desc.task);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
-        arena.size = carnn_session_size(model);
+        arena.size = carnn_session_size(model, desc);
         if (arena.size) memory = own = carnn__alloc_aligned(&model->allocator, arena.size, 1);
     }
     if (!memory) return carnn__out_of_memory(error);
@@ -13770,6 +13789,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     memset(s, 0, sizeof *s);
     s->model = model;
     s->own = own;
+    if (desc) s->desc = *desc;
     carnn__session_carve(s, k, &arena);
     if (model->member_count) {
         carnn__session_carve_members(s, &arena);
@@ -14580,6 +14600,23 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 
 #ifndef CARNN_NO_TEXT
 
+/* The utterances of the longest history of a data set, of which <start> is one. */
+static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
+    size_t rows = carnn__dialog_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t longest = 0, i, line;
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t n = 1, facts = 0;
+        if (i + 1 < data->item_count && x->group == x[1].group) continue; /* the dialog goes on */
+        for (line = x->first; line + 1 < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            n += facts <= rows;
+        }
+        longest = carnn__max(longest, n);
+    }
+    return longest;
+}
+
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
@@ -14603,6 +14640,8 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
                                 : carnn__out_of_memory(error);
     if (!status) status = carnn__model_choices(model, data, error);
     if (!status) {
+        model->history = carnn__max(model->desc.from ? model->desc.from->history : 0,
+                                    carnn__dialog_longest(model, data));
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
         carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
@@ -14878,7 +14917,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
-    m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
+    m->y = carnn__plan_mat(p, work->g ? L + more
+                                      : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
@@ -15201,7 +15241,9 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
-    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
+    most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
@@ -17284,6 +17326,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
     carnn__corpus *c = carnn__corpus_of(&s->work);
+    s->desc.words = 0; /* its texts have room of their own */
     carnn__net_session_carve(s, arena);
     c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
     s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
@@ -19269,6 +19312,8 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
+    if (g->writing ? model->history : carnn__gguf_find(g, "carnn.longest_history", 21) != NULL)
+        carnn__key_size(g, "carnn.longest_history", &model->history);
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
@@ -19409,7 +19454,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
                            "here", models[0]->desc.task);
     for (m = 0; m < count; m++) {
-        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+        if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
         if (m && (own != kind || found != columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "

@@ -11,9 +11,9 @@ tests=${*:-$(cd tests && ls test_*.c | sed 's/test_\(.*\)\.c/\1/')}
 strict='-std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror'
 WINEPREFIX=$top/build/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
-mkdir "$folder/include" "$folder/work"
+mkdir "$folder/include" "$folder/run"
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
-ln -s "$top/data" "$folder/work/data"
+ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
 printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 
@@ -21,7 +21,7 @@ printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 ran() {
     good=0 bad=0 lost=
     for test in $tests; do
-        last=$(cd "$folder/work" && timeout "${SECONDS_EACH:-600}" $1 ../tests.exe "$test" \
+        last=$(cd "$folder/run" && timeout "${SECONDS_EACH:-600}" $1 ../tests.exe "$test" \
             2> ../err | tail -n 1 | tr -d '\r')
         case $last in
         *' passed, '*' failed') ;;
