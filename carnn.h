@@ -6299,6 +6299,9 @@ static void carnn__stb_free(void *block) {
 #endif
 #undef STB_DS_IMPLEMENTATION
 
+/* stbds_arrsetlen(a, 0) asks whether a size is below 0, of which gcc warns. */
+#define carnn__empty(a) ((a) ? (void)(stbds_header(a)->length = 0) : (void)0)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -7340,7 +7343,7 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__SPOKEN, text.at, text.length);
     carnn__span words;
     size_t i;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     while (carnn__next_word(&w)) {
         for (i = 0; i < w.word.length; i++)
             stbds_arrput(r->scratch, (char)carnn__folded(w.word.at[i], 1));
@@ -7354,13 +7357,14 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float)), end;
     if (!d->row_at) stbds_arrput(d->row_at, 0);
+    end = stbds_arrlast(d->row_at) + count / d->columns;
     if (count)
         memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
                              : (void *)stbds_arraddnptr(d->numbers, count),
                numbers.at, numbers.length);
-    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
+    stbds_arrput(d->row_at, end);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -7609,8 +7613,8 @@ static int carnn__by_name(const void *a, const void *b) {
 static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
     const struct dirent *entry;
     size_t at, length = strlen(folder), count = 0;
-    stbds_arrsetlen(r->paths, 0);
-    stbds_arrsetlen(r->path, 0);
+    carnn__empty(r->paths);
+    carnn__empty(r->path);
     r->folder = opendir(folder);
     while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
         size_t own = strlen(entry->d_name);
@@ -8523,7 +8527,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     memset(&q, 0, sizeof q);
     q.passage.at = q.asked.at = q.answer.at = "";
     q.number = SIZE_MAX;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
@@ -8737,7 +8741,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
     carnn__input *in = &r->input[1];
     uint64_t pixel;
     carnn_status status;
-    stbds_arrsetlen(r->order, 0);
+    carnn__empty(r->order);
     stbds_arrsetlen(r->scratch, size);
     memset(r->scratch, 0, size);
     carnn__input_close(in, &r->allocator);
@@ -8833,7 +8837,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
-    stbds_arrsetlen(p->reading->row, 0);
+    carnn__empty(p->reading->row);
     if (!p->style) {
         const char *separator = "\t;,";
         while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;

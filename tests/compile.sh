@@ -20,6 +20,8 @@ cp "$folder/use.c" "$folder/use.cpp"
 cp "$folder/make.c" "$folder/make.cpp"
 { cat "$folder/make.c"; echo 'int main(void) { return 0; }'; } > "$folder/alone.c"
 
+mkdir "$folder/own"
+cp /usr/include/stb/stb_ds.h "$folder/own" # whose macros are no system header's there
 for compiler in gcc clang; do
     if ! command -v $compiler > /dev/null; then
         echo "left out: $compiler is not installed"
@@ -32,6 +34,8 @@ for compiler in gcc clang; do
     compiles "$compiler, two units link" $compiler "$folder/make.o" "$folder/use.o" -o "$folder/two" -lm -lpthread
     compiles "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
     compiles "$compiler, GNU C" $compiler -O2 -D_FORTIFY_SOURCE=2 $strict -I. -fsyntax-only cli.c
+    compiles "$compiler, stb_ds.h in a folder of one's own" $compiler -std=c99 $strict \
+        -I"$folder/own" -I. -fsyntax-only "$folder/make.c"
     compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
     compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
