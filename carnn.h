@@ -136,10 +136,10 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of a
-   learning rate and log of some losses are the C library's: another one may round them otherwise.)
-   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the x87
-   of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
+   a learning rate and log of some losses are the C library's: another may round them otherwise.)
+   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
+   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
    -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
@@ -14511,9 +14511,9 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
 #define CARNN__HISTORY_LINES 1024
 
 /* Where the model may be unsure: in training there is one more turn for so many, and it has at most
-   so many words, which mean nothing; at least so many where all of them are words of users, as fewer
-   may well mean something. In a data set of few turns any words of users are much like one of them:
-   only from so many turns on there are as many as there can be. */
+   so many words, which mean nothing; at least so many where all of them are words of users, as
+   fewer may well mean something. Among few turns any words of users are much like one of them: of
+   such turns there are fewer where the data set has not so many turns. */
 #define CARNN__ODD_SHARE 3
 #define CARNN__ODD_WORDS 9
 #define CARNN__ODD_KNOWN 4
@@ -14965,13 +14965,14 @@ static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
     return *known;
 }
 
-/* The words of a turn without a meaning; returns their number. In five of eight turns of a
-   large data set they are words of users, each of another turn; else unknown ones between such words and any of the data. */
+/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
+   data set is large, each is one of the users' words in any turn; else unknown ones are between
+   such words and any of the data. */
 static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__lists *tokens = &m->net.corpus.tokens;
-    int known = (carnn__random(key, 2) & 7) < 5 &&
-                carnn__random(key, 3) % CARNN__ODD_MANY < work->data->item_count;
+    int known = (carnn__random(key, 3) & 7) < 5 &&
+                carnn__random(key, 4) % CARNN__ODD_MANY < work->data->item_count;
     size_t least = known ? CARNN__ODD_KNOWN : 1, k;
     size_t n = least + (size_t)(carnn__random(key, 0) % (CARNN__ODD_WORDS + 1 - least));
     size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
@@ -14981,7 +14982,8 @@ static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uin
         size_t words = carnn__list_length(tokens, list) - 1;
         ids[k] = 0;
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
-        if (!known && carnn__random(own, 3) & 1) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        if (!known && carnn__random(own, 3) & 1)
+            ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
     }
