@@ -893,8 +893,9 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
-    double value;              /* median */
-    double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    double value;              /* median; of a peak the best of all runs */
+    double share;              /* of the machine's peak, measured beside each group; 0 where that
+                                  says nothing; of a peak itself: what its median is of the best */
     const char *simd;          /* the path that was used */
     size_t threads;
 } carnn_measure;
@@ -21267,7 +21268,8 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 
    Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
    tasks. A value is the median of several runs in wall-clock time; its share says how much of the
-   peak that bounds it was reached.
+   peak that bounds it was reached. A peak is the best run, measured anew for each group of rows:
+   what else the machine does changes.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -21314,7 +21316,8 @@ typedef struct carnn__bench {
     const char *simd;
     int64_t threads;
     carnn__arena arena;
-    double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
+    double peak[CARNN__UNBOUND]; /* G a second */
+    const char *beside[CARNN__UNBOUND]; /* the group it was measured for, or NULL */
     carnn_allocator counting;    /* counts what is allocated through it */
     size_t live, most;           /* bytes */
     carnn_status status;
@@ -21835,7 +21838,8 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
     carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
                        carnn__pool_threads(b->engine.pool)};
-    double seconds, rate = 0.0, *peak;
+    int is_peak = !strcmp(row->group, "peak");
+    double seconds, rate = 0.0;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
@@ -21844,7 +21848,8 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     row->open(b);
     if (row->call && !b->status) {
         carnn__bench_time(b, row->call);
-        seconds = b->value;
+        seconds = is_peak ? b->sample[0] : b->value;
+        if (is_peak) m.share = seconds / b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -21858,10 +21863,14 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     b->data = NULL;
     /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    peak = &b->peak[row->bound];
-    if (!strcmp(row->group, "peak")) *peak = m.value;
-    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
-    m.share = rate / *peak;
+    if (is_peak) {
+        b->peak[row->bound] = m.value;
+        return m;
+    }
+    if (!b->beside[row->bound] || strcmp(b->beside[row->bound], row->group))
+        carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    b->beside[row->bound] = row->group;
+    m.share = rate / b->peak[row->bound];
     return m;
 }
 
