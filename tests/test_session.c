@@ -352,6 +352,34 @@ static void test_ranking(void) {
     carnn_dataset_free(data);
 }
 
+/* The loss is the mean of the turns whose reply is a candidate; the others are wrong all the same. */
+static void test_replies_that_are_no_candidates(void) {
+    static const char text[] = "1 hello there\tgood morning !\n2 bye\tnever said\n";
+    carnn_dataset *data = load_dialogs();
+    carnn_dataset *other = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    const carnn_model *models = model;
+    carnn_session *session = NULL;
+    carnn_scores scores;
+    carnn_prediction p;
+    double loss = 0.0;
+    size_t i;
+    CHECK(!carnn_test(&models, 1, other, 1, &scores, NULL));
+    CHECK(!carnn_session_open(&session, model, NULL, NULL));
+    p = predict(session, "hello there", 11);
+    for (i = 0; i < p.count; i++)
+        if (!strcmp(carnn_model_choice(model, p.choice[i]), "good morning !"))
+            loss = -log(p.probability[i]);
+    CHECK(loss > 0.0);
+    CHECK_NEAR(scores.loss, loss, 1e-5);
+    CHECK_NEAR(scores.metric[0].value,
+               strcmp(carnn_model_choice(model, p.choice[0]), "good morning !") ? 0.0 : 0.5, 1e-12);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(other);
+}
+
 int main(void) {
     test_same_as_scoring();
     test_explanations_add_up();
@@ -362,5 +390,6 @@ int main(void) {
     test_small_session();
     test_words();
     test_ranking();
+    test_replies_that_are_no_candidates();
     return test_end();
 }
