@@ -352,7 +352,7 @@ static void test_ranking(void) {
     carnn_dataset_free(data);
 }
 
-/* The loss is the mean of the turns whose reply is a candidate; the others are wrong all the same. */
+/* The loss is the mean of the turns whose reply is a candidate; the others are wrong anyway. */
 static void test_replies_that_are_no_candidates(void) {
     static const char text[] = "1 hello there\tgood morning !\n2 bye\tnever said\n";
     carnn_dataset *data = load_dialogs();
