@@ -130,15 +130,17 @@
    fills a carnn_error with words: file, line, what was expected, what was found.
 
    MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
-   memory before the first step; a session is one block whose size is known before.
+   memory before the first step; a session is one block whose size is known before (a small bot's:
+   some 100 KB, by the longest dialog of its training data).
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads. What would break that does not compile: -ffast-math,
-   and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
-   -fexcess-precision=fast). With clang's -ffp-contract=fast, which no macro tells, paths with fused
-   multiply-add are refused at run time.
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
+   a learning rate and log of some losses are the C library's: another may round them otherwise.)
+   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
+   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
+   -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -642,12 +644,22 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 /* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
-   allocates. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
+/* How much a session can read, which is what its memory is needed for. */
+typedef struct carnn_session_desc {
+    size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
+                          first <start> [those of the longest history in the training data; 1024
+                          where the model file does not have that number]; at most 1024 */
+    size_t words;      /* classify, pair, answer, tasks of your own: the first so many of a text
+                          [512], at most 512; memory for alignments grows with their square */
+    void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
+                          allocator. carnn_session_free gives only the latter back */
+} carnn_session_desc;
+
+/* Opens a session; `desc` may be NULL. No other call allocates. Scoring and carnn_predict read as
+   much as a session can at most. One with less has the same answers for what fits into it. */
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
-                                          void *memory, carnn_error *error);
+                                          const carnn_session_desc *desc, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
 
 /* Forgets the dialog. */
@@ -881,8 +893,9 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
-    double value;              /* median */
-    double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    double value;              /* median; of a peak the best of all runs */
+    double share;              /* of the machine's peak, measured beside each group; 0 where that
+                                  says nothing; of a peak itself: what its median is of the best */
     const char *simd;          /* the path that was used */
     size_t threads;
 } carnn_measure;
@@ -6315,6 +6328,9 @@ static void carnn__stb_free(void *block) {
 #endif
 #undef STB_DS_IMPLEMENTATION
 
+/* stbds_arrsetlen(a, 0) asks whether a size is below 0, of which gcc warns. */
+#define carnn__empty(a) ((a) ? (void)(stbds_header(a)->length = 0) : (void)0)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -7356,7 +7372,7 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__SPOKEN, text.at, text.length);
     carnn__span words;
     size_t i;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     while (carnn__next_word(&w)) {
         for (i = 0; i < w.word.length; i++)
             stbds_arrput(r->scratch, (char)carnn__folded(w.word.at[i], 1));
@@ -7370,13 +7386,14 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float)), end;
     if (!d->row_at) stbds_arrput(d->row_at, 0);
+    end = stbds_arrlast(d->row_at) + count / d->columns;
     if (count)
         memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
                              : (void *)stbds_arraddnptr(d->numbers, count),
                numbers.at, numbers.length);
-    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
+    stbds_arrput(d->row_at, end);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -7625,8 +7642,8 @@ static int carnn__by_name(const void *a, const void *b) {
 static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
     const struct dirent *entry;
     size_t at, length = strlen(folder), count = 0;
-    stbds_arrsetlen(r->paths, 0);
-    stbds_arrsetlen(r->path, 0);
+    carnn__empty(r->paths);
+    carnn__empty(r->path);
     r->folder = opendir(folder);
     while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
         size_t own = strlen(entry->d_name);
@@ -8539,7 +8556,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     memset(&q, 0, sizeof q);
     q.passage.at = q.asked.at = q.answer.at = "";
     q.number = SIZE_MAX;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
@@ -8753,7 +8770,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
     carnn__input *in = &r->input[1];
     uint64_t pixel;
     carnn_status status;
-    stbds_arrsetlen(r->order, 0);
+    carnn__empty(r->order);
     stbds_arrsetlen(r->scratch, size);
     memset(r->scratch, 0, size);
     carnn__input_close(in, &r->allocator);
@@ -8849,7 +8866,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
-    stbds_arrsetlen(p->reading->row, 0);
+    carnn__empty(p->reading->row);
     if (!p->style) {
         const char *separator = "\t;,";
         while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
@@ -9562,6 +9579,8 @@ struct carnn_model {
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
+    size_t history;           /* dialog: utterances of the longest one it was trained with; 0: it
+                                 is not known */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
     /* of an ensemble; all above but allocator, block and scores is the first member's */
@@ -13426,6 +13445,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 struct carnn_session {
     const carnn_model *model;
     void *own;               /* the block, where it is the session's */
+    carnn_session_desc desc;
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     carnn_dataset data;      /* one item, which is one batch */
@@ -13489,9 +13509,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 /* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    int row = carnn__session_of(s)->row != NULL;
+    const carnn__task *task = s->model->task;
+    int row = task->session->row != NULL;
     size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
+    if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
@@ -13802,21 +13824,22 @@ static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) 
 }
 
 /* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
-static size_t carnn__session_measure(const carnn_model *model, carnn__output_kind *kind,
-                                     size_t *columns) {
+static size_t carnn__session_measure(const carnn_model *model, const carnn_session_desc *desc,
+                                     carnn__output_kind *kind, size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     size_t i, bytes, others = 0;
     if (!k || !model->task->session) return 0;
     for (i = 1; i < model->member_count; i++) {
-        bytes = carnn__session_measure(model->members[i], NULL, NULL);
+        bytes = carnn__session_measure(model->members[i], desc, NULL, NULL);
         if (!bytes) return 0;
         others += carnn__round_up(bytes, CARNN__ALIGN);
     }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
+    if (desc) s->desc = *desc;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
     if (model->member_count) carnn__session_carve_members(s, &arena);
@@ -13829,34 +13852,36 @@ static size_t carnn__session_measure(const carnn_model *model, carnn__output_kin
     return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
 }
 
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
-    return carnn__session_measure(model, NULL, NULL);
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc) {
+    return carnn__session_measure(model, desc, NULL, NULL);
 }
 
 /* The sessions of the other members, from `at` on. */
 static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
     const carnn_model *model = s->model;
+    carnn_session_desc desc = s->desc;
     carnn_status status = CARNN_OK;
     size_t i;
     s->member[0] = s;
     s->work.rule = model->rule;
     for (i = 1; !status && i < s->members; i++) {
-        status = carnn_session_open(&s->member[i], model->members[i], at, error);
+        desc.memory = at;
+        status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
         if (status) break;
         s->member[i]->silent = 1;
-        at += carnn__round_up(carnn_session_size(model->members[i]), CARNN__ALIGN);
+        at += carnn__round_up(carnn_session_size(model->members[i], &desc), CARNN__ALIGN);
     }
     for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
     return status;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
-                                          void *memory, carnn_error *error) {
+                                          const carnn_session_desc *desc, carnn_error *error) {
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     carnn_status status = CARNN_OK;
-    void *own = NULL;
+    void *memory = desc ? desc->memory : NULL, *own = NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
@@ -13864,7 +13889,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
                            model->desc.task);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
-        arena.size = carnn_session_size(model);
+        arena.size = carnn_session_size(model, desc);
         if (arena.size) memory = own = carnn__alloc_aligned(&model->allocator, arena.size, 1);
     }
     if (!memory) return carnn__out_of_memory(error);
@@ -13873,6 +13898,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     memset(s, 0, sizeof *s);
     s->model = model;
     s->own = own;
+    if (desc) s->desc = *desc;
     carnn__session_carve(s, k, &arena);
     if (model->member_count) {
         carnn__session_carve_members(s, &arena);
@@ -14589,9 +14615,13 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
 #define CARNN__HISTORY_LINES 1024
 
 /* Where the model may be unsure: in training there is one more turn for so many, and it has at most
-   so many words, which mean nothing. */
-#define CARNN__ODD_SHARE 8
+   so many words, which mean nothing; at least so many where all of them are words of users, as
+   fewer may well mean something. Among few turns any words of users are much like one of them: of
+   such turns there are fewer where the data set has not so many turns. */
+#define CARNN__ODD_SHARE 3
 #define CARNN__ODD_WORDS 9
+#define CARNN__ODD_KNOWN 4
+#define CARNN__ODD_MANY 1000
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -14683,6 +14713,23 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 
 #ifndef CARNN_NO_TEXT
 
+/* The utterances of the longest history of a data set, of which <start> is one. */
+static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
+    size_t rows = carnn__dialog_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t longest = 0, i, line;
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t n = 1, facts = 0;
+        if (i + 1 < data->item_count && x->group == x[1].group) continue; /* the dialog goes on */
+        for (line = x->first; line + 1 < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            n += facts <= rows;
+        }
+        longest = carnn__max(longest, n);
+    }
+    return longest;
+}
+
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
@@ -14706,6 +14753,8 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
                                 : carnn__out_of_memory(error);
     if (!status) status = carnn__model_choices(model, data, error);
     if (!status) {
+        model->history = carnn__max(model->desc.from ? model->desc.from->history : 0,
+                                    carnn__dialog_longest(model, data));
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
         carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
@@ -14981,7 +15030,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
-    m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
+    m->y = carnn__plan_mat(p, work->g ? L + more
+                                      : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
@@ -15019,20 +15069,25 @@ static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
     return *known;
 }
 
-/* The words of a turn without a meaning: unknown ones between words of other turns and of the data;
-   returns their number. */
+/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
+   data set is large, each is one of the users' words in any turn; else unknown ones are between
+   such words and any of the data. */
 static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t n = 1 + (size_t)(carnn__random(key, 0) % CARNN__ODD_WORDS), k;
+    int known = (carnn__random(key, 3) & 7) < 5 &&
+                carnn__random(key, 4) % CARNN__ODD_MANY < work->data->item_count;
+    size_t least = known ? CARNN__ODD_KNOWN : 1, k;
+    size_t n = least + (size_t)(carnn__random(key, 0) % (CARNN__ODD_WORDS + 1 - least));
     size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
     for (k = 0; k < n; k++) {
         uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
         size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
         size_t words = carnn__list_length(tokens, list) - 1;
         ids[k] = 0;
-        if (n < 3 || (carnn__random(own, 2) & 3) < unknown) continue;
-        if (carnn__random(own, 3) & 1) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
+        if (!known && carnn__random(own, 3) & 1)
+            ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
     }
@@ -15304,7 +15359,9 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
-    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
+    most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
@@ -17448,6 +17505,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
     carnn__corpus *c = carnn__corpus_of(&s->work);
+    s->desc.words = 0; /* its texts have room of their own */
     carnn__net_session_carve(s, arena);
     c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
     s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
@@ -19439,6 +19497,8 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
+    if (g->writing ? model->history : carnn__gguf_find(g, "carnn.longest_history", 21) != NULL)
+        carnn__key_size(g, "carnn.longest_history", &model->history);
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
@@ -19579,7 +19639,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
                            "here", models[0]->desc.task);
     for (m = 0; m < count; m++) {
-        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+        if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
         if (m && (own != kind || found != columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
@@ -21378,7 +21438,8 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 
    Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
    tasks. A value is the median of several runs in wall-clock time; its share says how much of the
-   peak that bounds it was reached.
+   peak that bounds it was reached. A peak is the best run, measured anew for each group of rows:
+   what else the machine does changes.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -21425,7 +21486,8 @@ typedef struct carnn__bench {
     const char *simd;
     int64_t threads;
     carnn__arena arena;
-    double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
+    double peak[CARNN__UNBOUND]; /* G a second */
+    const char *beside[CARNN__UNBOUND]; /* the group it was measured for, or NULL */
     carnn_allocator counting;    /* counts what is allocated through it */
     size_t live, most;           /* bytes */
     carnn_status status;
@@ -21946,7 +22008,8 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
     carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
                        carnn__pool_threads(b->engine.pool)};
-    double seconds, rate = 0.0, *peak;
+    int is_peak = !strcmp(row->group, "peak");
+    double seconds, rate = 0.0;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
@@ -21955,7 +22018,8 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     row->open(b);
     if (row->call && !b->status) {
         carnn__bench_time(b, row->call);
-        seconds = b->value;
+        seconds = is_peak ? b->sample[0] : b->value;
+        if (is_peak) m.share = seconds / b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -21969,10 +22033,14 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     b->data = NULL;
     /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    peak = &b->peak[row->bound];
-    if (!strcmp(row->group, "peak")) *peak = m.value;
-    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
-    m.share = rate / *peak;
+    if (is_peak) {
+        b->peak[row->bound] = m.value;
+        return m;
+    }
+    if (!b->beside[row->bound] || strcmp(b->beside[row->bound], row->group))
+        carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    b->beside[row->bound] = row->group;
+    m.share = rate / b->peak[row->bound];
     return m;
 }
 
