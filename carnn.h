@@ -10376,9 +10376,9 @@ static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
    y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
    columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
 
-static size_t carnn__declare_words(carnn__plan *p) {
+static size_t carnn__declare_words(carnn__plan *p, float deviation) {
     return carnn__declare(p->store, "word", "weight", p->model->words.count,
-                          (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, 0.1f);
+                          (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, deviation);
 }
 
 typedef struct carnn__embed {
@@ -10643,7 +10643,8 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 }
 
 /* --- position encoder of token lists ------------------------------------------------------------
-   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). */
+   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). They
+   begin so long that names are told apart by them before any is trained. */
 
 typedef struct carnn__list_encoder {
     size_t table; /* parameter */
@@ -10651,7 +10652,7 @@ typedef struct carnn__list_encoder {
 } carnn__list_encoder;
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
-    m->table = carnn__declare_words(p);
+    m->table = carnn__declare_words(p, 0.2f);
     m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
@@ -12234,7 +12235,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h,
                                                   m->matches ? 0 : h);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
-    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p);
+    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
     if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
@@ -12258,7 +12259,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     int told = carnn__two_told(p->model);
     p->store->fixed = 1;
-    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) m->words.table = carnn__declare_words(p);
+    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) m->words.table = carnn__declare_words(p, 0.1f);
     if (told || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                             told ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
@@ -15742,7 +15743,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
     m->x = &m->seq->x;
-    m->words = carnn__declare_words(p);
+    m->words = carnn__declare_words(p, 0.1f);
     carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
     if (m->contexts)
@@ -16659,7 +16660,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
                                               carnn__classify_has_context(p->model) ? e : 0);
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
-    m->words.table = carnn__declare_words(p);
+    m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
     m->context.own = 1;
     if (s.d) carnn__position_plan(p, &m->context, e, t);
@@ -17286,7 +17287,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
     m->everywhere = carnn__chosen(p->model, CARNN__CLOZE_ENCODER + 3) ==
                     CARNN__NORMALISE_EVERYWHERE;
-    m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
     carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
         carnn__texts *t = carnn__cloze_texts(m, i);
