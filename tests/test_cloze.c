@@ -471,6 +471,28 @@ static const char *cloze_news_with(const char *part, const char *to) {
 }
 
 static void cloze_news_files(void) {
+    static const struct {
+        const char *part, *becomes, *message; /* as of cloze_news_with; without the file's name */
+    } bad[] = {
+        {"@entity7 met", NULL, "3: expected a passage, found the end"},
+        {"a dog saw", NULL, "5: expected a question with the word @placeholder, found the end"},
+        {"@entity2\n\n", NULL, "7: expected an answer such as @entity3, found the end"},
+        {"@entity2:Ann", NULL, "9: expected an entity such as @entity3:Name, found the end"},
+        {"@placeholder", "XXXXX",
+         "5: expected a question with the word @placeholder, found \"a dog saw XXXXX in "
+         "@entity11\""},
+        {"@entity7 met", "@entity met",
+         "3: expected an entity such as @entity3, found \"@entity\""},
+        {"@entity2:Ann", "@entity2",
+         "9: expected an entity such as @entity3:Name, found \"@entity2\""},
+        {"@entity2\n\n", "@entity\n\n",
+         "7: expected an answer such as @entity3, found \"@entity\""},
+        {"@entity2\n\n", "@entity5\n\n",
+         "12: expected a line for the entity that is the answer, found \"@entity5\""},
+        {"@entity2\n\n", "@entity2\n@entity3\n\n", "8: expected an empty line, found \"@entity3\""},
+        {"@entity9:Nobody\n", "\n", "12: expected the end of the file, found \"@entity11:Rome\""}};
+    char message[200];
+    size_t i;
     CHECK_TEXT(cloze_news_read(cloze_news, 0),
                "@entity2=@entity7 met @entity2 in @entity11 , and @entity7 's dog/a dog saw "
                "@placeholder in @entity11/@entity2|@entity7|@entity11|");
@@ -479,30 +501,10 @@ static void cloze_news_files(void) {
     CHECK_TEXT(cloze_news_read("u\n\n@entity1\n\n@placeholder\n\n@entity1:A\n", 1),
                "?=@entity1/@placeholder/@entity1|"); /* without an answer */
     CHECK_TEXT(cloze_news_read("", 0), "news.question:1: expected an address, found the end");
-    CHECK_TEXT(cloze_news_with("@entity7 met", NULL),
-               "news.question:3: expected a passage, found the end");
-    CHECK_TEXT(cloze_news_with("a dog saw", NULL), "news.question:5: expected a question with the "
-                                                   "word @placeholder, found the end");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", NULL),
-               "news.question:7: expected an answer such as @entity3, found the end");
-    CHECK_TEXT(cloze_news_with("@entity2:Ann", NULL),
-               "news.question:9: expected an entity such as @entity3:Name, found the end");
-    CHECK_TEXT(cloze_news_with("@placeholder", "XXXXX"),
-               "news.question:5: expected a question with the word @placeholder, found \"a dog saw "
-               "XXXXX in @entity11\"");
-    CHECK_TEXT(cloze_news_with("@entity7 met", "@entity met"),
-               "news.question:3: expected an entity such as @entity3, found \"@entity\"");
-    CHECK_TEXT(cloze_news_with("@entity2:Ann", "@entity2"),
-               "news.question:9: expected an entity such as @entity3:Name, found \"@entity2\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity\n\n"),
-               "news.question:7: expected an answer such as @entity3, found \"@entity\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity5\n\n"),
-               "news.question:12: expected a line for the entity that is the answer, found "
-               "\"@entity5\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity2\n@entity3\n\n"),
-               "news.question:8: expected an empty line, found \"@entity3\"");
-    CHECK_TEXT(cloze_news_with("@entity9:Nobody\n", "\n"),
-               "news.question:12: expected the end of the file, found \"@entity11:Rome\"");
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(message, sizeof message, "news.question:%s", bad[i].message);
+        CHECK_TEXT(cloze_news_with(bad[i].part, bad[i].becomes), message);
+    }
 }
 
 /* In training the entities of the vocabulary change places, all of them and in the same way in all
