@@ -19968,8 +19968,9 @@ static double carnn__unknown_words(const carnn__work *work) {
     for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
         const size_t *at = c->tokens.at + c->list[i];
         if (work->model->task->roles[members[i].role].labels) continue;
-        for (k = at[0]; k < at[1]; k++, words++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
+        for (k = at[0]; k < at[1]; k++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
             const char *word = carnn_model_word(work->model, c->tokens.ids[k]);
+            words += !word || (strcmp(word, "<s>") != 0 && strcmp(word, "</s>") != 0);
             unknown += !word || !strncmp(word, "<unk", 4);
         }
     }

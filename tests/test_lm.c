@@ -110,6 +110,32 @@ static void test_lower(void) {
     carnn_dataset_free(data);
 }
 
+/* Where lower is better, too, the best epoch is one of this training, not of the one before. The
+   loss of an epoch that is one step is that of the weights before it, on its sentences alone. */
+static void test_lm_epochs(void) {
+    carnn_dataset *data = lm_data("a b\nb a\na\n");
+    carnn_model *model = lm_model("icarnn", "none", data);
+    carnn_train_desc train = test_training(3, 4, 0.01, CARNN_NONE);
+    double before;
+    carnn_error error;
+    train.lr_end = train.lr_decay = 1.0; /* the same steps, however many epochs */
+    for (; train.epochs > 0; train.epochs--) {
+        CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+        CHECK_INT(carnn_model_best_epoch(model), train.epochs);
+    }
+    for (; train.epochs < 4; train.epochs++) {
+        before = test_scores(model, data).loss;
+        carnn_model_free(model);
+        model = lm_model("icarnn", "none", data);
+        if (!train.epochs) continue;
+        CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+        if (train.epochs > 1) CHECK_NEAR(carnn_model_scores(model)->loss, before, 1e-6);
+        CHECK_INT(carnn_model_scores(model)->examples, 3);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A model without weights but for the output's bias knows only how frequent words are. With
    P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
 
@@ -129,6 +155,7 @@ static void test_counts(void) {
     s = test_scores(model, data);
     CHECK_INT(s.tokens, 5);
     CHECK_INT(s.examples, 2);
+    CHECK_NEAR(s.unknown, 1.0 / 3.0, 1e-12);
     CHECK_NEAR(s.loss, 9.0 / 5.0 * log(2.0), 1e-6);
     CHECK_NEAR(metric(&s, "perplexity"), pow(2.0, 9.0 / 5.0), 1e-5);
     CHECK_NEAR(metric(&s, "perplexity_n2"), pow(2.0, 9.0 / 7.0), 1e-5);
@@ -630,6 +657,7 @@ static void test_lm_errors(void) {
 
 int main(void) {
     size_t i;
+    test_lm_epochs();
     test_counts();
     test_lower();
     test_labels();
