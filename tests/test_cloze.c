@@ -470,6 +470,59 @@ static const char *cloze_news_with(const char *part, const char *to) {
     return cloze_news_read(text, 0);
 }
 
+/* Prose as words: marks, 's and the like and dashes by themselves; a period stays with a short
+   abbreviation inside a line. What does not fit is counted; twice the length is always enough. */
+static void cloze_prose(void) {
+    static const struct {
+        const char *text, *words;
+    } set[] = {{"", ""}, {" \r\n\t\n", ""}, {"\xEF\xBB\xBFHi", "Hi"}, {"--", "--"},
+               {"Mr. Lee's dog.", "Mr. Lee 's dog ."}, {"by Mr.\nLee", "by Mr . Lee"},
+               {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},
+               {"a---b --c d- e", "a -- b -- c d- e"}, {"(\"it's\")...", "( \" it 's \" ) . . ."},
+               {"'tis 's 'd", "' tis ' s ' d"}};
+    char words[64], random[16];
+    size_t i, k, size, n;
+    for (i = 0; i < sizeof set / sizeof *set; i++) {
+        n = carnn_prose(set[i].text, strlen(set[i].text), words, sizeof words);
+        CHECK_INT(n, strlen(set[i].words));
+        CHECK_TEXT(words, set[i].words);
+        for (size = 0; size <= n; size++) {
+            memset(words, '#', sizeof words);
+            CHECK_INT(carnn_prose(set[i].text, strlen(set[i].text), words, size), n);
+            CHECK(words[size] == '#' && !memcmp(words, set[i].words, size ? size - 1 : 0));
+            if (size) CHECK(!words[size - 1]);
+        }
+    }
+    CHECK_INT(carnn_prose("a\0b", 3, words, sizeof words), 3);
+    CHECK_TEXT(words, "a?b");
+    for (i = 0; i < 500; i++) {
+        for (k = 0; k < sizeof random; k++)
+            random[k] = " \n'-.,sAm\xC3\xA9\0"[carnn__random(i, k) % 12];
+        n = carnn_prose(random, i % sizeof random, words, sizeof words);
+        CHECK(n <= 2 * (i % sizeof random) && strlen(words) == n && !strstr(words, "  "));
+    }
+}
+
+/* Names have a capital inside a sentence; at its beginning where neither the text nor the model has
+   the word with a small letter. */
+static void cloze_names(void) {
+    static const char seen[] = "1 we saw bike a\n2 XXXXX b\ta\t\ta|b\n";
+    static const char text[] = "Mona saw Felix . There was Mona ! We met I. Old Anna-Lee there \" "
+                               "\xC3\x89va Felix ` Bike The the";
+    carnn_dataset *data = test_data("cloze", seen, sizeof seen - 1, 0, 0);
+    carnn_model *model = test_model("cloze", "", NULL, data);
+    char names[sizeof text];
+    CHECK_INT(carnn_prose_names(model, text, names, sizeof names), 27);
+    CHECK_TEXT(names, "Mona|Felix|Old|Anna-Lee|The");
+    CHECK_INT(carnn_prose_names(model, "", names, sizeof names), 0);
+    CHECK_TEXT(names, "");
+    memset(names, '#', sizeof names);
+    CHECK(carnn_prose_names(model, text, names, 7) >= 27);
+    CHECK(!memcmp(names, "Mona|F\0#", 8));
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void cloze_news_files(void) {
     static const struct {
         const char *part, *becomes, *message; /* as of cloze_news_with; without the file's name */
@@ -566,6 +619,8 @@ static void cloze_news_entities(void) {
 
 int main(void) {
     cloze_news_files();
+    cloze_prose();
+    cloze_names();
     cloze_news_entities();
     cloze_formats();
     cloze_lenient();

@@ -146,6 +146,9 @@ static void test_counts(void) {
     carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
     carnn_model *model = lm_model("icarnn", "none", train);
     float *w = model->params.value, *bias = lm_weights(model, "output.bias");
+    carnn_session *session = NULL;
+    carnn_sampling how;
+    char text[16];
     carnn_scores s;
     CHECK_INT(model->words.count, 4);
     memset(w, 0, model->params.size * sizeof(float));
@@ -162,6 +165,14 @@ static void test_counts(void) {
     CHECK_NEAR(metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
     CHECK_NEAR(metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
     CHECK_NEAR(metric(&s, "label_accuracy"), -1.0, 0.0);
+    bias[0] = 9.0f; /* <unk> is the most probable word, and is never drawn */
+    memset(&how, 0, sizeof how);
+    how.temperature = CARNN_NONE;
+    how.words = 3;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    lm_generate(session, &how, "", text, sizeof text);
+    CHECK_TEXT(text, "a a a");
+    carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(train);
     carnn_dataset_free(data);
@@ -361,6 +372,7 @@ static void test_generate(void) {
     carnn_error error;
     const char *reply;
     char a[200], b[200], tiny[6];
+    size_t size;
     memset(&how, 0, sizeof how);
     CHECK_INT(lm_fit(model, data, 1, 60, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -384,6 +396,11 @@ static void test_generate(void) {
     CHECK_TEXT(b, a);
     CHECK(lm_generate(session, &how, "dog the a cat", tiny, sizeof tiny) == 3);
     CHECK_TEXT(tiny, "dog"); /* no word behind one that does not fit */
+    for (size = 5; size <= 14; size++) { /* as many words of the prompt as there is room for */
+        lm_generate(session, &how, "dog the a cat", a, size);
+        CHECK_TEXT(a, size < 8 ? "dog" : size < 10 ? "dog the" : size < 14 ? "dog the a"
+                                                                           : "dog the a cat");
+    }
     lm_generate(session, &how, "", tiny, 0);
     how.words = 3;
     how.top_p = 0.0;
