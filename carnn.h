@@ -710,6 +710,17 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error);
+
+/* cloze: text as people write it becomes words with blanks between them, as the Children's Book
+   Test has them: marks stand by themselves, as do 's, 'll and the like; a short abbreviation keeps
+   its period. Returns the length, as snprintf, which is 2 length at most. */
+CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
+
+/* The names in such words, as candidates "c1|c2": words with a capital inside a sentence, or at its
+   beginning where neither text nor model has them without one. They need no more room than the
+   text; returns their length, as snprintf. */
+CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
+                                   size_t size);
 #endif
 
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
@@ -5910,6 +5921,11 @@ static inline void carnn__skip(carnn__span *s, size_t count) {
     s->length -= count;
 }
 
+/* Removes the byte order mark of UTF-8. */
+static inline void carnn__skip_order_mark(carnn__span *s) {
+    if (s->length >= 3 && !memcmp(s->at, "\xEF\xBB\xBF", 3)) carnn__skip(s, 3);
+}
+
 /* Without the blanks at both ends. */
 static carnn__span carnn__trim(carnn__span s) {
     while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
@@ -6733,8 +6749,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 #endif
     if (!status && carnn__gzipped(in))
         status = carnn__io_error(error, in->lines.name, "is packed; unpack it first with gzip -d");
-    if (!status && in->lines.rest.length >= 3 && !memcmp(in->lines.rest.at, "\xEF\xBB\xBF", 3))
-        carnn__skip(&in->lines.rest, 3);
+    if (!status) carnn__skip_order_mark(&in->lines.rest);
     if (!status) status = carnn__input_want(in, want, a, error);
     if (status) carnn__input_close(in, a);
     return status;
@@ -17624,6 +17639,103 @@ static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
     carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
+/* --- prose ------------------------------------------------------------------------------------ */
+
+#ifndef CARNN_NO_TEXT
+
+typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
+    char *to;
+    size_t size, length;
+} carnn__prose;
+
+static void carnn__prose_put(carnn__prose *p, char c) {
+    if (p->length + 1 < p->size) p->to[p->length] = c;
+    p->length++;
+}
+
+static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
+    size_t i;
+    if (length && p->length) carnn__prose_put(p, separator);
+    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
+}
+
+static size_t carnn__prose_end(carnn__prose *p) {
+    if (p->size) p->to[carnn__min(p->length, p->size - 1)] = 0;
+    return p->length;
+}
+
+/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
+static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
+        carnn__prose_word(p, ' ', s.at, 1);
+    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
+    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
+    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
+    }
+    carnn__prose_word(p, ' ', s.at, stem);
+    carnn__prose_word(p, ' ', s.at + stem, end - stem);
+    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
+}
+
+CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
+    carnn__prose p = {words, size, 0};
+    carnn__span rest = {text, length}, piece;
+    carnn__skip_order_mark(&rest);
+    while (rest.length) {
+        int dashes = 0;
+        piece = rest;
+        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
+             piece.length++) {
+            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
+            if (dashes) break;
+        }
+        carnn__skip(&rest, piece.length);
+        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
+        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
+        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
+            carnn__skip(&rest, 1);
+    }
+    return carnn__prose_end(&p);
+}
+
+/* Has the text, or the model, the word with a small first letter? */
+static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
+    char small[64];
+    if (word.length >= sizeof small) return 0;
+    memcpy(small, word.at, word.length);
+    *small = (char)carnn__folded(*small, 1);
+    word.at = small;
+    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
+           carnn__any_candidate(text, word);
+}
+
+CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
+                                   size_t size) {
+    carnn__prose p = {names, size, 0};
+    carnn__span text = {words, strlen(words)}, listed = {names, 0};
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
+    int begins = 1; /* a sentence */
+    while (carnn__next_word(&w)) {
+        const char *s = w.word.at;
+        size_t i = 0;
+        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
+        listed.length = carnn__min(p.length, size ? size - 1 : 0);
+        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
+            !(begins && carnn__prose_common(model, w.word, text)) &&
+            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
+            carnn__prose_word(&p, '|', s, i);
+        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
+    }
+    return carnn__prose_end(&p);
+}
+
+#endif
+
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
 #ifndef CARNN_NO_TEXT
@@ -20131,8 +20243,9 @@ static double carnn__unknown_words(const carnn__work *work) {
     for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
         const size_t *at = c->tokens.at + c->list[i];
         if (work->model->task->roles[members[i].role].labels) continue;
-        for (k = at[0]; k < at[1]; k++, words++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
+        for (k = at[0]; k < at[1]; k++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
             const char *word = carnn_model_word(work->model, c->tokens.ids[k]);
+            words += !word || (strcmp(word, "<s>") != 0 && strcmp(word, "</s>") != 0);
             unknown += !word || !strncmp(word, "<unk", 4);
         }
     }

@@ -368,11 +368,15 @@ static void put_escaped(FILE *to, const char *text, const char *special, const c
 }
 
 /* Writes the format with ' as a quotation mark, %s as a JSON string (of NULL null), %z as a size_t,
-   %g as a double: all digits of a whole number, null for what is not finite. */
+   %g as a double: all digits of a whole number, null for what is not finite. Between a value that
+   ended the last format and what this one begins with stands a comma. */
 static void json(FILE *to, const char *format, ...) {
+    static int ended;
     va_list values;
     va_start(values, format);
+    if (ended && strchr("'{[%", *format)) fputs(", ", to);
     for (; *format; format++) {
+        ended = strchr("%}]", *format) != NULL;
         if (*format != '%') fputc(*format == '\'' ? '"' : *format, to);
         else if (*++format == 'z') fprintf(to, "%zu", va_arg(values, size_t));
         else if (*format == 'g') {
@@ -393,10 +397,10 @@ static void json(FILE *to, const char *format, ...) {
 static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
     char name[LONGEST_NAME + 1];
     size_t i;
-    if (s->tokens && !*suffix) json(to, "'tokens': %z, ", s->tokens);
+    if (s->tokens && !*suffix) json(to, "'tokens': %z", s->tokens);
     for (i = 0; i <= s->count; i++) {
         snprintf(name, sizeof name, "%s%s", i ? s->metric[i - 1].name : "loss", suffix);
-        json(to, i ? ", %s: %g" : "%s: %g", name, i ? s->metric[i - 1].value : s->loss);
+        json(to, "%s: %g", name, i ? s->metric[i - 1].value : s->loss);
     }
 }
 
@@ -404,11 +408,11 @@ static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
 static void json_options(const carnn_model_desc *model, const carnn_train_desc *training) {
     char text[OPTION_TEXT];
     const carnn_option *o;
-    size_t i, shown = 0;
+    size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
-        json(stdout, shown++ ? ", %s: " : "%s: ", o->name);
+        json(stdout, "%s: ", o->name);
         if (o->kind >= CARNN_OPTION_NAME) json(stdout, "%s", text);
         else json(stdout, "%g", strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
     }
@@ -530,19 +534,30 @@ static void check_files(void) {
     free((void *)all.item);
 }
 
+typedef struct line {
+    char *text; /* ends with a NUL, without the line's end */
+    size_t length, room;
+    size_t number; /* from 1 */
+} line;
+
+/* Adds all of a file. */
+static void read_all(FILE *in, const char *name, line *l) {
+    for (; !feof(in) && !ferror(in); l->length += fread(l->text + l->length, 1,
+                                                        l->room - l->length, in))
+        l->text = (char *)grow(l->text, l->length, &l->room, 1);
+    if (ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
+}
+
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
-    static char *bytes;
-    static size_t size, room;
+    static line all;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
         sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
-        for (; !feof(stdin) && !ferror(stdin); size += fread(bytes + size, 1, room - size, stdin))
-            bytes = (char *)grow(bytes, size, &room, 1);
-        if (ferror(stdin)) say(FAILED, "%s: %s", STANDARD_INPUT, strerror(errno));
-        sources[i] = (carnn_source){STANDARD_INPUT, bytes, size};
+        read_all(stdin, STANDARD_INPUT, &all);
+        sources[i] = (carnn_source){STANDARD_INPUT, all.text, all.length};
     }
     return sources;
 }
@@ -588,12 +603,6 @@ static void close_result(FILE *file, const char *name) {
             lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
-typedef struct line {
-    char *text; /* ends with a NUL, without the line's end */
-    size_t length, room;
-    size_t number; /* from 1 */
-} line;
-
 /* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file. */
 static int next_line(FILE *in, const char *name, line *l) {
     int c = getc(in);
@@ -632,13 +641,16 @@ static struct { /* the training */
 } job;
 
 static void log_epoch(const carnn_progress *p) {
-    fputc('{', job.log);
-    if (job.fold) json(job.log, "'fold': %z, ", job.fold);
+    json(job.log, "{");
+    if (job.fold) json(job.log, "'fold': %z", job.fold);
     json(job.log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
-    if (p->scores) json(job.log, ", 'valid': {"), json_metrics(job.log, p->scores, "");
-    if (p->scores) fputc('}', job.log);
-    if (p->best) json(job.log, ", 'best_epoch': %g", (double)p->best_epoch);
-    json(job.log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
+    if (p->scores) {
+        json(job.log, "'valid': {");
+        json_metrics(job.log, p->scores, "");
+        json(job.log, "}");
+    }
+    if (p->best) json(job.log, "'best_epoch': %g", (double)p->best_epoch);
+    json(job.log, "'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
          p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
     fflush(job.log);
 }
@@ -733,16 +745,16 @@ static void print_training(void) {
 static void json_training(const carnn_scores *s, const carnn_scores *sd) {
     const carnn_model_desc *d = carnn_model_describe(model);
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g, 'memory_mib': %g, ", d->task, d->cell, carnn_model_parameters(model),
+         "'seconds': %g, 'memory_mib': %g", d->task, d->cell, carnn_model_parameters(model),
          (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory());
     json_metrics(stdout, s, "");
     if (sd) {
-        json(stdout, ", 'folds': %z, ", job.fold - 1);
+        json(stdout, "'folds': %z", job.fold - 1);
         json_metrics(stdout, sd, "_sd");
-    } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(model),
+    } else json(stdout, "'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(model),
                 arg.out);
     if (job.test) {
-        json(stdout, ", 'test': {'examples': %z, ", job.tested.examples);
+        json(stdout, "'test': {'examples': %z", job.tested.examples);
         json_metrics(stdout, &job.tested, "");
         json(stdout, "}");
     }
@@ -911,8 +923,9 @@ static void print_matrix(const report *r, const size_t *shown, size_t count) {
 
 /* The classes that are right or predicted somewhere, and what is taken for what. */
 static void print_report(const report *r) {
-    size_t i, k, within, count = 0, n = r->classes, shown[MATRIX];
-    if (!arg.json) printf("\nprecision  recall      f1   count  class\n");
+    size_t i, k, count = 0, n = r->classes, shown[MATRIX];
+    if (arg.json) json(stdout, "'classes': [");
+    else printf("\nprecision  recall      f1   count  class\n");
     for (i = 0; i < n; i++) {
         size_t both = r->times[i * n + i], right = 0, chosen = 0;
         double precision, recall, f1;
@@ -928,14 +941,10 @@ static void print_report(const report *r) {
             printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
             continue;
         }
-        json(stdout, count > 1 ? ", " : ", 'classes': [");
         json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
              "'predicted': {", name, right, precision, recall, f1);
-        for (k = within = 0; k < n; k++) {
-            if (!r->times[i * n + k]) continue;
-            json(stdout, within++ ? ", %s: " : "%s: ", class_name(r, k));
-            json(stdout, "%z", r->times[i * n + k]);
-        }
+        for (k = 0; k < n; k++)
+            if (r->times[i * n + k]) json(stdout, "%s: %z", class_name(r, k), r->times[i * n + k]);
         json(stdout, "}}");
     }
     if (arg.json) json(stdout, "]");
@@ -959,9 +968,9 @@ static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
 
 static void json_members(void) {
     size_t i;
-    json(stdout, ", 'rule': %s, 'members': [", arg.ensemble);
+    json(stdout, "'rule': %s, 'members': [", arg.ensemble);
     for (i = 0; carnn_model_member(models[tested.count], i); i++)
-        json(stdout, i ? ", %s" : "%s", arg.files.item[tested.chosen[i]]);
+        json(stdout, "%s", arg.files.item[tested.chosen[i]]);
     json(stdout, "]");
 }
 
@@ -980,12 +989,12 @@ static void json_score(size_t number) {
         if ((double)d->seed != seed) seed = NAN;
     }
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g, ", d->task, cell, parameters, seed, s->examples, s->seconds);
+         "'seconds': %g", d->task, cell, parameters, seed, s->examples, s->seconds);
     json_metrics(stdout, s, "");
     i = carnn_dataset_left_out(data);
-    if (i) json(stdout, ", 'left_out': %z", i);
-    if (number) json(stdout, ", 'p_value': %g", significance(number));
-    if (number < tested.count) json(stdout, ", 'file': %s", arg.files.item[number]);
+    if (i) json(stdout, "'left_out': %z", i);
+    if (number) json(stdout, "'p_value': %g", significance(number));
+    if (number < tested.count) json(stdout, "'file': %s", arg.files.item[number]);
     else if (arg.ensemble) json_members();
     if (number < tested.count && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
@@ -995,8 +1004,7 @@ static void json_test(void) {
     size_t i;
     if (tested.voices > 1) json(stdout, "{'models': [");
     for (i = 0; i < tested.voices; i++) {
-        if (i < tested.count) json(stdout, i ? ", " : "");
-        else json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
+        if (i == tested.count) json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
     json(stdout, tested.voices > 1 ? "}\n" : "\n");
@@ -1098,6 +1106,19 @@ static void open_session(void) {
     check(carnn_session_open(&session, model, &desc, &error));
 }
 
+/* Does somebody type the lines and read the answers? */
+static int is_talk(void) { return is_terminal(stdin) && is_terminal(stdout); }
+
+/* Reads the next line of standard input, where all before it has been answered; 0 at its end. */
+static int next_said(void) {
+    int found;
+    if (is_talk()) fputs("> ", stdout);
+    fflush(stdout);
+    found = next_line(stdin, STANDARD_INPUT, &input);
+    if (!found && is_talk()) putchar('\n');
+    return found;
+}
+
 static void load_examples(void) {
     static const char *name = "-";
     list names = {.item = &name, .count = 1};
@@ -1180,18 +1201,24 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, double 
     return larger;
 }
 
+/* The parts of the last answer, to be freed. */
+static carnn_contribution *explained(carnn_explanation *e) {
+    carnn_contribution *part;
+    check(carnn_session_explain(session, 0, NULL, e, &error));
+    part = (carnn_contribution *)resize(NULL, e->count + 1, sizeof *part);
+    check(carnn_session_explain(session, e->count, part, e, &error));
+    return part;
+}
+
 /* What each part contributed to the last answer, or the `rows` that added or took most, of at least
    so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
    freed. */
 static carnn_contribution *print_parts(const char *of, size_t rows, double least) {
     carnn_explanation e;
-    carnn_contribution *part, *c;
+    carnn_contribution *part = explained(&e), *c;
     double rest, sum, low = 1.0, high = 0.0;
     size_t i, width = 0;
     unsigned has = 0, first;
-    check(carnn_session_explain(session, 0, NULL, &e, &error));
-    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
-    check(carnn_session_explain(session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
         width = most(width, strlen(part[i].role));
@@ -1290,14 +1317,12 @@ static int explain(void) {
 }
 
 static int chat(void) {
-    int prompt = is_terminal(stdin) && is_terminal(stdout);
     const char *reply;
     open_session();
-    if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
-    for (;; fflush(stdout)) {
-        if (prompt) fputs("> ", stdout), fflush(stdout);
-        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
-        if (arg.explain && !prompt) printf("> %s\n", input.text);
+    if (is_talk())
+        fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
+    while (next_said()) {
+        if (arg.explain && !is_talk()) printf("> %s\n", input.text);
         if (!input.length) carnn_session_reset(session);
         if (!input.length) continue;
         check(carnn_session_reply(session, input.text, input.length, &reply, &error));
@@ -1306,7 +1331,6 @@ static int chat(void) {
         free(print_parts(NULL, 3, 0.0));
         putchar('\n');
     }
-    if (prompt) putchar('\n');
     return DONE;
 }
 
@@ -1371,102 +1395,23 @@ static int generate(void) {
 }
 
 /* ==== ask ==================================================================================== */
-typedef struct prose { /* a text as words with blanks between them */
-    char *at;
-    size_t length, room, words;
-} prose;
+static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
 
-static void add_word(prose *p, const char *word, size_t length) {
-    size_t i;
-    for (i = 0; length && i <= length; i++) {
-        p->at = (char *)grow(p->at, p->length + 1, &p->room, 1);
-        p->at[p->length++] = i == length ? ' ' : word[i] ? word[i] : '?';
-        p->at[p->length] = '\0';
-    }
-    p->words += length > 0;
-}
-
-/* Adds a piece between blanks as the Children's Book Test has it: marks stand by themselves, as do
-   's, 'll and the like; a short abbreviation keeps its period, if another piece follows. */
-static void add_piece(prose *p, const char *s, size_t length, int last) {
-    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
-    static const char marks[] = ".,;:?!\"'()[]`*";
-    size_t end, stem, i, n;
-    for (; length && strchr(marks, *s); s++, length--) add_word(p, s, 1);
-    for (end = length; end && strchr(marks, s[end - 1]);) end--;
-    end += !last && end < length && end <= 3 && s[end] == '.' && isupper((unsigned char)*s);
-    for (stem = end, i = 0; i < COUNT(ends); i++) {
-        n = strlen(ends[i]);
-        if (end > n && !memcmp(s + end - n, ends[i], n)) stem = end - n;
-    }
-    add_word(p, s, stem);
-    add_word(p, s + stem, end - stem);
-    for (; end < length; end++) add_word(p, s + end, 1);
-}
-
-static void add_prose(prose *p, const char *s) {
-    size_t length, dashes;
-    for (;; s += length + dashes) {
-        const char *dash;
-        s += strspn(s, " \t\r");
-        if (!*s) return;
-        length = strcspn(s, " \t\r");
-        dash = strstr(s, "--");
-        dashes = dash && dash < s + length ? strspn(dash, "-") : 0;
-        if (dashes) length = (size_t)(dash - s);
-        add_piece(p, s, length, !s[length]);
-        if (dashes) add_word(p, "--", 2);
-    }
-}
-
-/* Is the word, with a small first letter, one that the model or the text knows? */
-static int is_common(const char *word, size_t length, const char *text) {
-    char small[64];
-    const char *at;
-    size_t i;
-    if (length >= sizeof small) return 0;
-    small[0] = (char)tolower((unsigned char)*word);
-    memcpy(small + 1, word + 1, length - 1);
-    small[length] = '\0';
-    for (i = 0; i < carnn_model_word_count(model); i++)
-        if (!strcmp(carnn_model_word(model, i), small)) return 1;
-    for (at = text; (at = strstr(at, small)) != NULL; at += length)
-        if (at[length] == ' ' && (at == text || at[-1] == ' ')) return 1;
-    return 0;
-}
-
-/* The names of a text, with | between them: words with a capital inside a sentence, or at its
-   beginning where they are not known without one. */
-static void find_names(prose *names, const char *text) {
-    const char *s = text, *found;
-    size_t length, i;
-    int begins = 1;
-    for (; *s; s += length + 1) {
-        length = strcspn(s, " ");
-        for (i = 0; isalpha((unsigned char)s[i]) || s[i] == '-' || (s[i] & 0x80);) i++;
-        if (i == length && length > 1 && isupper((unsigned char)*s) &&
-            (!begins || !is_common(s, length, text))) {
-            for (found = names->at; found && (found = strchr(found, *s)) != NULL; found++)
-                if (!strncmp(found, s, length) && found[length] == '|' &&
-                    (found == names->at || found[-1] == '|'))
-                    break;
-            if (!found) add_word(names, s, length), names->at[names->length - 1] = '|';
-        }
-        begins = length == 1 && strchr(".?!\"'`:", *s);
-    }
-    if (names->length) names->at[--names->length] = '\0';
+/* A text as words with blanks between them. */
+static char *words_of(const char *text, size_t length) {
+    size_t size = 2 * length + 1;
+    char *words = (char *)resize(NULL, size, 1);
+    carnn_prose(text, length, words, size);
+    return words;
 }
 
 /* Where the model looked: the sentences with some attention, and what the places of the answer add
    up to. */
 static void print_attention(const carnn_prediction *p) {
     carnn_explanation e;
-    carnn_contribution *part;
+    carnn_contribution *part = explained(&e);
     size_t i, k, end, places = 0;
     double sum = 0.0, high = 0.0;
-    check(carnn_session_explain(session, 0, NULL, &e, &error));
-    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
-    check(carnn_session_explain(session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) high = fmax(high, part[i].attention);
     for (i = 0; i < e.count; i = end) {
         double here = 0.0;
@@ -1497,52 +1442,45 @@ static void print_attention(const carnn_prediction *p) {
 }
 
 /* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
-static void answer_question(const prose *text, const prose *names, int shown) {
-    static prose question;
-    carnn_text texts[3] = {{text->at, text->length}, {NULL, 0}, {names->at, names->length}};
-    char *own = strrchr(input.text, '\t');
+static void answer_question(const char *text, const char *names, int shown) {
+    const char *own = strrchr(input.text, '\t');
+    char *question = words_of(input.text, strcspn(input.text, "\t"));
+    carnn_text texts[] = {text_of(text), text_of(question), text_of(own ? own + 1 : names)};
     carnn_prediction p;
-    if (own) {
-        texts[2] = (carnn_text){own + 1, strlen(own + 1)};
-        input.text[strcspn(input.text, "\t")] = '\0';
-    }
-    question.length = 0;
-    add_prose(&question, input.text);
-    if (!question.length || !strstr(question.at, "XXXXX")) {
+    if (strstr(question, "XXXXX")) {
+        check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
+        on_prediction(&p, NULL);
+        if (shown) print_attention(&p);
+    } else {
         say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
             input.number);
         if (!shown) putchar('\n');
-        return;
     }
-    texts[1] = (carnn_text){question.at, question.length};
-    check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
-    on_prediction(&p, NULL);
-    if (shown) print_attention(&p);
+    free(question);
 }
 
 static int ask(void) {
-    int prompt = is_terminal(stdin) && is_terminal(stdout);
     int shown = arg.explain || is_terminal(stdout);
-    static prose text, names;
+    char *text, *names, *at;
+    size_t words = 1;
+    line all = {NULL, 0, 0, 0};
     FILE *in;
     if (!arg.text || !strcmp(arg.text, "-"))
         say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
             "standard input");
     open_session();
     in = open_input(arg.text);
-    while (next_line(in, arg.text, &input)) add_prose(&text, input.text);
+    read_all(in, arg.text, &all);
     fclose(in);
-    if (!text.words) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
-    find_names(&names, text.at);
-    input.number = 0;
-    if (prompt) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
-                        "ends. Names: %s\n", text.words, names.at ? names.at : "none");
-    for (;; fflush(stdout)) {
-        if (prompt) fputs("> ", stdout), fflush(stdout);
-        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
-        if (input.text[strspn(input.text, " \t")]) answer_question(&text, &names, shown);
-    }
-    if (prompt) putchar('\n');
+    text = words_of(all.text, all.length);
+    if (!*text) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
+    names = (char *)resize(NULL, strlen(text) + 1, 1);
+    carnn_prose_names(model, text, names, strlen(text) + 1);
+    for (at = text; *at; at++) words += *at == ' ';
+    if (is_talk()) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
+                           "ends. Names: %s\n", words, *names ? names : "none");
+    while (next_said())
+        if (input.text[strspn(input.text, " \t")]) answer_question(text, names, shown);
     return DONE;
 }
 
@@ -1556,30 +1494,28 @@ static void json_info(const char *file) {
     const carnn_model *member;
     carnn_tensor t;
     size_t i;
-    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
-         carnn_model_size(model), task_of(model), carnn_model_word_count(model));
-    json(stdout, "'choices': %z, 'parameters': %z, 'session': %z, ",
-         carnn_model_choice_count(model), carnn_model_parameters(model),
-         carnn_session_size(model, NULL));
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, 'choices': %z, "
+         "'parameters': %z, 'session': %z", file, carnn_model_size(model), task_of(model),
+         carnn_model_word_count(model), carnn_model_choice_count(model),
+         carnn_model_parameters(model), carnn_session_size(model, NULL));
     for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
         if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
-        json(stdout, i ? ", {" : "{");
+        json(stdout, "{");
         json_options(carnn_model_describe(member), NULL);
-        json(stdout, ", 'parameters': %z, ", carnn_model_parameters(member));
+        json(stdout, "'parameters': %z", carnn_model_parameters(member));
         json_metrics(stdout, carnn_model_scores(member), "");
         json(stdout, "}");
     }
-    if (i) json(stdout, "], ");
+    if (i) json(stdout, "]");
     json_options(carnn_model_describe(model), NULL);
-    json(stdout, ", 'training': {");
+    json(stdout, "'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
-    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, ",
+    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z",
          (double)carnn_model_best_epoch(model), s->examples);
     json_metrics(stdout, s, "");
     json(stdout, "}, 'tensors': [");
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
-        json(stdout, i ? ", {'name': %s, 'rows': %z, 'columns': %z}"
-                       : "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
+        json(stdout, "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
     json(stdout, "]}\n");
 }
 
@@ -1913,12 +1849,13 @@ static int gradcheck(void) {
 static int bench_row(const carnn_measure *m, void *user) {
     size_t *rows = (size_t *)user;
     if (arg.json) {
-        if ((*rows)++) json(stdout, ", ");
-        else json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
-                  m->simd, m->threads);
+        if (!(*rows)++)
+            json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
+                 m->simd, m->threads);
         json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name,
              m->unit, m->value);
-        json(stdout, m->share > 0.0 ? ", 'share': %g}" : "}", m->share);
+        if (m->share > 0.0) json(stdout, "'share': %g", m->share);
+        json(stdout, "}");
         return 0;
     }
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
@@ -1970,12 +1907,12 @@ static void print_measure(const carnn_graph *g, size_t number, const carnn_graph
     size_t size = carnn_graph_path(g, v, NULL, 0) + 1;
     char *path = (char *)resize(NULL, size, 1);
     carnn_graph_path(g, v, path, size);
-    if (arg.json) json(stdout, ", %s: ", measures[number].name);
+    if (arg.json) json(stdout, "%s: ", measures[number].name);
     else printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
     if (arg.json && v->denominator)
         json(stdout, "{'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, 'path': %s}",
              (double)v->numerator, (double)v->denominator, v->length, (double)v->delay, path);
-    else if (arg.json) fputs("null", stdout);
+    else if (arg.json) json(stdout, "%s", NULL);
     else if (v->denominator)
         printf("length %zu, delay %lld: %s\n", v->length, (long long)v->delay, path);
     else puts("no path from an input to an output");
@@ -1985,7 +1922,7 @@ static void print_measure(const carnn_graph *g, size_t number, const carnn_graph
 /* What a graph is and its measures, of one that is bidirectional for both directions. */
 static void print_graph(const carnn_graph *g, const char *name) {
     static const char *const directions[] = {"forward", "backward"};
-    size_t nodes = 0, edges = 0, i, shown = 0;
+    size_t nodes = 0, edges = 0, i;
     int both = carnn_graph_measure(g, 0) && carnn_graph_measure(g, 1), backward;
     while (carnn_graph_node_at(g, nodes)) nodes++;
     while (carnn_graph_edge_at(g, edges)) edges++;
@@ -1998,14 +1935,12 @@ static void print_graph(const carnn_graph *g, const char *name) {
     for (backward = 0; backward < 2; backward++) {
         const carnn_graph_measures *m = carnn_graph_measure(g, backward);
         if (!m) continue;
-        if (arg.json)
-            json(stdout, shown++ ? ", {'direction': %s" : "{'direction': %s", directions[backward]);
+        if (arg.json) json(stdout, "{'direction': %s", directions[backward]);
         else if (both || backward) printf(" %s in time:\n", directions[backward]);
-        for (i = 0; i < COUNT(measures); i++)
-            print_measure(g, i, measured(m, i));
-        if (arg.json) fputs("}", stdout);
+        for (i = 0; i < COUNT(measures); i++) print_measure(g, i, measured(m, i));
+        if (arg.json) json(stdout, "}");
     }
-    if (arg.json) fputs("]}", stdout);
+    if (arg.json) json(stdout, "]}");
 }
 
 /* A picture: a column for every time step, a row for every layer within one. */
@@ -2142,7 +2077,8 @@ static void draw_value(const drawing *d, const carnn_graph_value *v, size_t numb
 /* The graph, or its unfolding: what attains the measures below, then edges, then nodes. */
 static void draw_part(const drawing *d, int folded) {
     static const char plain[] = "fill=\"none\" stroke=\"#333\" marker-end=\"url(#arrow)\"";
-    int64_t t, end, last = folded ? 1 : (int64_t)d->steps, period = carnn_graph_period(d->graph);
+    int64_t t, end, period = carnn_graph_period(d->graph);
+    int64_t last = folded ? period : (int64_t)d->steps;
     size_t i, k;
     for (k = 0; k < 2 * COUNT(measures); k++) {
         const carnn_graph_measures *m = carnn_graph_measure(d->graph, k % 2);
@@ -2150,17 +2086,13 @@ static void draw_part(const drawing *d, int folded) {
     }
     for (i = 0; i < d->edges; i++) {
         const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, i);
-        for (t = node_of(d, e->from)->time; t < last || folded; t += period) {
+        for (t = node_of(d, e->from)->time; t < last; t += period) {
             end = t + e->delay;
             if (folded || (end >= 0 && end < last)) draw_edge(d, i, t, folded, plain);
-            if (folded) break;
         }
     }
     for (i = 0; i < d->nodes; i++)
-        for (t = node_of(d, i)->time; t < last || folded; t += period) {
-            draw_node(d, i, t);
-            if (folded) break;
-        }
+        for (t = node_of(d, i)->time; t < last; t += period) draw_node(d, i, t);
 }
 
 static void draw_graph(const carnn_graph *g, const char *name) {
@@ -2208,11 +2140,8 @@ static int depth(void) {
         say(USAGE, "depth: --out draws one graph, with a period of at most %d", MOST);
     if (arg.out) draw_graph(*graph, sources->name);
     if (arg.json) json(stdout, "{'graphs': [");
-    for (i = 0; i < arg.files.count; i++) {
-        if (arg.json && i) fputs(", ", stdout);
-        print_graph(graph[i], sources[i].name);
-    }
-    if (arg.json) fputs("]}\n", stdout);
+    for (i = 0; i < arg.files.count; i++) print_graph(graph[i], sources[i].name);
+    if (arg.json) json(stdout, "]}\n");
     free(sources);
     return DONE;
 }

@@ -284,9 +284,9 @@ static inline void test_work_close(test_work *w) {
 
 /* --- predictions ------------------------------------------------------------------------------ */
 
-typedef struct test_answers { /* the best one of every example */
+typedef struct test_answers { /* the best one of every example, or of every part of one */
     const carnn_model *model; /* while it predicts */
-    size_t kind, count, choice[64];
+    size_t kind, examples, count, choice[64];
     double value[64]; /* its probability, 0 where there is no choice; or the score */
     char text[64][16];
 } test_answers;
@@ -298,7 +298,8 @@ static inline double test_value(const carnn_prediction *p) {
 
 static inline void test_keep_answer(const carnn_prediction *p, void *user) {
     test_answers *a = (test_answers *)user;
-    CHECK_INT(p->example, a->count);
+    a->examples += p->part == 0;
+    CHECK_INT(p->example + 1, a->examples);
     if (a->count) CHECK_INT(p->kind, a->kind);
     a->kind = (size_t)p->kind;
     if (a->count == 64) return;
@@ -349,6 +350,28 @@ static inline carnn_model *test_trains_alike(const char *task, const char *optio
         carnn_model_free(next);
     }
     return model;
+}
+
+/* The examples of a data set as "target|text|text", a line each, without the target where that is
+   a value; frees the data. Where there are none, because they could not be read, the error. */
+static inline const char *test_spell(carnn_dataset *data, size_t texts, int values,
+                                     const carnn_error *error) {
+    static char all[1024];
+    size_t i, k, at = 0;
+    all[0] = 0;
+    if (!data) snprintf(all, sizeof all, "%s", error->message);
+    for (i = 0; data && i < carnn_dataset_examples(data); i++) {
+        const char *target = carnn_dataset_target(data, i);
+        CHECK_INT(carnn_dataset_text_count(data, i), texts);
+        if (values) at += (size_t)snprintf(all + at, sizeof all - at, "%g",
+                                           (double)data->items[i].value);
+        else at += (size_t)snprintf(all + at, sizeof all - at, "%s", target ? target : "?");
+        for (k = 0; k < texts; k++)
+            at += (size_t)snprintf(all + at, sizeof all - at, "|%s", carnn_dataset_text(data, i, k));
+        at += (size_t)snprintf(all + at, sizeof all - at, "\n");
+    }
+    carnn_dataset_free(data);
+    return all;
 }
 
 /* The path of a published data set; 0 and a word about it where it is not at hand. */

@@ -664,14 +664,10 @@ static void test_memory_runs_out(void) {
     carnn_dataset *data = answer_data(pairs);
     carnn_train_desc train = answer_training(1, 0.01);
     test_memory memory;
-    carnn_allocator allocator;
+    carnn_allocator allocator = test_allocator(&memory);
     carnn_status status = CARNN_ERR_MEMORY;
     carnn_error error;
     long fail_at;
-    allocator.alloc = test_alloc;
-    allocator.realloc = test_realloc;
-    allocator.free = test_free;
-    allocator.user = &memory;
     for (fail_at = 1; status; fail_at++) {
         carnn_model *model = NULL;
         carnn_model_desc desc;

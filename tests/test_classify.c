@@ -23,23 +23,10 @@ static carnn_status classify_load(carnn_dataset **data, const char *bytes, int f
 
 /* All examples as "class|text", a line each. */
 static const char *classify_read(const char *bytes, int fine, int lenient) {
-    static char all[1024];
     carnn_dataset *data;
     carnn_error error;
-    size_t i, at = 0;
-    all[0] = 0;
-    if (classify_load(&data, bytes, fine, lenient, &error)) {
-        snprintf(all, sizeof all, "%s", error.message);
-        return all;
-    }
-    for (i = 0; i < carnn_dataset_examples(data); i++) {
-        const char *target = carnn_dataset_target(data, i);
-        CHECK_INT(carnn_dataset_text_count(data, i), 1);
-        at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", target ? target : "?",
-                               carnn_dataset_text(data, i, 0));
-    }
-    carnn_dataset_free(data);
-    return all;
+    classify_load(&data, bytes, fine, lenient, &error);
+    return test_spell(data, 1, 0, &error);
 }
 
 static void classify_formats(void) {

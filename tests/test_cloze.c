@@ -506,7 +506,82 @@ static const char *cloze_news_with(const char *part, const char *to) {
     return cloze_news_read(text, 0);
 }
 
+/* Prose as words: marks, 's and the like and dashes by themselves; a period stays with a short
+   abbreviation inside a line. What does not fit is counted; twice the length is always enough. */
+static void cloze_prose(void) {
+    static const struct {
+        const char *text, *words;
+    } set[] = {{"", ""}, {" \r\n\t\n", ""}, {"\xEF\xBB\xBFHi", "Hi"}, {"--", "--"},
+               {"Mr. Lee's dog.", "Mr. Lee 's dog ."}, {"by Mr.\nLee", "by Mr . Lee"},
+               {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},
+               {"a---b --c d- e", "a -- b -- c d- e"}, {"(\"it's\")...", "( \" it 's \" ) . . ."},
+               {"'tis 's 'd", "' tis ' s ' d"}};
+    char words[64], random[16];
+    size_t i, k, size, n;
+    for (i = 0; i < sizeof set / sizeof *set; i++) {
+        n = carnn_prose(set[i].text, strlen(set[i].text), words, sizeof words);
+        CHECK_INT(n, strlen(set[i].words));
+        CHECK_TEXT(words, set[i].words);
+        for (size = 0; size <= n; size++) {
+            memset(words, '#', sizeof words);
+            CHECK_INT(carnn_prose(set[i].text, strlen(set[i].text), words, size), n);
+            CHECK(words[size] == '#' && !memcmp(words, set[i].words, size ? size - 1 : 0));
+            if (size) CHECK(!words[size - 1]);
+        }
+    }
+    CHECK_INT(carnn_prose("a\0b", 3, words, sizeof words), 3);
+    CHECK_TEXT(words, "a?b");
+    for (i = 0; i < 500; i++) {
+        for (k = 0; k < sizeof random; k++)
+            random[k] = " \n'-.,sAm\xC3\xA9\0"[carnn__random(i, k) % 12];
+        n = carnn_prose(random, i % sizeof random, words, sizeof words);
+        CHECK(n <= 2 * (i % sizeof random) && strlen(words) == n && !strstr(words, "  "));
+    }
+}
+
+/* Names have a capital inside a sentence; at its beginning where neither the text nor the model has
+   the word with a small letter. */
+static void cloze_names(void) {
+    static const char seen[] = "1 we saw bike a\n2 XXXXX b\ta\t\ta|b\n";
+    static const char text[] = "Mona saw Felix . There was Mona ! We met I. Old Anna-Lee there \" "
+                               "\xC3\x89va Felix ` Bike The the";
+    carnn_dataset *data = test_data("cloze", seen, sizeof seen - 1, 0, 0);
+    carnn_model *model = test_model("cloze", "", NULL, data);
+    char names[sizeof text];
+    CHECK_INT(carnn_prose_names(model, text, names, sizeof names), 27);
+    CHECK_TEXT(names, "Mona|Felix|Old|Anna-Lee|The");
+    CHECK_INT(carnn_prose_names(model, "", names, sizeof names), 0);
+    CHECK_TEXT(names, "");
+    memset(names, '#', sizeof names);
+    CHECK(carnn_prose_names(model, text, names, 7) >= 27);
+    CHECK(!memcmp(names, "Mona|F\0#", 8));
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void cloze_news_files(void) {
+    static const struct {
+        const char *part, *becomes, *message; /* as of cloze_news_with; without the file's name */
+    } bad[] = {
+        {"@entity7 met", NULL, "3: expected a passage, found the end"},
+        {"a dog saw", NULL, "5: expected a question with the word @placeholder, found the end"},
+        {"@entity2\n\n", NULL, "7: expected an answer such as @entity3, found the end"},
+        {"@entity2:Ann", NULL, "9: expected an entity such as @entity3:Name, found the end"},
+        {"@placeholder", "XXXXX",
+         "5: expected a question with the word @placeholder, found \"a dog saw XXXXX in "
+         "@entity11\""},
+        {"@entity7 met", "@entity met",
+         "3: expected an entity such as @entity3, found \"@entity\""},
+        {"@entity2:Ann", "@entity2",
+         "9: expected an entity such as @entity3:Name, found \"@entity2\""},
+        {"@entity2\n\n", "@entity\n\n",
+         "7: expected an answer such as @entity3, found \"@entity\""},
+        {"@entity2\n\n", "@entity5\n\n",
+         "12: expected a line for the entity that is the answer, found \"@entity5\""},
+        {"@entity2\n\n", "@entity2\n@entity3\n\n", "8: expected an empty line, found \"@entity3\""},
+        {"@entity9:Nobody\n", "\n", "12: expected the end of the file, found \"@entity11:Rome\""}};
+    char message[200];
+    size_t i;
     CHECK_TEXT(cloze_news_read(cloze_news, 0),
                "@entity2=@entity7 met @entity2 in @entity11 , and @entity7 's dog/a dog saw "
                "@placeholder in @entity11/@entity2|@entity7|@entity11|");
@@ -515,30 +590,10 @@ static void cloze_news_files(void) {
     CHECK_TEXT(cloze_news_read("u\n\n@entity1\n\n@placeholder\n\n@entity1:A\n", 1),
                "?=@entity1/@placeholder/@entity1|"); /* without an answer */
     CHECK_TEXT(cloze_news_read("", 0), "news.question:1: expected an address, found the end");
-    CHECK_TEXT(cloze_news_with("@entity7 met", NULL),
-               "news.question:3: expected a passage, found the end");
-    CHECK_TEXT(cloze_news_with("a dog saw", NULL), "news.question:5: expected a question with the "
-                                                   "word @placeholder, found the end");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", NULL),
-               "news.question:7: expected an answer such as @entity3, found the end");
-    CHECK_TEXT(cloze_news_with("@entity2:Ann", NULL),
-               "news.question:9: expected an entity such as @entity3:Name, found the end");
-    CHECK_TEXT(cloze_news_with("@placeholder", "XXXXX"),
-               "news.question:5: expected a question with the word @placeholder, found \"a dog saw "
-               "XXXXX in @entity11\"");
-    CHECK_TEXT(cloze_news_with("@entity7 met", "@entity met"),
-               "news.question:3: expected an entity such as @entity3, found \"@entity\"");
-    CHECK_TEXT(cloze_news_with("@entity2:Ann", "@entity2"),
-               "news.question:9: expected an entity such as @entity3:Name, found \"@entity2\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity\n\n"),
-               "news.question:7: expected an answer such as @entity3, found \"@entity\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity5\n\n"),
-               "news.question:12: expected a line for the entity that is the answer, found "
-               "\"@entity5\"");
-    CHECK_TEXT(cloze_news_with("@entity2\n\n", "@entity2\n@entity3\n\n"),
-               "news.question:8: expected an empty line, found \"@entity3\"");
-    CHECK_TEXT(cloze_news_with("@entity9:Nobody\n", "\n"),
-               "news.question:12: expected the end of the file, found \"@entity11:Rome\"");
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(message, sizeof message, "news.question:%s", bad[i].message);
+        CHECK_TEXT(cloze_news_with(bad[i].part, bad[i].becomes), message);
+    }
 }
 
 /* In training the entities of the vocabulary change places, all of them and in the same way in all
@@ -600,6 +655,8 @@ static void cloze_news_entities(void) {
 
 int main(void) {
     cloze_news_files();
+    cloze_prose();
+    cloze_names();
     cloze_news_entities();
     cloze_formats();
     cloze_lenient();

@@ -62,17 +62,33 @@ static carnn_dataset *ensemble_data(const char *task, const char *options, const
     return data;
 }
 
-static carnn_model *ensemble_of(carnn_model **models, size_t count, carnn_ensemble_rule rule) {
+static carnn_model *ensemble_made(carnn_model **models, size_t count,
+                                  const carnn_ensemble_desc *desc) {
     carnn_model *e = NULL;
-    carnn_ensemble_desc desc;
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
     memset(&error, 0, sizeof error);
-    desc.rule = rule;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, count, &desc, &error),
+    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, count, desc, &error),
               CARNN_OK);
     CHECK_TEXT(error.message, "");
     return e;
+}
+
+static carnn_model *ensemble_of(carnn_model **models, size_t count, carnn_ensemble_rule rule) {
+    carnn_ensemble_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.rule = rule;
+    return ensemble_made(models, count, &desc);
+}
+
+/* The greedy one, whose members' numbers go to `chosen`. */
+static carnn_ensemble_desc ensemble_choosing(const carnn_dataset *valid, size_t *chosen) {
+    carnn_ensemble_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.valid = valid;
+    desc.greedy = 1;
+    desc.threads = 1;
+    desc.chosen = chosen;
+    return desc;
 }
 
 /* Probabilities of all choices of an example, or the score in p[0]; returns how many. */
@@ -261,13 +277,8 @@ static void ensemble_greedy(void) {
     carnn_ensemble_desc desc;
     carnn_error error;
     for (m = 0; m < 4; m++) models[m] = ensemble_constant(data, "classify", says[m], 0, 3);
-    memset(&desc, 0, sizeof desc);
-    desc.valid = data;
-    desc.greedy = 1;
-    desc.threads = 1;
-    desc.chosen = chosen;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, 4, &desc, &error),
-              CARNN_OK);
+    desc = ensemble_choosing(data, chosen);
+    e = ensemble_made(models, 4, &desc);
     CHECK_INT(carnn_model_member(e, 1) != NULL, 1);
     CHECK(carnn_model_member(e, 2) == NULL); /* 2 is no better than 1, 3 no better than both */
     CHECK_INT(chosen[0], 1);
@@ -277,15 +288,13 @@ static void ensemble_greedy(void) {
     carnn_model_free(e);
     desc.greedy = 0;
     desc.share = 0.7; /* int(0.7 * 4) = 2: of equal ones the first */
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, 4, &desc, &error),
-              CARNN_OK);
+    e = ensemble_made(models, 4, &desc);
     CHECK_INT(chosen[0], 1);
     CHECK_INT(chosen[1], 2);
     CHECK(carnn_model_member(e, 2) == NULL);
     carnn_model_free(e);
     desc.share = 0.01;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, 4, &desc, &error),
-              CARNN_OK);
+    e = ensemble_made(models, 4, &desc);
     CHECK(carnn_model_member(e, 1) == NULL);
     carnn_model_free(e);
     desc.valid = NULL;
@@ -302,36 +311,25 @@ static void ensemble_lower(void) {
     static const double says[2][2] = {{0.9, 0.1}, {0.25, 0.75}}; /* of </s> and a */
     carnn_dataset *data = test_data("lm", text, sizeof text - 1, 0, 0);
     carnn_model *models[2], *e = NULL;
-    size_t chosen[2] = {9, 9}, m, end;
+    size_t chosen[2] = {9, 9}, m, i;
     carnn_ensemble_desc desc;
-    carnn_error error;
     for (m = 0; m < 2; m++) {
+        float *bias;
         models[m] = ensemble_constant(data, "lm", says[m], 0, 0);
-        end = carnn__names_find(&models[m]->words, "</s>", 4);
-        for (; end + 1 < models[m]->words.count;) {
-            float *bias = carnn__named(&models[m]->params, "output.bias");
-            size_t i;
-            for (i = 0; i < models[m]->words.count; i++) bias[i] = -60.0f;
-            bias[end] = (float)log(says[m][0]);
-            bias[carnn__names_find(&models[m]->words, "a", 1)] = (float)log(says[m][1]);
-            break;
-        }
+        bias = carnn__named(&models[m]->params, "output.bias");
+        for (i = 0; i < models[m]->words.count; i++) bias[i] = -60.0f;
+        bias[carnn__names_find(&models[m]->words, "</s>", 4)] = (float)log(says[m][0]);
+        bias[carnn__names_find(&models[m]->words, "a", 1)] = (float)log(says[m][1]);
     }
-    memset(&desc, 0, sizeof desc);
-    desc.valid = data;
-    desc.greedy = 1;
-    desc.threads = 1;
-    desc.chosen = chosen;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, 2, &desc, &error),
-              CARNN_OK);
+    desc = ensemble_choosing(data, chosen);
+    e = ensemble_made(models, 2, &desc);
     CHECK_INT(chosen[0], 1);
     CHECK(carnn_model_member(e, 1) == NULL);
     CHECK_NEAR(carnn_model_scores(e)->metric[0].value,
                exp(-(6.0 * log(0.75) + 2.0 * log(0.25)) / 8.0), 1e-4);
     carnn_model_free(e);
     desc.greedy = 0;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)models, 2, &desc, &error),
-              CARNN_OK);
+    e = ensemble_made(models, 2, &desc);
     CHECK_NEAR(carnn_model_scores(e)->metric[0].value,
                exp(-(6.0 * log(0.425) + 2.0 * log(0.575)) / 8.0), 1e-4);
     carnn_model_free(e);

@@ -110,6 +110,32 @@ static void test_lower(void) {
     carnn_dataset_free(data);
 }
 
+/* Where lower is better, too, the best epoch is one of this training, not of the one before. The
+   loss of an epoch that is one step is that of the weights before it, on its sentences alone. */
+static void test_lm_epochs(void) {
+    carnn_dataset *data = lm_data("a b\nb a\na\n");
+    carnn_model *model = lm_model("icarnn", "none", data);
+    carnn_train_desc train = test_training(3, 4, 0.01, CARNN_NONE);
+    double before;
+    carnn_error error;
+    train.lr_end = train.lr_decay = 1.0; /* the same steps, however many epochs */
+    for (; train.epochs > 0; train.epochs--) {
+        CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+        CHECK_INT(carnn_model_best_epoch(model), train.epochs);
+    }
+    for (; train.epochs < 4; train.epochs++) {
+        before = test_scores(model, data).loss;
+        carnn_model_free(model);
+        model = lm_model("icarnn", "none", data);
+        if (!train.epochs) continue;
+        CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+        if (train.epochs > 1) CHECK_NEAR(carnn_model_scores(model)->loss, before, 1e-6);
+        CHECK_INT(carnn_model_scores(model)->examples, 3);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A model without weights but for the output's bias knows only how frequent words are. With
    P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
 
@@ -120,6 +146,9 @@ static void test_counts(void) {
     carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
     carnn_model *model = lm_model("icarnn", "none", train);
     float *w = model->params.value, *bias = lm_weights(model, "output.bias");
+    carnn_session *session = NULL;
+    carnn_sampling how;
+    char text[16];
     carnn_scores s;
     CHECK_INT(model->words.count, 4);
     memset(w, 0, model->params.size * sizeof(float));
@@ -129,12 +158,21 @@ static void test_counts(void) {
     s = test_scores(model, data);
     CHECK_INT(s.tokens, 5);
     CHECK_INT(s.examples, 2);
+    CHECK_NEAR(s.unknown, 1.0 / 3.0, 1e-12);
     CHECK_NEAR(s.loss, 9.0 / 5.0 * log(2.0), 1e-6);
     CHECK_NEAR(metric(&s, "perplexity"), pow(2.0, 9.0 / 5.0), 1e-5);
     CHECK_NEAR(metric(&s, "perplexity_n2"), pow(2.0, 9.0 / 7.0), 1e-5);
     CHECK_NEAR(metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
     CHECK_NEAR(metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
     CHECK_NEAR(metric(&s, "label_accuracy"), -1.0, 0.0);
+    bias[0] = 9.0f; /* <unk> is the most probable word, and is never drawn */
+    memset(&how, 0, sizeof how);
+    how.temperature = CARNN_NONE;
+    how.words = 3;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    lm_generate(session, &how, "", text, sizeof text);
+    CHECK_TEXT(text, "a a a");
+    carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(train);
     carnn_dataset_free(data);
@@ -334,6 +372,7 @@ static void test_generate(void) {
     carnn_error error;
     const char *reply;
     char a[200], b[200], tiny[6];
+    size_t size;
     memset(&how, 0, sizeof how);
     CHECK_INT(lm_fit(model, data, 1, 60, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -357,6 +396,11 @@ static void test_generate(void) {
     CHECK_TEXT(b, a);
     CHECK(lm_generate(session, &how, "dog the a cat", tiny, sizeof tiny) == 3);
     CHECK_TEXT(tiny, "dog"); /* no word behind one that does not fit */
+    for (size = 5; size <= 14; size++) { /* as many words of the prompt as there is room for */
+        lm_generate(session, &how, "dog the a cat", a, size);
+        CHECK_TEXT(a, size < 8 ? "dog" : size < 10 ? "dog the" : size < 14 ? "dog the a"
+                                                                           : "dog the a cat");
+    }
     lm_generate(session, &how, "", tiny, 0);
     how.words = 3;
     how.top_p = 0.0;
@@ -630,6 +674,7 @@ static void test_lm_errors(void) {
 
 int main(void) {
     size_t i;
+    test_lm_epochs();
     test_counts();
     test_lower();
     test_labels();

@@ -31,26 +31,10 @@ static carnn_dataset *pair_data(const char *bytes, int grades, int lenient) {
 
 /* All examples as "class or grade|first|second", a line each. */
 static const char *pair_read(const char *bytes, int grades, int lenient) {
-    static char all[1024];
     carnn_dataset *data;
     carnn_error error;
-    size_t i, at = 0;
-    all[0] = 0;
-    if (pair_load(&data, bytes, grades, lenient, &error)) {
-        snprintf(all, sizeof all, "%s", error.message);
-        return all;
-    }
-    for (i = 0; i < carnn_dataset_examples(data); i++) {
-        const char *target = carnn_dataset_target(data, i);
-        CHECK_INT(carnn_dataset_text_count(data, i), 2);
-        if (grades) at += (size_t)snprintf(all + at, sizeof all - at, "%g",
-                                           (double)data->items[i].value);
-        at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s|%s\n",
-                               grades ? "" : target ? target : "?",
-                               carnn_dataset_text(data, i, 0), carnn_dataset_text(data, i, 1));
-    }
-    carnn_dataset_free(data);
-    return all;
+    pair_load(&data, bytes, grades, lenient, &error);
+    return test_spell(data, 2, grades > 0, &error);
 }
 
 static const char pair_sick[] =

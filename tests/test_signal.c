@@ -280,31 +280,6 @@ static const char signal_numbers[] =
 static const char signal_steps[] =
     "x y x,.5,-1,2,.25,3,1\ny,1,7\ny y x x,0,.5,-.5,2,3,1,8,1\nx z,-1,-2,0,1\ny,2,1\n";
 
-typedef struct signal_told { /* every prediction, part by part */
-    size_t count, choice[64];
-    double number[64]; /* score, or probability */
-} signal_told;
-
-static void signal_keep(const carnn_prediction *p, void *user) {
-    signal_told *all = (signal_told *)user;
-    all->choice[all->count] = p->kind == CARNN_PREDICTS_CHOICES ? p->choice[0] : 0;
-    all->number[all->count++] = p->kind == CARNN_PREDICTS_CHOICES ? p->probability[0] : p->score;
-}
-
-static signal_told signal_all(const carnn_model *model, const carnn_dataset *data,
-                              int64_t threads) {
-    signal_told all;
-    carnn_predict_desc desc;
-    carnn_error error;
-    memset(&all, 0, sizeof all);
-    memset(&desc, 0, sizeof desc);
-    desc.threads = threads;
-    desc.example = signal_keep;
-    desc.user = &all;
-    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
-    return all;
-}
-
 /* What is told follows from the data, unless an option says it. */
 static void signal_kinds(void) {
     static const struct {
@@ -389,28 +364,28 @@ static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, 
 static void signal_network(void) {
     carnn_dataset *data = signal_text(signal_gestures, "2", NULL);
     carnn_model *model = signal_model("layers=1", NULL, data);
-    signal_told all;
+    test_answers all;
     double mean = 0.0, variance = 0.0, squares = 0.0;
     size_t i, k;
     CHECK_INT(signal_fit(model, data, 1, 3), CARNN_OK);
-    all = signal_all(model, data, 1);
+    all = test_predict_all(model, data, 1);
     CHECK_INT(all.count, 6);
     for (i = 0; i < 6; i++) {
         double sum = 0.0, best = signal_by_loops(model, data, i, all.choice[i]);
         for (k = 0; k < 3; k++) sum += exp(signal_by_loops(model, data, i, k));
-        CHECK_NEAR(all.number[i], exp(best) / sum, 1e-5);
+        CHECK_NEAR(all.value[i], exp(best) / sum, 1e-5);
     }
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = signal_text(signal_numbers, "2", NULL);
     model = signal_model("layers=1", NULL, data);
     CHECK_INT(signal_fit(model, data, 1, 3), CARNN_OK);
-    all = signal_all(model, data, 1);
+    all = test_predict_all(model, data, 1);
     for (i = 0; i < 6; i++) mean += (double)data->items[i].value / 6.0;
     for (i = 0; i < 6; i++) variance += pow((double)data->items[i].value - mean, 2.0) / 6.0;
     for (i = 0; i < 6; i++) {
-        CHECK_NEAR(all.number[i], mean + sqrt(variance) * signal_by_loops(model, data, i, 0), 1e-4);
-        squares += pow(all.number[i] - (double)data->items[i].value, 2.0) / 6.0;
+        CHECK_NEAR(all.value[i], mean + sqrt(variance) * signal_by_loops(model, data, i, 0), 1e-4);
+        squares += pow(all.value[i] - (double)data->items[i].value, 2.0) / 6.0;
     }
     CHECK_NEAR(test_scores(model, data).metric[0].value, squares, 1e-6 * squares);
     CHECK_NEAR(test_scores(model, data).loss, squares / variance, 1e-5);
@@ -459,11 +434,11 @@ static void signal_stream(const char *text, const char *options) {
     carnn_session *session;
     carnn_prediction p;
     carnn_error error;
-    signal_told all;
+    test_answers all;
     size_t i, r, part = 0;
     int steps = carnn__signal_is(model, CARNN__SIGNAL_STEPS);
     CHECK_INT(signal_fit(model, data, 1, 2), CARNN_OK);
-    all = signal_all(model, data, 2);
+    all = test_predict_all(model, data, 2);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_columns(session), 2);
     for (i = 0; i < data->item_count; i++) {
@@ -471,8 +446,8 @@ static void signal_stream(const char *text, const char *options) {
         for (r = data->row_at[at]; r < data->row_at[at + 1]; r++) {
             CHECK_INT(carnn_session_row(session, data->numbers + 2 * r, 2, 1, &p, &error), 0);
             if (!steps && r + 1 < data->row_at[at + 1]) continue;
-            if (p.kind == CARNN_PREDICTS_SCORE) CHECK(p.score == all.number[part]);
-            else CHECK(p.choice[0] == all.choice[part] && p.probability[0] == all.number[part]);
+            if (p.kind == CARNN_PREDICTS_SCORE) CHECK(p.score == all.value[part]);
+            else CHECK(p.choice[0] == all.choice[part] && p.probability[0] == all.value[part]);
             part++;
         }
         carnn_session_reset(session);
@@ -582,14 +557,14 @@ static void signal_memory(void) {
 
 static void signal_same_bytes(const char *text, const char *options) {
     carnn_dataset *data = signal_text(text, "2", NULL);
-    signal_told first, other;
+    test_answers first, other;
     float *kept = NULL;
     size_t size = 0, i;
     memset(&first, 0, sizeof first);
     for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
         carnn_model *model = signal_model(options, i < 2 ? NULL : carnn_simd_name(i - 2), data);
         CHECK_INT(signal_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
-        other = signal_all(model, data, i == 1 ? 2 : 1);
+        other = test_predict_all(model, data, i == 1 ? 2 : 1);
         size = model->params.size * sizeof(float);
         if (!i) {
             kept = (float *)malloc(size);

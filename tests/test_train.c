@@ -167,32 +167,6 @@ static void test_average(void) {
     carnn_dataset_free(data);
 }
 
-/* The learning rate falls to lr_end and never below, also where that is zero. */
-static int watch_rate(const carnn_progress *progress, void *user) {
-    double *low = (double *)user;
-    if (progress->lr < *low) *low = progress->lr;
-    return 0;
-}
-
-static void test_learning_rate(void) {
-    static const double ends[] = {CARNN_NONE, 0.1, 1.0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
-    size_t i;
-    for (i = 0; i < 3; i++) {
-        carnn_train_desc train = train_desc(8);
-        carnn_model *model = new_model("icarnn", 8, data);
-        double low = 1.0, end = ends[i] > 0.0 ? ends[i] : 0.0;
-        train.lr_end = ends[i];
-        train.lr_decay = 1.0;
-        train.progress = watch_rate;
-        train.user = &low;
-        CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
-        CHECK_NEAR(low, train.lr * end, 1e-12); /* the report after the last epoch */
-        carnn_model_free(model);
-    }
-    carnn_dataset_free(data);
-}
-
 /* --- the same bytes --------------------------------------------------------------------------- */
 
 static uint64_t trained_digest(const char *cell, const char *simd, int64_t threads, uint64_t seed,
@@ -257,6 +231,55 @@ typedef struct script {
 static void wait_a_little(void) {
     double start = carnn__clock();
     while (carnn__clock() - start < 0.12) continue;
+}
+
+/* What is reported follows from how far the training is: the learning rate, half a cosine from lr
+   to lr_end, times lr_decay after every epoch; the time so far, however often it was saved; and the
+   time that is left. */
+typedef struct reports {
+    carnn_train_desc train;
+    double started, last; /* learning rate */
+    size_t inside;        /* epochs */
+} reports;
+
+static int watch_reports(const carnn_progress *p, void *user) {
+    reports *r = (reports *)user;
+    double all = (double)r->train.epochs, whole = (double)(p->epoch - !p->epoch_ended);
+    double done = whole + (p->epoch_ended ? 0.0 : p->done);
+    double end = r->train.lr_end > 0.0 ? r->train.lr_end : 0.0;
+    r->last = r->train.lr * (end + (1.0 - end) * (0.5 + 0.5 * cos(CARNN__PI * done / all))) *
+              pow(r->train.lr_decay, whole);
+    CHECK_NEAR(p->lr, r->last, 1e-12);
+    CHECK(p->seconds > 0.0 && p->seconds <= carnn__clock() - r->started);
+    CHECK_NEAR(p->seconds_left, p->seconds * (all - done) / done, 1e-6);
+    CHECK(p->epoch_ended ? p->done == 1.0 : p->done > 0.0 && p->done < 1.0);
+    r->inside += !p->epoch_ended;
+    if (p->epoch == 2) wait_a_little();
+    return 0;
+}
+
+static void test_reports(void) {
+    static const double ends[] = {CARNN_NONE, 0.1, 1.0}, decay[] = {1.0, 0.5, 0.9};
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    size_t i;
+    test_seconds_between_saves = 0.0;
+    for (i = 0; i < 3; i++) {
+        carnn_model *model = new_model("icarnn", 8, data);
+        reports r = {train_desc(8), 0.0, 0.0, 0};
+        r.train.lr_end = ends[i];
+        r.train.lr_decay = decay[i];
+        r.train.checkpoint = CHECKPOINT;
+        r.train.progress = watch_reports;
+        r.train.user = &r;
+        r.started = carnn__clock();
+        CHECK_INT(carnn_train(model, data, NULL, &r.train, NULL), CARNN_OK);
+        CHECK_NEAR(r.last, r.train.lr * fmax(ends[i], 0.0) * pow(decay[i], 8.0), 1e-12);
+        CHECK(r.inside > 0);
+        carnn_model_free(model);
+    }
+    test_seconds_between_saves = 10.0;
+    remove(CHECKPOINT);
+    carnn_dataset_free(data);
 }
 
 /* Reports come every tenth of a second: before the epoch that is to be stopped in the middle, the
@@ -908,7 +931,7 @@ int main(void) {
     test_options();
     test_learns();
     test_average();
-    test_learning_rate();
+    test_reports();
     test_same_bytes();
     test_simd_choice();
     test_resume();
