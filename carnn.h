@@ -15566,6 +15566,9 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
+    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && data->spoken)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
+                           "words: expected --unit word");
     if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__lm_spaced(data))
         option[CARNN__LM_UNIT] = CARNN__LM_WORD;
     carnn__model_vocabulary(&v, model, error);
@@ -16113,8 +16116,9 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
     uint32_t id = CARNN__LM_END;
     *more = carnn__next_word(w) != 0;
     if (*more)
-        carnn__tokenize(&s->model->words, w->kind, w->word.at, w->word.length, &id, 1);
-    return id;
+        id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
+                                      carnn__folds(w->kind));
+    return id == CARNN__NO_INDEX ? 0 : id;
 }
 
 /* The piece at hand goes on, in the same chunk or in the next one. */
@@ -16212,7 +16216,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
         word = carnn__names_get(&s->model->words, id);
-        if (at + strlen(word) + 2 > size) size = 0; /* nor does what follows fit */
+        if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* nor what follows */
         if (size && id != CARNN__LM_END)
             at += (size_t)snprintf(text + at, size - at, "%s%s", at ? gap : "", word);
         steps = carnn__lm_push(s, id, 0);
