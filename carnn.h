@@ -6002,8 +6002,8 @@ static inline int carnn__folds(carnn__tokenizer kind) {
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
     carnn__words words;
-    while (length && carnn__blank(text[length - 1])) length--; /* as readers of data do */
-    for (; length && carnn__blank(*text); length--) text++;
+    while (length && kind < CARNN__CHARACTERS && carnn__blank(text[length - 1]))
+        length--; /* as readers of data do */
     if (!length) text = "";
     memset(&words, 0, sizeof words);
     words.kind = kind;
@@ -6432,8 +6432,10 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
 static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
     size_t i;
     for (i = 0; i < names->count; i++) {
-        const char *name = carnn__names_get(names, i);
-        carnn__vocabulary_add(v, CARNN__SPACES, name, strlen(name), 0);
+        carnn__span name = carnn__string(names->bytes, names->at, i);
+        int character = name.length && carnn__character(name.at, name.length) == name.length;
+        carnn__vocabulary_add(v, character ? CARNN__CHARACTERS : CARNN__SPACES, name.at,
+                              name.length, 0);
     }
     v->reserved = v->words.count;
 }
@@ -16108,7 +16110,10 @@ static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
-    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
+    carnn__span line = {text, length};
+    line = carnn__trim(line);
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), line.at,
+                           line.length);
 }
 
 /* The number of the next word; </s> behind the last one. */
@@ -16289,7 +16294,8 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
+    {200, 512}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line,
+    "unit=char chunk=50"};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",

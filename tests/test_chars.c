@@ -39,7 +39,7 @@ static void chars_units(void) {
         CHECK(!memcmp(w.word.at, expected[i], w.word.length));
     }
     CHECK_INT(i, CARNN__COUNT(expected));
-    w = carnn__words_of(CARNN__CHARACTERS, " \xE2\x82", 3); /* cut off; a blank in front */
+    w = carnn__words_of(CARNN__CHARACTERS, "\xE2\x82", 2); /* cut off */
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\xE2');
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\x82');
     CHECK(!carnn__next_word(&w));
@@ -101,13 +101,17 @@ static double chars_loop(const carnn_model *model, size_t chunk) {
     chars_plain p;
     const char *at = chars_text, *stop;
     uint32_t ids[32], id = 1;
+    carnn_text line;
     size_t n, i, step = 0;
     double sum = 0.0;
     memset(&p, 0, sizeof p);
     p.model = model;
     for (; *at; at = stop + 1) {
         stop = strchr(at, '\n');
-        n = carnn__tokenize(&model->words, CARNN__CHARACTERS, at, (size_t)(stop - at), ids, 32);
+        line.at = at;
+        line.length = (size_t)(stop - at);
+        line = carnn__trim(line);
+        n = carnn__tokenize(&model->words, CARNN__CHARACTERS, line.at, line.length, ids, 32);
         if (!n) { /* a document ends */
             memset(p.h, 0, sizeof p.h);
             step = 0;
@@ -406,6 +410,28 @@ static void chars_explain(void) {
     carnn_dataset_free(data);
 }
 
+/* A model that goes on from another one has its characters, the blank among them, and its loss. */
+static void chars_from(void) {
+    carnn_dataset *data = chars_data(chars_text), *more = test_data("lm", "z\0 t\n", 5, 0, 0);
+    carnn_model *model = chars_model("cell=gru chunk=5", data), *again = test_reload(model), *next;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.from = again;
+    CHECK_INT(carnn_model_create(&next, &desc, data, &error), CARNN_OK);
+    CHECK_INT(carnn_model_word_count(next), carnn_model_word_count(model));
+    CHECK_INT(carnn__names_find(&next->words, " ", 1), carnn__names_find(&model->words, " ", 1));
+    CHECK(test_scores(next, data).loss == test_scores(model, data).loss);
+    carnn_model_free(next);
+    CHECK_INT(carnn_model_create(&next, &desc, more, &error), CARNN_OK);
+    CHECK_INT(carnn_model_word_count(next), carnn_model_word_count(model) + 2); /* z and NUL */
+    carnn_model_free(next);
+    carnn_model_free(model);
+    carnn_model_free(again);
+    carnn_dataset_free(data);
+    carnn_dataset_free(more);
+}
+
 static void chars_refused(void) {
     carnn_dataset *data = chars_data(chars_text), *spoken = chars_data("A|Yes .|aa\nB|No .|bb\n");
     carnn_model *model = NULL;
@@ -449,6 +475,7 @@ int main(void) {
     chars_same_bytes("cell=rnn encoder=graph graph=td chunk=4");
     chars_generate();
     chars_explain();
+    chars_from();
     chars_refused();
     return test_end();
 }
