@@ -315,7 +315,7 @@ typedef struct carnn_option {
     carnn_option_place place;
     size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* zero is a choice: stored as CARNN_NONE */
+    int none;          /* zero is a choice, stored as CARNN_NONE; of a whole number 1: no limit */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
@@ -15477,7 +15477,7 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_unit,
                          "what is predicted, word or char; also of a file that has blanks between "
                          "its characters"),
-    CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 1,
+    CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
                         "K: a document is read in chunks of K words, whose states go on from one "
                         "to the next, 100 for characters; 0: sentence by sentence"),
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
@@ -15493,7 +15493,7 @@ static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
 }
 
-/* Is an option on, or "previous" or "word"? */
+/* Is an option on, or "previous"? */
 static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
 
 /* Words of a chunk; 0: pieces are of sentences. */
@@ -15521,8 +15521,9 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__lm_is(model, CARNN__LM_UNIT)) return folds ? CARNN__LOWER : CARNN__SPACES;
-    return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
+    if (carnn__option(model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER)
+        return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
+    return folds ? CARNN__LOWER : CARNN__SPACES;
 }
 
 /* <s> w_1 .. w_n </s> */
@@ -16203,7 +16204,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    const char *gap = carnn__lm_is(s->model, CARNN__LM_UNIT) ? " " : "";
+    const char *gap = carnn__option(s->model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
