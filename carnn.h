@@ -7870,6 +7870,18 @@ static const carnn__reader carnn__sentence_reader = {
     carnn__sentence_line, "a sentence", 0, 0, NULL,
     "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
 
+/* Do the texts have blanks between their characters, "t h e _ c a t"? */
+static int carnn__spaced(const carnn_dataset *data) {
+    size_t i, characters = 0;
+    for (i = 0; i < data->member_count; i++) {
+        carnn__span text = carnn__text(data, data->members[i].text);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        for (; carnn__next_word(&w); characters++)
+            if (carnn__character(w.word.at, w.word.length) < w.word.length) return 0;
+    }
+    return characters > data->member_count;
+}
+
 /* --- pairs --------------------------------------------------------------------------------------
    Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
    that has at least "Question", "Sentence" or "Answer", and "Label", maybe "QuestionID"; or else
@@ -10175,6 +10187,14 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     return batches;
 }
 
+/* Of P pieces that R rows read, each a run of them one after the other: the place of number i where
+   the first pieces of all rows stand before the second ones. The first P % R rows read one more. */
+static size_t carnn__row_place(size_t i, size_t P, size_t R) {
+    size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
+    size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
+    return (i - from) % (each + (longer < more)) * R + row;
+}
+
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
@@ -11273,6 +11293,44 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
                            t->row, t->at[t->texts], NULL, NULL};
     return in;
+}
+
+/* Floats of the states of a sequence. */
+static size_t carnn__rnn_carries(const carnn__rnn *m) {
+    return m->layers * carnn__rnn_states(m) * m->h;
+}
+
+/* Memory for the states of rows that go on from batch to batch: those before batches with an even
+   number, then those before the others. */
+static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, size_t rows,
+                                       carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn__store store; /* scratch: it is asked how large m is */
+    carnn__plan p = {&store, NULL, work, work->model};
+    memset(&store, 0, sizeof store);
+    work->model->task->parts(&p, work->state);
+    c->carried_count = 2 * rows * carnn__rnn_carries(m);
+    c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
+    if (!c->carried) return carnn__out_of_memory(error);
+    memset(c->carried, 0, c->carried_count * sizeof(float));
+    return CARNN_OK;
+}
+
+/* The states of R rows before a batch, in the order of the ranks, 0 where fresh[b] is set; `after`:
+   those after the batch, for the next one. A batch finds the same states however often it runs. */
+static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m, size_t number, size_t R,
+                             const carnn__packed *p, const uint32_t *order, const uint32_t *fresh,
+                             float *state, int after) {
+    size_t P = p->sequences, h = m->h, s, b;
+    float *rows = carnn__corpus_of(work)->carried;
+    rows += (number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
+    for (s = 0; s < m->layers * carnn__rnn_states(m); s++)
+        for (b = 0; b < P; b++) {
+            float *row = rows + (s * R + order[b]) * h, *own = state + (s * P + b) * h;
+            if (after) memcpy(row, own, h * sizeof(float));
+            else if (fresh[b]) memset(own, 0, h * sizeof(float));
+            else memcpy(own, row, h * sizeof(float));
+        }
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -15456,11 +15514,11 @@ enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARN
        CARNN__LM_LABEL_ROW, CARNN__LM_UNIT, CARNN__LM_CHUNKS,
        CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
-enum { CARNN__LM_WORD = 1, CARNN__LM_CHARACTER };
+enum { CARNN__LM_CHARACTER = 2, CARNN__LM_SPACED };
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
-static const char *const carnn__lm_unit[] = {"word", "char", NULL};
+static const char *const carnn__lm_unit[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
@@ -15475,8 +15533,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
                          "whose label the context tells, previous or own"),
     CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_unit,
-                         "what is predicted, word or char; also of a file that has blanks between "
-                         "its characters"),
+                         "what is predicted, word or char; spaced, as char becomes: of a file that "
+                         "has blanks between its characters"),
     CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
                         "K: a document is read in chunks of K words, whose states go on from one "
                         "to the next, 100 for characters; 0: sentence by sentence"),
@@ -15537,30 +15595,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
     return n + 2;
 }
 
-/* Are all words behind the reserved ones single characters? */
-static int carnn__lm_spells(const carnn_model *model) {
-    const carnn__names *words = &model->words;
-    size_t i = CARNN__LM_END + 1;
-    while (i < words->count && carnn__character(carnn__names_get(words, i),
-                                                carnn__names_length(words, i)) ==
-                                   carnn__names_length(words, i))
-        i++;
-    return words->count > CARNN__LM_END + 1 && i == words->count;
-}
-
 #ifndef CARNN_NO_TEXT
-
-/* Do the texts have blanks between their characters, "t h e _ c a t"? */
-static int carnn__lm_spaced(const carnn_dataset *data) {
-    size_t i, characters = 0;
-    for (i = 0; i < data->member_count; i++) {
-        carnn__span text = carnn__text(data, data->members[i].text);
-        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
-        for (; carnn__next_word(&w); characters++)
-            if (carnn__character(w.word.at, w.word.length) < w.word.length) return 0;
-    }
-    return characters > data->member_count;
-}
 
 /* The words of the training data; its labels, where they are to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
@@ -15572,8 +15607,8 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && data->spoken)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
                            "words: expected --unit word");
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__lm_spaced(data))
-        option[CARNN__LM_UNIT] = CARNN__LM_WORD;
+    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__spaced(data))
+        option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
@@ -15603,7 +15638,8 @@ typedef struct carnn__lm {
     carnn__net net;
     const uint32_t *ids;     /* tokens that pieces are of */
     carnn__lm_start *first;  /* (pieces) */
-    size_t rows;             /* R of a batch, each of which reads a part of the text in chunks */
+    size_t rows;             /* R of a batch, each of which reads a part of the text in chunks; or
+                                as many as there are pieces */
     size_t number;           /* of the batch at hand */
     int spells;              /* words are characters */
     size_t words, start;     /* parameters: E, the learned context */
@@ -15617,7 +15653,7 @@ typedef struct carnn__lm {
     carnn__word_softmax output;
     carnn__linear label;     /* (B, labels) */
     size_t labels;           /* how many there are */
-    uint32_t *label_target, *piece; /* (B) by rank */
+    uint32_t *label_target, *piece, *fresh; /* (B) by rank; fresh: it begins with states of 0 */
     carnn_prediction told;   /* of the sentence that is not yet complete */
     float *state[2];         /* (layers, carnn__rnn_states, B, h) before and after the batch */
     carnn__lm_start at_hand; /* of a session: `first` of its only piece, */
@@ -15631,18 +15667,14 @@ enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
 static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
-/* Floats of what is carried on in a row. */
-static size_t carnn__lm_carries(const carnn__lm *m) {
-    return m->cell.layers * carnn__rnn_states(&m->cell) * m->cell.h;
-}
-
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
-    uint32_t **of_piece[] = {&m->label_target, &m->piece};
-    int session = carnn__lm_in_session(m), carries = session || m->net.corpus.chunk;
+    uint32_t **of_piece[] = {&m->label_target, &m->piece, &m->fresh};
+    int session = carnn__lm_in_session(m);
+    size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    m->spells = carnn__lm_spells(p->model);
-    m->state[0] = m->state[1] = carnn__floats(p->arena, B, carries ? carnn__lm_carries(m) : 0);
-    if (p->work->g) m->state[1] = carnn__floats(p->arena, B, carries ? carnn__lm_carries(m) : 0);
+    m->spells = carnn__option(p->model, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
+    m->state[0] = m->state[1] = carnn__floats(p->arena, B, carries);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, B, carries);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->ids = m->net.corpus.tokens.ids;
@@ -15706,81 +15738,64 @@ static size_t carnn__lm_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
 }
 
-/* Room for `count` pieces. */
-static carnn_status carnn__lm_room(carnn__work *work, size_t count, carnn_error *error) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__corpus *c = &m->net.corpus;
-    c->piece_count = count;
-    m->first = (carnn__lm_start *)carnn__own(&c->blocks, &work->allocator, count,
-                                             sizeof *m->first);
-    if (!m->first) return carnn__out_of_memory(error);
-    return carnn__corpus_room(c, &work->allocator, count, error);
-}
-
-/* The end of the document that begins with item i; it has *words, </s> among them. */
-static size_t carnn__lm_document(const carnn__work *work, size_t i, size_t *words) {
+/* The end of the text that begins with item i: a sentence, or where there are chunks a document. It
+   has *words, </s> among them. */
+static size_t carnn__lm_text(const carnn__work *work, size_t i, size_t *words) {
     *words = 0;
     do *words += carnn__lm_length(work, i++);
-    while (i < work->data->item_count && work->data->items[i].count > 1);
+    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
+           work->data->items[i].count > 1);
     return i;
 }
 
-/* The place of chunk i in the order in which rows read them: the first of all rows, the second of
-   all rows, ... Each row has P / R of the P chunks, the first P % R rows one more. */
-static size_t carnn__lm_place(size_t i, size_t P, size_t R) {
-    size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
-    size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
-    return (i - from) % (each + (longer < more)) * R + row;
-}
-
-/* The chunks of the document of items [item, end), which has n words from token `at` on; `number`
-   is that of its first one. */
-static void carnn__lm_cut(const carnn__work *work, size_t item, size_t end, size_t n, size_t at,
-                          size_t number) {
+/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
+   that of the first one. Returns that of the next text. */
+static size_t carnn__lm_cut(const carnn__work *work, size_t item, size_t end, size_t n, size_t at,
+                            size_t number) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    size_t left = carnn__lm_length(work, item), from, k;
-    for (from = 0; from < n; from += c->chunk) {
-        size_t j = carnn__lm_place(number++, c->piece_count, m->rows);
-        carnn__batch_piece now = {item, 1, j > 0, {carnn__min(c->chunk, n - from), 0}};
-        carnn__lm_start start = {{at + from, 0}, left, from > 0};
+    size_t T = carnn__lm_steps(work->model), P = c->piece_count, left = 0, from, k;
+    for (from = 0; from < n; from += T, number++) {
+        size_t j = carnn__row_place(number, P, m->rows);
+        size_t before = carnn__row_place(number - (number > 0), P, m->rows);
+        int follows = from || work->data->items[item].count > 1;
+        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
+        carnn__lm_start start = {{at + from, 0}, 0, follows};
+        if (!from) left = carnn__lm_length(work, item);
+        if (follows) now.size[1] = c->pieces[before].size[0];
+        if (follows) start.at[1] = m->first[before].at[0];
+        start.left = left;
         c->pieces[j] = now;
         m->first[j] = start;
-        for (k = now.size[0]; item < end && k >= left; left = carnn__lm_length(work, item)) {
-            k -= left;
-            if (++item == end) break;
-        }
-        left -= carnn__min(k, left);
+        for (k = 0; k < now.size[0]; k++)
+            if (!--left && ++item < end) left = carnn__lm_length(work, item);
     }
+    return number;
 }
 
-/* All chunks are one group, in which rows stand side by side; a text that is not learnt from is
-   read by one row, so that no state is lost. */
-static carnn_status carnn__lm_chunks(carnn__work *work, carnn_error *error) {
+/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
+   one group, in which rows stand side by side; a text that is not learnt from is read by one row,
+   so that no state is lost. */
+static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__corpus *c = &m->net.corpus;
-    carnn__store store; /* scratch: what the encoder carries on is asked for */
-    carnn__plan p = {&store, NULL, work, work->model};
+    const carnn_allocator *a = &work->allocator;
     size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
     uint32_t *ids;
-    memset(&store, 0, sizeof store);
-    carnn__lm_parts(&p, m);
-    for (i = 0; i < count; i = end) {
-        end = carnn__lm_document(work, i, &n);
-        P += carnn__parts(n, c->chunk);
-        total += n + 1;
+    c->chunk = carnn__lm_chunk(work->model);
+    if (c->chunk && !work->g) work->batch = 1;
+    for (i = 0; i < count; i = end, total += n + 1) {
+        end = carnn__lm_text(work, i, &n);
+        P += carnn__parts(n, carnn__lm_steps(work->model));
     }
-    if (!work->g) work->batch = 1;
-    m->rows = carnn__min((size_t)work->batch, P);
-    c->carried_count = 2 * m->rows * carnn__lm_carries(m);
-    c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
-    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, &work->allocator, total, sizeof *ids);
-    if (!c->carried || !ids || carnn__lm_room(work, P, error)) return carnn__out_of_memory(error);
-    memset(c->carried, 0, c->carried_count * sizeof(float));
+    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    c->piece_count = P;
+    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
+    m->first = (carnn__lm_start *)carnn__own(&c->blocks, a, P, sizeof *m->first);
+    if (!ids || !m->first || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
     for (i = 0; i < count; i = end) {
-        end = carnn__lm_document(work, i, &n);
-        carnn__lm_cut(work, i, end, n, at, number);
-        number += carnn__parts(n, c->chunk);
+        end = carnn__lm_text(work, i, &n);
+        number = carnn__lm_cut(work, i, end, n, at, number);
         ids[at++] = CARNN__LM_BEGIN;
         for (j = i; j < end; at += n, j++) {
             n = carnn__lm_length(work, j);
@@ -15788,31 +15803,7 @@ static carnn_status carnn__lm_chunks(carnn__work *work, carnn_error *error) {
                    n * sizeof *ids);
         }
     }
-    return CARNN_OK;
-}
-
-/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. */
-static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__corpus *c = &m->net.corpus;
-    size_t count = 0, i, from, n, j = 0;
-    c->chunk = carnn__lm_chunk(work->model);
-    if (c->chunk) return carnn__lm_chunks(work, error);
-    for (i = 0; i < work->data->item_count; i++)
-        count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
-    m->ids = c->tokens.ids;
-    if (carnn__lm_room(work, count, error)) return CARNN_ERR_MEMORY;
-    for (i = 0; i < work->data->item_count; i++)
-        for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
-            int follows = from || work->data->items[i].count > 1;
-            size_t before = follows ? c->pieces[j - 1].size[0] : 0;
-            carnn__batch_piece now = {i, 1, 0, {carnn__min(CARNN__LM_STEPS, n - from), before}};
-            c->pieces[j] = now;
-            m->first[j].at[0] = c->tokens.at[carnn__lm_list(work, i)] + from;
-            m->first[j].at[1] = follows ? m->first[j - 1].at[0] : 0;
-            m->first[j].left = n - from;
-        }
-    return CARNN_OK;
+    return c->chunk ? carnn__net_carries(work, &m->cell, m->rows, error) : CARNN_OK;
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
@@ -15830,25 +15821,9 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
+        m->fresh[m->seq->rank[i]] = !number || !m->first[queue[i]].follows;
         carnn__sequences_put(m->seq, i, ids + m->first[queue[i]].at[0] + 1, m->output.target);
     }
-}
-
-/* The states that rows have before the batch, by rank: those after the batch before, or 0 where a
-   document begins. `after`: puts those after the batch where the next one finds them. A batch has
-   the same states before it however often it runs. */
-static void carnn__lm_carry(const carnn__lm *m, size_t after) {
-    size_t P = m->seq->packed.sequences, h = m->cell.h, R = m->rows, s, b;
-    float *rows = m->net.corpus.carried + (m->number + after) % 2 * R * carnn__lm_carries(m);
-    for (s = 0; s < carnn__lm_carries(m) / h; s++)
-        for (b = 0; b < P; b++) {
-            float *row = rows + (s * R + m->seq->order[b]) * h;
-            float *state = m->state[after] + (s * P + b) * h;
-            if (after) memcpy(row, state, h * sizeof(float));
-            else if (m->number && m->first[m->piece[b]].follows)
-                memcpy(state, row, h * sizeof(float));
-            else memset(state, 0, h * sizeof(float));
-        }
 }
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
@@ -15923,24 +15898,31 @@ static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
 }
 
+/* A session has its only states at hand. */
+static void carnn__lm_carry(const carnn__work *work, int after) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    if (!carnn__lm_in_session(m))
+        carnn__rnn_carry(work, &m->cell, m->number, m->rows, &m->seq->packed, m->seq->order,
+                         m->fresh, m->state[after], after);
+}
+
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
 static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int carried) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t N = m->seq->packed.rows;
-    int rows = carried && !carnn__lm_in_session(m);
     m->cell.before = m->steps;
     carnn__lm_input_forward(work, key);
-    if (rows) carnn__lm_carry(m, 0);
+    if (carried) carnn__lm_carry(work, 0);
     if (carried) carnn__rnn_ready(work, &m->cell);
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
-    if (rows) carnn__lm_carry(m, 1);
+    if (carried) carnn__lm_carry(work, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->rows > 0), key);
+    carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
     if (m->x == &m->project.y)
         carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
@@ -16012,7 +15994,7 @@ static void carnn__lm_tell(const carnn__work *work) {
 static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t i;
-    if (work->g || !m->spells || !m->rows) return;
+    if (work->g || !m->spells || !m->net.corpus.chunk) return;
     carnn__lm_forward(work, 0, 0.0, 0);
     for (i = 0; i < m->seq->packed.rows; i++)
         tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
@@ -16027,7 +16009,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
     carnn__lm_count_chunked(work, tally);
-    carnn__lm_forward(work, key, 1.0 - share, m->rows > 0);
+    carnn__lm_forward(work, key, 1.0 - share, m->net.corpus.chunk > 0);
     carnn__lm_count(work, tally);
     if (work->wanted) carnn__lm_tell(work);
     tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
@@ -16094,7 +16076,7 @@ static void carnn__lm_reset(carnn_session *s) {
     m->net.corpus.pieces->size[0] = 0;
     m->last = CARNN__LM_BEGIN;
     m->steps = 0;
-    memset(m->state[0], 0, carnn__lm_carries(m) * sizeof(float));
+    memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
@@ -16188,7 +16170,8 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
-    if (!carnn__lm_chunk(s->model)) memset(m->state[0], 0, carnn__lm_carries(m) * sizeof(float));
+    if (!carnn__lm_chunk(s->model))
+        memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */

@@ -233,12 +233,12 @@ static void chars_places(void) {
         for (R = 1; R <= P; R++) {
             size_t next = 0, seen[40] = {0};
             for (i = 0; i < P; i++) {
-                size_t place = carnn__lm_place(i, P, R);
+                size_t place = carnn__row_place(i, P, R);
                 CHECK(place < P && !seen[place]++);
-                CHECK(!i || place == next + R || place == carnn__lm_place(i - 1, P, R) % R + 1);
+                CHECK(!i || place == next + R || place == carnn__row_place(i - 1, P, R) % R + 1);
                 next = place;
             }
-            CHECK_INT(carnn__lm_place(0, P, R), 0);
+            CHECK_INT(carnn__row_place(0, P, R), 0);
         }
 }
 
