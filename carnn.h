@@ -317,7 +317,7 @@ typedef struct carnn_option {
     carnn_option_place place;
     size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* zero is a choice: stored as CARNN_NONE */
+    int none;          /* zero is a choice, stored as CARNN_NONE; of a whole number 1: no limit */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
@@ -4686,7 +4686,7 @@ typedef struct carnn__cell_run {
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
-    const float *past;  /* (skip, h): states before the only sequence, the latest last; or NULL */
+    const float *past;  /* (skip, B, h): states before the first step, the latest last; or NULL */
     carnn__cell_norm norm;
 } carnn__cell_run;
 
@@ -4895,7 +4895,8 @@ static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t 
                       p->skip_back, 0, NULL, (float *)s->dout + before, h);
     else
         carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, columns, h,
-                      t < k ? r->past + t * h : s->out + before, h, p->skip, 0, NULL,
+                      t < k ? r->past + (t * s->seq->sequences + from) * h : s->out + before, h,
+                      p->skip, 0, NULL,
                       carnn__cell_ph(r, t) + p->first * h, width);
 }
 
@@ -5183,18 +5184,21 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
-/* dW += sum_t da_t^T y_{t-k}: da (N, width), y (N, h), last (N, h) scratch where k is not 0. */
+/* dW += sum_t da_t^T y_{t-k}: da (N, width), y (N, h), last (N, h) scratch where k is not 0;
+   past (k, B, h): y before the first step, or NULL. */
 static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, size_t k,
                                     size_t width, const float *da, size_t h, const float *y,
-                                    float *last, float *dw) {
+                                    const float *past, float *last, float *dw) {
     const size_t *start = seq->start;
-    size_t t;
-    if (k >= seq->steps) return;
-    for (t = k; k && t < seq->steps; t++)
-        memcpy(last + start[t] * h, y + start[t - k] * h,
+    size_t t, first = past ? 0 : k;
+    if (first >= seq->steps) return;
+    for (t = first; k && t < seq->steps; t++)
+        memcpy(last + start[t] * h,
+               t < k ? past + t * seq->sequences * h : y + start[t - k] * h,
                (start[t + 1] - start[t]) * h * sizeof(float));
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[k], da + start[k] * width,
-                  width, (k ? last : y) + start[k] * h, h, NULL, dw, h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[first],
+                  da + start[first] * width, width, (k ? last : y) + start[first] * h, h, NULL, dw,
+                  h);
 }
 
 /* Gradients of alpha, beta1, beta2 and the bias. */
@@ -5232,7 +5236,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     if (r->products) carnn__cell_recurrent_gradient(r, e);
     if (r->cell->skip)
         carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph, s->h,
-                                s->out, r->last,
+                                s->out, r->past, r->last,
                                 carnn__piece(r->store, r->g, r->cell->skipping));
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
@@ -6035,7 +6039,9 @@ typedef enum carnn__tokenizer {
     CARNN__LOWER,  /* pieces between blanks, folded */
     CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
                       as it is */
-    CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+    CARNN__SPOKEN, /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+    CARNN__CHARACTERS, /* each character, blanks among them */
+    CARNN__LOWER_CHARACTERS /* the same, folded */
 } carnn__tokenizer;
 
 typedef struct carnn__words {
@@ -6046,11 +6052,14 @@ typedef struct carnn__words {
     carnn__span word;       /* the word that carnn__next_word found */
 } carnn__words;
 
-static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
+static inline int carnn__folds(carnn__tokenizer kind) {
+    return kind != CARNN__SPACES && kind != CARNN__CHARACTERS;
+}
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
     carnn__words words;
-    while (length && carnn__blank(text[length - 1])) length--; /* as readers of data do */
+    while (length && kind < CARNN__CHARACTERS && carnn__blank(text[length - 1]))
+        length--; /* as readers of data do */
     if (!length) text = "";
     memset(&words, 0, sizeof words);
     words.kind = kind;
@@ -6082,10 +6091,21 @@ static size_t carnn__token_length(carnn__words *w) {
     return run;
 }
 
+/* The bytes of the first character of a text: of a code point in UTF-8, or else one. */
+static size_t carnn__character(const char *text, size_t length) {
+    unsigned char c = (unsigned char)*text;
+    size_t bytes = c < 0xC0 || c > 0xF7 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4, i;
+    if (bytes > length) return 1;
+    for (i = 1; i < bytes; i++)
+        if (((unsigned char)text[i] & 0xC0) != 0x80) return 1;
+    return bytes;
+}
+
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
 static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
     int words = w->kind == CARNN__WORDS;
+    if (w->kind >= CARNN__CHARACTERS) return carnn__character(at, (size_t)(w->end - at));
     if (words || w->kind == CARNN__SPOKEN) {
         while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
                                (words && (*at == '_' || (unsigned char)*at >= 0x80))))
@@ -6471,8 +6491,10 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
 static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
     size_t i;
     for (i = 0; i < names->count; i++) {
-        const char *name = carnn__names_get(names, i);
-        carnn__vocabulary_add(v, CARNN__SPACES, name, strlen(name), 0);
+        carnn__span name = carnn__string(names->bytes, names->at, i);
+        int character = name.length && carnn__character(name.at, name.length) == name.length;
+        carnn__vocabulary_add(v, character ? CARNN__CHARACTERS : CARNN__SPACES, name.at,
+                              name.length, 0);
     }
     v->reserved = v->words.count;
 }
@@ -7906,6 +7928,18 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__sentence_reader = {
     carnn__sentence_line, "a sentence", 0, 0, NULL,
     "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
+
+/* Do the texts have blanks between their characters, "t h e _ c a t"? */
+static int carnn__spaced(const carnn_dataset *data) {
+    size_t i, characters = 0;
+    for (i = 0; i < data->member_count; i++) {
+        carnn__span text = carnn__text(data, data->members[i].text);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        for (; carnn__next_word(&w); characters++)
+            if (carnn__character(w.word.at, w.word.length) < w.word.length) return 0;
+    }
+    return characters > data->member_count;
+}
 
 /* --- pairs --------------------------------------------------------------------------------------
    Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
@@ -9915,6 +9949,9 @@ typedef struct carnn__corpus {
     uint32_t *queue;       /* (pieces) in this epoch */
     size_t *batch_start;   /* into queue, one more than there are batches */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
+    size_t chunk;          /* pieces have so many rows, but for the last ones; 0: they differ */
+    float *carried;        /* (carried_count) what goes on from batch to batch, of a checkpoint */
+    size_t carried_count;
 } carnn__corpus;
 
 /* --- the texts of a batch -----------------------------------------------------------------------
@@ -10103,7 +10140,9 @@ static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[C
 /* The bound k of a batch; SIZE_MAX where there is none. */
 static size_t carnn__limit(const carnn__work *work, size_t k) {
     const carnn__limits *l = &work->model->task->limits;
-    if (l->rows_per_example) return carnn__times(l->rows_per_example, (size_t)work->batch);
+    if (l->rows_per_example)
+        return carnn__times(carnn__max(l->rows_per_example, carnn__corpus_of(work)->chunk),
+                            (size_t)work->batch);
     return l->size[k] ? l->size[k] : SIZE_MAX;
 }
 
@@ -10207,6 +10246,14 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     }
     c->batch_start[batches] = pieces;
     return batches;
+}
+
+/* Of P pieces that R rows read, each a run of them one after the other: the place of number i where
+   the first pieces of all rows stand before the second ones. The first P % R rows read one more. */
+static size_t carnn__row_place(size_t i, size_t P, size_t R) {
+    size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
+    size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
+    return (i - from) % (each + (longer < more)) * R + row;
 }
 
 /* --- collecting a batch ---------------------------------------------------------------------- */
@@ -10830,9 +10877,10 @@ typedef struct carnn__rnn_input {
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
     const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, carnn__rnn_states, h) before the only sequence, in one
-                                 direction, replaced by what is there after it; carnn__rnn_ready was
-                                 called before. NULL: zeros */
+    const float *state;       /* (layers, carnn__rnn_states, P, h) before the first step, in one
+                                 direction; carnn__rnn_ready was called before. NULL: zeros */
+    float *next;              /* then the same after the last step of each sequence; may be `state`
+                                 where nothing is learnt */
 } carnn__rnn_input;
 
 /* --- a multigraph RNN at work ----------------------------------------------------------------- */
@@ -10997,7 +11045,8 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     const float *past = NULL;
     float *da = backward ? v->scan.dph + start[t] * width : NULL;
     if (t < w->delay && (backward || !in->state)) return;
-    if (t < w->delay) past = in->state + w->past + t * (w->input ? width : h);
+    if (t < w->delay)
+        past = in->state + (w->past + t * (w->input ? width : h)) * in->packed->sequences;
     for (b = 0; w->input && b < live; b++) {
         size_t at = (index ? index[before + b] : before + b) * width;
         if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
@@ -11035,22 +11084,26 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
     }
 }
 
-/* The last `count` of past and new values, the latest last: past (count, columns); y is of `rows`
-   steps, of which step i has the row row[i], or i. */
-static void carnn__past_keep(float *past, size_t count, const float *y, const uint32_t *row,
-                             size_t rows, size_t columns) {
-    size_t i, j;
-    for (i = 0; i < count; i++) {
-        j = rows + i < count ? 0 : rows + i - count;
-        memcpy(past + i * columns, rows + i < count ? past + (rows + i) * columns
-                                                    : y + (row ? row[j] : j) * columns,
-               columns * sizeof(float));
+/* The last `count` of past and new values of each sequence, the latest last: past, next (count, P,
+   columns); y (U, stride) of the inputs index[i], or i, of row i. */
+static void carnn__past_keep(const carnn__packed *p, const float *past, float *next, size_t count,
+                             const float *y, size_t stride, const uint32_t *index,
+                             size_t columns) {
+    size_t i, b, P = p->sequences;
+    for (b = 0; b < P; b++) {
+        size_t steps = carnn__rank_length(p, b);
+        for (i = 0; i < count; i++) {
+            size_t at = steps + i, row = at < count ? 0 : p->start[at - count] + b;
+            const float *from = at < count ? past + (at * P + b) * columns
+                                           : y + (index ? index[row] : row) * stride;
+            memmove(next + (i * P + b) * columns, from, columns * sizeof(float));
+        }
     }
 }
 
 static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
                                       const carnn__rnn_input *in, size_t direction) {
-    size_t tape = carnn__cells[m->cell].tape, h = m->h, rows = in->packed->rows;
+    size_t tape = carnn__cells[m->cell].tape, h = m->h, P = in->packed->sequences;
     carnn__unit *v;
     carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
     for (v = m->unit; v < m->unit + m->units; v++) {
@@ -11058,19 +11111,22 @@ static void carnn__multigraph_forward(const carnn__work *work, const carnn__mult
         v->scan.end = in->packed->sequences;
         v->scan.back = 0;
         v->scan.px = (float *)(uintptr_t)carnn__weight(work, v->bias);
-        v->scan.c0 = in->state ? in->state + v->c : m->zeros;
+        v->scan.c0 = in->state ? in->state + v->c * P : m->zeros;
     }
     for (w = m->wire; w < end; w++)
         if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
     carnn__multigraph_steps(work, m, in, in->index[direction], 0);
     for (w = m->wire; in->state && w < end; w++)
         if (w->input)
-            carnn__past_keep(in->state + w->past, w->delay, w->U.y.x, in->index[direction], rows,
-                             w->U.y.columns);
+            carnn__past_keep(in->packed, in->state + w->past * P, in->next + w->past * P, w->delay,
+                             w->U.y.x, w->U.y.columns, in->index[direction], w->U.y.columns);
     for (v = m->unit; in->state && v < m->unit + m->units; v++) {
-        carnn__past_keep(in->state + v->c - v->longest * h, v->longest, v->scan.out, NULL, rows, h);
+        size_t at = (v->c - v->longest * h) * P;
+        carnn__past_keep(in->packed, in->state + at, in->next + at, v->longest, v->scan.out, h,
+                         NULL, h);
         if (tape) /* c stands last on it */
-            memcpy(in->state + v->c, v->scan.tape + (rows * tape - 1) * h, h * sizeof(float));
+            carnn__past_keep(in->packed, v->scan.c0, in->next + v->c * P, 1,
+                             v->scan.tape + (tape - 1) * h, tape * h, NULL, h);
     }
 }
 
@@ -11093,8 +11149,9 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
         if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
         else
             carnn__delayed_gradient(work->engine, in->packed, w->delay, m->unit[w->to].width,
-                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out, m->last,
-                                    carnn__gradient(work, w->U.weight));
+                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out,
+                                    in->state ? in->state + w->past * in->packed->sequences : NULL,
+                                    m->last, carnn__gradient(work, w->U.weight));
 }
 
 /* --- layers ----------------------------------------------------------------------------------- */
@@ -11196,9 +11253,14 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         }
 }
 
-/* What layer l reads: x, or the output of the layer below, which is packed. */
+/* What layer l reads: x, or the output of the layer below, which is packed; its states. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
+    size_t states = l * carnn__rnn_states(m) * x->packed->sequences * m->h;
+    if (x->state) {
+        in.state += states;
+        in.next += states;
+    }
     if (l) {
         in.x = &m->layer[l - 1].y;
         in.inputs = x->packed->rows;
@@ -11229,38 +11291,42 @@ static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *
     return &m->masked;
 }
 
-/* One direction of a base. The state of one sequence goes on in `state`, if that is there. */
-static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
-                           const carnn__rnn_input *in, const float *x, size_t direction,
-                           float *state, size_t before) {
+/* Direction i of base b, which reads x. Its states are h, c and what skip connections read. */
+static void carnn__rnn_run(const carnn__work *work, const carnn__rnn *m, carnn__cell_run *run,
+                           const carnn__rnn_input *in, const float *x, size_t b, size_t i) {
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-    size_t h = run->cell->h, last = in->packed->rows - 1;
-    float *past = state ? state + 2 * h : NULL;
-    run->past = past;
-    run->norm.before = state ? before : 0;
+    size_t h = run->cell->h, one = in->packed->sequences * h, at = (2 + m->skip) * b * one;
+    const float *state = in->state ? in->state + at : NULL, *c = state ? state + one : NULL;
+    float *next = in->state ? in->next + at : NULL;
+    run->past = state ? state + 2 * one : NULL;
+    run->norm.before = state ? m->before : 0;
     carnn__cell_project(run, work->engine, x, 0, in->inputs);
     carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
-    carnn__cell_forward(run, work->engine, in->packed, in->index[direction], state,
-                        state ? state + h : NULL);
+    carnn__cell_forward(run, work->engine, in->packed, in->index[i], state, c);
     if (!state) return;
-    memcpy(state, run->scan.out + last * h, h * sizeof(float));
-    carnn__past_keep(past, run->cell->skip, run->scan.out, NULL, last + 1, h);
+    carnn__past_keep(in->packed, state, next, 1, run->scan.out, h, NULL, h);
     if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-        memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
+        carnn__past_keep(in->packed, c, next + one, 1, run->scan.tape + (kind->tape - 1) * h,
+                         kind->tape * h, NULL, h);
+    carnn__past_keep(in->packed, run->past, next + 2 * one, run->cell->skip, run->scan.out, h,
+                     NULL, h);
 }
 
 /* Listens to the bases, or passes the gradient back to them. */
-static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *in,
-                              carnn__listener *l, size_t direction, float *state, int backward) {
+static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
+                              const carnn__rnn_input *in, carnn__listener *l, size_t direction,
+                              int backward) {
     const carnn__kernels *k = work->engine->k;
     size_t N = in->packed->rows;
+    size_t at = (2 + m->skip) * CARNN__BASES * in->packed->sequences * l->h; /* behind the bases' */
     l->seq = in->packed;
     l->reversed = direction ? in->reversed : NULL;
-    l->first = state;
+    l->first = in->state ? in->state + at : NULL;
     if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
     carnn__split(work->engine, backward ? k->listen_back : k->listen, l,
                  carnn__parts(l->h, CARNN__LANES), 1, 16 * N * l->h);
-    if (state) memcpy(state, l->c + (N - 1) * l->h, l->h * sizeof(float));
+    if (in->state && !backward)
+        carnn__past_keep(in->packed, l->first, in->next + at, 1, l->c, l->h, NULL, l->h);
 }
 
 /* (N, h) states of the first base in direction i, or of the output of a graph. */
@@ -11291,15 +11357,13 @@ static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn_
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
-    size_t l, b, i, h = m->h;
+    size_t l, b, i;
     if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
-        float *state = in.state ? in.state + l * carnn__rnn_states(m) * h : NULL;
         if (m->bases <= 1)
             carnn__rnn_drop(work, m, l, 0, in.x->x, in.inputs * in.x->columns, key);
-        in.state = state;
         if (layer->projects) {
             carnn__linear_forward(work, &layer->project, in.x, in.inputs);
             in.x = &layer->project.y;
@@ -11307,14 +11371,11 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         for (b = 0; b < m->bases; b++) {
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
-                carnn__rnn_run(work, &layer->base[b].run[i], &in, read, i,
-                               state ? state + (2 + m->skip) * b * h : NULL, m->before);
+                carnn__rnn_run(work, m, &layer->base[b].run[i], &in, read, b, i);
         }
         for (i = 0; i < m->directions; i++) {
             if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
-            if (m->bases > 1)
-                carnn__rnn_listen(work, &in, &layer->listener[i], i,
-                                  state ? state + (2 + m->skip) * CARNN__BASES * h : NULL, 0);
+            if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 0);
             carnn__rnn_rows(work, m, layer, &in, i, 0);
         }
         carnn__mat_clear(&layer->y, in.rows);
@@ -11351,7 +11412,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
         if (layer->projects) in.x = &layer->project.y;
         for (i = 0; i < m->directions; i++) {
             carnn__rnn_rows(work, m, layer, &in, i, 1);
-            if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
+            if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
             if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
         }
@@ -11365,8 +11426,46 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           t->row, t->at[t->texts], NULL};
+                           t->row, t->at[t->texts], NULL, NULL};
     return in;
+}
+
+/* Floats of the states of a sequence. */
+static size_t carnn__rnn_carries(const carnn__rnn *m) {
+    return m->layers * carnn__rnn_states(m) * m->h;
+}
+
+/* Memory for the states of rows that go on from batch to batch: those before batches with an even
+   number, then those before the others. */
+static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, size_t rows,
+                                       carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn__store store; /* scratch: it is asked how large m is */
+    carnn__plan p = {&store, NULL, work, work->model};
+    memset(&store, 0, sizeof store);
+    work->model->task->parts(&p, work->state);
+    c->carried_count = 2 * rows * carnn__rnn_carries(m);
+    c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
+    if (!c->carried) return carnn__out_of_memory(error);
+    memset(c->carried, 0, c->carried_count * sizeof(float));
+    return CARNN_OK;
+}
+
+/* The states of R rows before a batch, in the order of the ranks, 0 where fresh[b] is set; `after`:
+   those after the batch, for the next one. A batch finds the same states however often it runs. */
+static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m, size_t number, size_t R,
+                             const carnn__packed *p, const uint32_t *order, const uint32_t *fresh,
+                             float *state, int after) {
+    size_t P = p->sequences, h = m->h, s, b;
+    float *rows = carnn__corpus_of(work)->carried;
+    rows += (number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
+    for (s = 0; s < m->layers * carnn__rnn_states(m); s++)
+        for (b = 0; b < P; b++) {
+            float *row = rows + (s * R + order[b]) * h, *own = state + (s * P + b) * h;
+            if (after) memcpy(row, own, h * sizeof(float));
+            else if (fresh[b]) memset(own, 0, h * sizeof(float));
+            else memcpy(own, row, h * sizeof(float));
+        }
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -11915,7 +12014,7 @@ static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const ca
     const carnn__texts *k = &side->pack;
     const carnn__mat *y = carnn__rnn_output(&side->rnn);
     carnn__rnn_input in = {&k->packed, {k->index[0], k->index[1]}, k->reversed, x,
-                           t->inputs, NULL, NULL, 0, NULL};
+                           t->inputs, NULL, NULL, 0, NULL, NULL};
     size_t D = y->columns, i, r;
     if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
     for (i = role; i < t->texts; i += 2)
@@ -12395,7 +12494,8 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
 /* x (N, in) row by row, contexts c (P, d) or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL,
+                           NULL};
     return in;
 }
 
@@ -15607,15 +15707,23 @@ static const carnn__task carnn__dialog_task = {
    a document, and always with --context none, c is a learned vector. A cell without a context that
    is to have one reads [x_i; c].
 
+   `--chunk T`: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences, read in
+   chunks of T words. h of a chunk's last word is the state that the next one begins with; gradients
+   end there (truncated backpropagation through time). In training the text is cut into as many
+   parts as a batch has rows, and each row reads a part from its first chunk to its last.
+   `--unit char`: words are characters, </s> is the end of a line.
+
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
    perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
-   perplexity_words leaves </s> out.
+   perplexity_words leaves </s> out. bpc, bits per character, is log2 of the perplexity where words
+   are characters; in bpc_chunked every chunk begins with states of 0.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
 #define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
+#define CARNN__LM_CHUNK 100 /* characters */
 
 static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
 enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
@@ -15623,11 +15731,14 @@ enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
-       CARNN__LM_LABEL_ROW, CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
+       CARNN__LM_LABEL_ROW, CARNN__LM_UNIT, CARNN__LM_CHUNKS,
+       CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
+enum { CARNN__LM_CHARACTER = 2, CARNN__LM_SPACED };
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
+static const char *const carnn__lm_unit[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
@@ -15641,20 +15752,43 @@ static const carnn_option carnn__lm_options[] = {
                        "share of the labels in the loss, 0.1 where there are some"),
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
                          "whose label the context tells, previous or own"),
+    CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_unit,
+                         "what is predicted, word or char; spaced, as char becomes: of a file that "
+                         "has blanks between its characters"),
+    CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
+                        "K: a document is read in chunks of K words, whose states go on from one "
+                        "to the next, 100 for characters; 0: sentence by sentence"),
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    double *option = model->option;
+    int encodes;
     (void)train;
-    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__reads_context(model->cell)
-                                                        ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
+    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER)
+        carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
+    encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
+    carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
 }
 
 /* Is an option on, or "previous"? */
 static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
 
+/* Words of a chunk; 0: pieces are of sentences. */
+static size_t carnn__lm_chunk(const carnn_model *m) {
+    return (size_t)fmax(carnn__option(m, CARNN__LM_CHUNKS), 0.0);
+}
+
+/* Words of a piece. */
+static size_t carnn__lm_steps(const carnn_model *m) {
+    return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
+}
+
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
+    if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--context previous is a sentence's; a "
+                           "text in chunks (--chunk) has --context none");
     if (!carnn__lm_is(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
                        "tied output needs the same size", e, h);
@@ -15664,7 +15798,10 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    return carnn__lm_is(model, CARNN__LM_LOWER) ? CARNN__LOWER : CARNN__SPACES;
+    int folds = carnn__lm_is(model, CARNN__LM_LOWER);
+    if (carnn__option(model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER)
+        return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
+    return folds ? CARNN__LOWER : CARNN__SPACES;
 }
 
 /* <s> w_1 .. w_n </s> */
@@ -15687,6 +15824,11 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
+    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && data->spoken)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
+                           "words: expected --unit word");
+    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__spaced(data))
+        option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
@@ -15706,9 +15848,20 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 /* --- parts --------------------------------------------------------------------------------------
    A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
+typedef struct carnn__lm_start { /* of a piece */
+    size_t at[2]; /* its first token, and that of the piece before */
+    size_t left;  /* words of its first sentence from there on, </s> among them */
+    int follows;  /* its document has a piece before */
+} carnn__lm_start;
+
 typedef struct carnn__lm {
     carnn__net net;
-    size_t (*first)[2];      /* (pieces) where it begins among the tokens, and the one before it */
+    const uint32_t *ids;     /* tokens that pieces are of */
+    carnn__lm_start *first;  /* (pieces) */
+    size_t rows;             /* R of a batch, each of which reads a part of the text in chunks; or
+                                as many as there are pieces */
+    size_t number;           /* of the batch at hand */
+    int spells;              /* words are characters */
     size_t words, start;     /* parameters: E, the learned context */
     int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
     carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
@@ -15720,27 +15873,32 @@ typedef struct carnn__lm {
     carnn__word_softmax output;
     carnn__linear label;     /* (B, labels) */
     size_t labels;           /* how many there are */
-    uint32_t *label_target, *piece; /* (B) by rank */
-    double *nll;             /* (B) -log P of the pieces, in the order of the batch */
+    uint32_t *label_target, *piece, *fresh; /* (B) by rank; fresh: it begins with states of 0 */
     carnn_prediction told;   /* of the sentence that is not yet complete */
-    size_t at_hand[2];       /* of a session: `first` of its only piece, */
-    float *state;            /* (layers, carnn__rnn_states, h) while it generates, */
+    float *state[2];         /* (layers, carnn__rnn_states, B, h) before and after the batch */
+    carnn__lm_start at_hand; /* of a session: `first` of its only piece, */
     uint32_t *heap;          /* (V) scratch, */
-    uint64_t drawn;          /* random numbers that were used */
+    uint64_t drawn;          /* random numbers that were used, */
+    size_t steps;            /* words of the chunk before the piece at hand, */
+    uint32_t last;           /* word before it */
 } carnn__lm;
 
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
 static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
-static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
-    uint32_t **of_piece[] = {&m->label_target, &m->piece};
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
+    uint32_t **of_piece[] = {&m->label_target, &m->piece, &m->fresh};
+    int session = carnn__lm_in_session(m);
+    size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
-    if (!carnn__lm_in_session(m)) return;
-    m->state = carnn__floats(p->arena, m->cell.layers, carnn__rnn_states(&m->cell) * h);
+    m->spells = carnn__option(p->model, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
+    m->state[0] = m->state[1] = carnn__floats(p->arena, B, carries);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, B, carries);
+    if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
-    m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
+    m->ids = m->net.corpus.tokens.ids;
+    m->at_hand.at[0] = carnn__lm_steps(p->model) + 1; /* behind the piece before */
     m->first = &m->at_hand;
 }
 
@@ -15748,7 +15906,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
     size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
-    size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
+    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model);
     int session = carnn__lm_in_session(m), sees = carnn__reads_context(d->cell);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
@@ -15783,7 +15941,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->labels = m->encodes ? p->model->choices.count : 0;
     if (m->labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
-    if (p->arena) carnn__lm_memory(p, m, B, h);
+    if (p->arena) carnn__lm_memory(p, m, B);
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
@@ -15800,43 +15958,91 @@ static size_t carnn__lm_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
 }
 
-/* Every piece is a group of its own, so that they are shuffled one by one. */
+/* The end of the text that begins with item i: a sentence, or where there are chunks a document. It
+   has *words, </s> among them. */
+static size_t carnn__lm_text(const carnn__work *work, size_t i, size_t *words) {
+    *words = 0;
+    do *words += carnn__lm_length(work, i++);
+    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
+           work->data->items[i].count > 1);
+    return i;
+}
+
+/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
+   that of the first one. Returns that of the next text. */
+static size_t carnn__lm_cut(const carnn__work *work, size_t item, size_t end, size_t n, size_t at,
+                            size_t number) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t T = carnn__lm_steps(work->model), P = c->piece_count, left = 0, from, k;
+    for (from = 0; from < n; from += T, number++) {
+        size_t j = carnn__row_place(number, P, m->rows);
+        size_t before = carnn__row_place(number - (number > 0), P, m->rows);
+        int follows = from || work->data->items[item].count > 1;
+        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
+        carnn__lm_start start = {{at + from, 0}, 0, follows};
+        if (!from) left = carnn__lm_length(work, item);
+        if (follows) now.size[1] = c->pieces[before].size[0];
+        if (follows) start.at[1] = m->first[before].at[0];
+        start.left = left;
+        c->pieces[j] = now;
+        m->first[j] = start;
+        for (k = 0; k < now.size[0]; k++)
+            if (!--left && ++item < end) left = carnn__lm_length(work, item);
+    }
+    return number;
+}
+
+/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
+   one group, in which rows stand side by side; a text that is not learnt from is read by one row,
+   so that no state is lost. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__corpus *c = &m->net.corpus;
-    size_t count = 0, i, from, n, j = 0;
-    for (i = 0; i < work->data->item_count; i++)
-        count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
-    m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (carnn__corpus_room(c, &work->allocator, count, error) || !m->first)
-        return carnn__out_of_memory(error);
-    for (i = 0; i < work->data->item_count; i++)
-        for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
-            int follows = from || work->data->items[i].count > 1;
-            size_t before = follows ? c->pieces[j - 1].size[0] : 0;
-            carnn__batch_piece now = {i, 1, 0, {carnn__min(CARNN__LM_STEPS, n - from), before}};
-            c->pieces[j] = now;
-            m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
-            m->first[j][1] = follows ? m->first[j - 1][0] : 0;
+    const carnn_allocator *a = &work->allocator;
+    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
+    uint32_t *ids;
+    c->chunk = carnn__lm_chunk(work->model);
+    if (c->chunk && !work->g) work->batch = 1;
+    for (i = 0; i < count; i = end, total += n + 1) {
+        end = carnn__lm_text(work, i, &n);
+        P += carnn__parts(n, carnn__lm_steps(work->model));
+    }
+    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    c->piece_count = P;
+    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
+    m->first = (carnn__lm_start *)carnn__own(&c->blocks, a, P, sizeof *m->first);
+    if (!ids || !m->first || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i = end) {
+        end = carnn__lm_text(work, i, &n);
+        number = carnn__lm_cut(work, i, end, n, at, number);
+        ids[at++] = CARNN__LM_BEGIN;
+        for (j = i; j < end; at += n, j++) {
+            n = carnn__lm_length(work, j);
+            memcpy(ids + at, c->tokens.ids + c->tokens.at[carnn__lm_list(work, j)] + 1,
+                   n * sizeof *ids);
         }
-    c->piece_count = j;
-    return CARNN_OK;
+    }
+    return c->chunk ? carnn__net_carries(work, &m->cell, m->rows, error) : CARNN_OK;
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = c->tokens.ids;
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->ids;
     size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    m->number = number;
     for (k = 0; k <= (size_t)m->encodes; k++) {
         for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
         carnn__sequences_pack(&m->seq[k], B);
         for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]][k] + k, m->seq[k].ids);
+            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]].at[k] + k,
+                                 m->seq[k].ids);
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
-        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]][0] + 1, m->output.target);
+        m->fresh[m->seq->rank[i]] = !number || !m->first[queue[i]].follows;
+        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]].at[0] + 1, m->output.target);
     }
 }
 
@@ -15875,7 +16081,8 @@ static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece 
     return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
 
-enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS };
+enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS,
+       CARNN__LM_SPELLS, CARNN__LM_CHUNKED }; /* sums of a tally; SPELLS: > 0, words are letters */
 
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
@@ -15895,28 +16102,47 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
     return sum / (double)carnn__max(known, 1);
 }
 
-static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+/* What the cell reads; `carried`: it begins with states. */
+static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
+    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
+    if (carried) in.state = m->state[0];
+    if (carried) in.next = m->state[1];
+    return in;
+}
+
+static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__sequences_forward(work, m->seq, key);
     if (m->x == &m->project.y)
         carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
-    return carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
+}
+
+/* A session has its only states at hand. */
+static void carnn__lm_carry(const carnn__work *work, int after) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    if (!carnn__lm_in_session(m))
+        carnn__rnn_carry(work, &m->cell, m->number, m->rows, &m->seq->packed, m->seq->order,
+                         m->fresh, m->state[after], after);
 }
 
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
-static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
+static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int carried) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t N = m->seq->packed.rows;
-    carnn__rnn_forward(work, &m->cell, carnn__lm_input_forward(work, key), key);
+    m->cell.before = m->steps;
+    carnn__lm_input_forward(work, key);
+    if (carried) carnn__lm_carry(work, 0);
+    if (carried) carnn__rnn_ready(work, &m->cell);
+    carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
+    if (carried) carnn__lm_carry(work, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__mat *c = m->contexts ? &m->c : NULL;
-    carnn__rnn_backward(work, &m->cell, carnn__sequences_input(m->seq, m->x, c), key);
+    carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
     if (m->x == &m->project.y)
         carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
@@ -15925,26 +16151,43 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
 
 /* --- a batch --------------------------------------------------------------------------------- */
 
-/* Is piece p the last of its sentence? */
-static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
-    return p + 1 == c->pieces + c->piece_count || p[1].first != p->first;
+typedef struct carnn__lm_part { /* of a sentence, in a piece */
+    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
+    double nll;                  /* its -log P */
+} carnn__lm_part;
+
+/* The next part of the piece of rank b, or the first one where part->to is 0. */
+static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__lm_part *part) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
+    size_t t = part->to;
+    if (t == p->size[0]) return 0;
+    part->item = t ? part->item + 1 : p->first;
+    part->left = t ? carnn__lm_length(work, part->item) : m->first[m->piece[b]].left;
+    part->from = t;
+    part->to = carnn__min(t + part->left, p->size[0]);
+    for (part->nll = 0.0; t < part->to; t++)
+        part->nll += (double)m->output.loss[m->seq->start[t] + b];
+    return 1;
 }
 
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
-    size_t b, t;
+    size_t b;
+    tally->sum[CARNN__LM_SPELLS] += m->spells;
     for (b = 0; b < m->seq->packed.sequences; b++) {
-        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
-        double sum = 0.0;
-        for (t = 0; t < p->size[0]; t++) sum += (double)m->output.loss[m->seq->start[t] + b];
-        tally->sum[CARNN__LM_NLL] += sum;
-        m->nll[m->seq->order[b]] = sum;
-        carnn__tell_part(work, sum, (double)p->size[0]);
-        tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
-        tally->tokens += p->size[0];
-        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
-        tally->sum[CARNN__LM_END_NLL] += (double)m->output.loss[m->seq->start[t - 1] + b];
-        tally->examples++;
+        carnn__lm_part part = {0, 0, 0, 0, 0.0};
+        while (carnn__lm_next_part(work, b, &part)) {
+            size_t n = part.to - part.from;
+            tally->sum[CARNN__LM_NLL] += part.nll;
+            carnn__tell_part(work, part.nll, (double)n);
+            tally->sum[CARNN__LM_MACRO] += part.nll / (double)carnn__lm_length(work, part.item);
+            tally->tokens += n;
+            if (n < part.left) continue;
+            tally->sum[CARNN__LM_END_NLL] +=
+                (double)m->output.loss[m->seq->start[part.to - 1] + b];
+            tally->examples++;
+        }
     }
 }
 
@@ -15953,16 +16196,28 @@ static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t i;
     for (i = 0; i < m->seq->packed.sequences; i++) {
-        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq->rank[i]]];
-        m->told.score += m->nll[i];
-        m->told.tokens += p->size[0];
-        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
-        m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
-        m->told.example = p->first;
-        m->told.parts = 1;
-        work->wanted->example(&m->told, work->wanted->user);
-        memset(&m->told, 0, sizeof m->told);
+        carnn__lm_part part = {0, 0, 0, 0, 0.0};
+        while (carnn__lm_next_part(work, m->seq->rank[i], &part)) {
+            m->told.score += part.nll;
+            m->told.tokens += part.to - part.from;
+            if (part.to - part.from < part.left) continue;
+            m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
+            m->told.example = part.item;
+            m->told.parts = 1;
+            work->wanted->example(&m->told, work->wanted->user);
+            memset(&m->told, 0, sizeof m->told);
+        }
     }
+}
+
+/* Characters of chunks that begin with states of 0. */
+static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    size_t i;
+    if (work->g || !m->spells || !m->net.corpus.chunk) return;
+    carnn__lm_forward(work, 0, 0.0, 0);
+    for (i = 0; i < m->seq->packed.rows; i++)
+        tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
 }
 
 /* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
@@ -15973,7 +16228,8 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_collect(work, number);
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
-    carnn__lm_forward(work, key, 1.0 - share);
+    carnn__lm_count_chunked(work, tally);
+    carnn__lm_forward(work, key, 1.0 - share, m->net.corpus.chunk > 0);
     carnn__lm_count(work, tally);
     if (work->wanted) carnn__lm_tell(work);
     tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
@@ -16008,7 +16264,9 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t numbe
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
+    static const int needs[] = {CARNN__LM_LABELS, CARNN__LM_SPELLS, CARNN__LM_CHUNKED};
     const double *sum = tally->sum;
+    size_t i;
     double tokens = (double)carnn__max(tally->tokens, 1);
     double sentences = (double)carnn__max(tally->examples, 1);
     double words = fmax(tokens - sentences, 1.0);
@@ -16017,26 +16275,35 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
     scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
     scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
-    if (sum[CARNN__LM_LABELS] <= 0.0) scores->count = 4; /* no labels, no accuracy */
+    scores->metric[5].value = sum[CARNN__LM_NLL] / tokens / log(2.0);
+    scores->metric[6].value = sum[CARNN__LM_CHUNKED] / tokens / log(2.0);
+    for (scores->count = i = 4; i < CARNN__COUNT(needs) + 4; i++) /* no labels, no accuracy */
+        if (sum[needs[i - 4]] > 0.0) scores->metric[scores->count++] = scores->metric[i];
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
    A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
-   begin at number CARNN__LM_STEPS + 1; in front of them are those of the piece before. */
+   begin at number carnn__lm_steps + 1; in front of them are those of the piece before. Where texts
+   are read in chunks, a piece goes on from the states at hand, and ends where its chunk does. */
 
 static size_t carnn__lm_session_words(const carnn_model *model) {
-    (void)model;
-    return 2 * (CARNN__LM_STEPS + 1);
+    return 2 * (carnn__lm_steps(model) + 1);
 }
 
 /* The next sentence begins a document. */
-static void carnn__lm_reset(carnn_session *s) { carnn__corpus_of(&s->work)->pieces->size[0] = 0; }
+static void carnn__lm_reset(carnn_session *s) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    m->net.corpus.pieces->size[0] = 0;
+    m->last = CARNN__LM_BEGIN;
+    m->steps = 0;
+    memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+}
 
 /* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
    Returns how many targets the piece has. */
 static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
     const carnn__corpus *c = carnn__corpus_of(&s->work);
-    uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
+    uint32_t *ids = c->tokens.ids + carnn__lm_steps(s->model) + 1;
     size_t *size = c->pieces->size;
     if (begins) memcpy(c->tokens.ids, ids, (size[0] + 1) * sizeof *ids);
     if (begins) size[1] = size[0];
@@ -16046,7 +16313,10 @@ static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
-    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
+    carnn__span line = {text, length};
+    line = carnn__trim(line);
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), line.at,
+                           line.length);
 }
 
 /* The number of the next word; </s> behind the last one. */
@@ -16054,8 +16324,15 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
     uint32_t id = CARNN__LM_END;
     *more = carnn__next_word(w) != 0;
     if (*more)
-        carnn__tokenize(&s->model->words, w->kind, w->word.at, w->word.length, &id, 1);
-    return id;
+        id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
+                                      carnn__folds(w->kind));
+    return id == CARNN__NO_INDEX ? 0 : id;
+}
+
+/* The piece at hand goes on, in the same chunk or in the next one. */
+static void carnn__lm_advance(carnn_session *s, carnn__lm *m, size_t steps) {
+    size_t chunk = carnn__lm_chunk(s->model);
+    if (chunk) m->steps = (m->steps + steps) % chunk;
 }
 
 /* Adds -log P of the piece at hand, which is complete. */
@@ -16063,17 +16340,18 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     const carnn__corpus *c = carnn__corpus_of(&s->work);
     double nll = 0.0;
-    size_t t, i;
+    size_t t, i, words = carnn__lm_session_words(s->model);
     for (i = 0; i < carnn__max(s->members, 1); i++) {
         carnn__work *work = i ? s->works[i] : &s->work;
         carnn__corpus *own = carnn__corpus_of(work);
         if (i) { /* its words are the same */
-            memcpy(own->tokens.ids, c->tokens.ids, 2 * (CARNN__LM_STEPS + 1) * sizeof(uint32_t));
+            memcpy(own->tokens.ids, c->tokens.ids, words * sizeof(uint32_t));
             memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
         }
         carnn__lm_collect(work, 0);
         carnn__lm_context_forward(work, 0);
-        carnn__lm_forward(work, 0, 0.0);
+        carnn__lm_forward(work, 0, 0.0, carnn__lm_chunk(s->model) > 0);
+        carnn__lm_advance(s, (carnn__lm *)work->state, c->pieces->size[0]);
     }
     if (s->members) carnn__lm_mean(s->works, s->members);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
@@ -16084,23 +16362,26 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
 /* Reads a sentence; its last piece is the context of the next one. */
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
                               carnn_prediction *p) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, texts->at, texts->length);
-    uint32_t id = CARNN__LM_BEGIN;
+    uint32_t id = m->last;
     size_t steps;
     int more = 1;
     (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
     for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
-        if (steps == CARNN__LM_STEPS) {
+        if (m->steps + steps == carnn__lm_steps(s->model)) {
             carnn__lm_score_piece(s, p);
             carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
     carnn__lm_score_piece(s, p);
+    if (carnn__lm_chunk(s->model)) m->last = CARNN__LM_END;
 }
 
-/* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
+/* Begins a piece with the input `id`: its context, states that are zero but in chunks, a batch of
+   one row. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__lm_push(s, id, 1);
@@ -16109,7 +16390,8 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
-    memset(m->state, 0, m->cell.layers * carnn__rnn_states(&m->cell) * m->cell.h * sizeof(float));
+    if (!carnn__lm_chunk(s->model))
+        memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -16125,27 +16407,31 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    uint32_t id = CARNN__LM_BEGIN;
+    const char *gap = carnn__option(s->model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER ? "" : " ";
+    uint32_t id = m->last;
     int more = 1;
-    for (carnn__lm_generate_from(s, id); id != CARNN__LM_END; steps = carnn__lm_push(s, id, 0)) {
+    carnn__lm_generate_from(s, id);
+    do {
         const char *word;
-        carnn__rnn_input in;
-        if (steps == CARNN__LM_STEPS) {
+        if (m->steps + steps == carnn__lm_steps(s->model)) {
+            carnn__lm_advance(s, m, steps);
             carnn__lm_generate_from(s, id);
             steps = 0;
         }
-        m->cell.before = steps;
+        m->cell.before = m->steps + steps;
         m->seq->ids[0] = id;
-        in = carnn__lm_input_forward(&s->work, 0);
-        in.state = m->state;
-        carnn__rnn_forward(&s->work, &m->cell, in, 0);
+        carnn__lm_input_forward(&s->work, 0);
+        carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
         word = carnn__names_get(&s->model->words, id);
-        if (at + strlen(word) + 2 > size) size = 0; /* nor does what follows fit */
+        if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* nor what follows */
         if (size && id != CARNN__LM_END)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", word);
-    }
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? gap : "", word);
+        steps = carnn__lm_push(s, id, 0);
+    } while (id != CARNN__LM_END);
+    carnn__lm_advance(s, m, steps);
+    if (carnn__lm_chunk(s->model)) m->last = id;
 }
 
 /* The n words `ids` that `run` (NULL: none) has read, with their parts of scale * y . h_n. */
@@ -16169,7 +16455,8 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
     int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    int before = m->contexts && !carnn__lm_chunk(s->model);
+    size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
@@ -16186,7 +16473,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     first = carnn__min(first, count);
     carnn__lm_explain_words(s, additive ? run : NULL,
                             carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first->at[0], n,
                             out + first, count - first, &e->rest);
 }
 
@@ -16200,7 +16487,9 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1",
     "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn",
-    "hidden=19 cell=rnn layers=2 skip=2", NULL};
+    "hidden=19 cell=rnn layers=2 skip=2", "hidden=19 cell=lstm unit=char chunk=4 layers=2 skip=3",
+    "hidden=19 cell=icarnn chunk=3 embedding=13 encoder=rcrn",
+    "hidden=19 cell=lstm unit=char chunk=3 encoder=graph graph=td", NULL};
 
 /* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -16209,19 +16498,21 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
+    {200, 512}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line,
+    "unit=char chunk=50"};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
     "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
-    "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none",
+    "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none unit=word",
     carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
     carnn__lm_batch, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
-     {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
+     {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
+     {NULL, 0, 0}},
     carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
@@ -18066,7 +18357,7 @@ static void carnn__signal_reset(carnn_session *s) {
     carnn__texts_collect(t, 0);
     carnn__rnn_ready(&s->work, &m->encoder);
     m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
-    m->row.state = m->state;
+    m->row.state = m->row.next = m->state;
     memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
                             sizeof(float));
     m->seen = 0;
@@ -19969,8 +20260,9 @@ typedef struct carnn__checkpoint {
     carnn_model *model;
     struct {
         const char *name;
-        float *value;           /* (trained) */
-    } array[5];
+        float *value;
+        size_t size;
+    } array[6];
     size_t arrays;
     uint64_t same[CARNN__SAME]; /* checksums */
     uint64_t epoch, batch, step;
@@ -19980,9 +20272,11 @@ typedef struct carnn__checkpoint {
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
-static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
+static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value,
+                                    size_t size) {
     if (!value) return;
     c->array[c->arrays].name = name;
+    c->array[c->arrays].size = size;
     c->array[c->arrays++].value = value;
 }
 
@@ -20028,9 +20322,12 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
-static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
-    size_t i, size = c->model->params.trained;
-    for (i = 0; i < c->arrays; i++) carnn__key_tensor(g, c->array[i].name, 1, size, i * size);
+/* Returns the floats of all arrays. */
+static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, at = 0;
+    for (i = 0; i < c->arrays; at += c->array[i++].size)
+        carnn__key_tensor(g, c->array[i].name, 1, c->array[i].size, at);
+    return at;
 }
 
 static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
@@ -20041,7 +20338,7 @@ static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
-    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, model.params.trained);
+    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, c.array[i].size);
 }
 
 /* All has to be as it was, but for how long a training goes on. */
@@ -20076,7 +20373,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     carnn__gguf g;
     carnn_model model;
     carnn__checkpoint found = *c;
-    size_t i, size = c->model->params.trained;
+    size_t i, at, size;
     void *block = NULL;
     float *values;
     memset(&model, 0, sizeof model);
@@ -20087,14 +20384,14 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
     carnn__gguf_count(&g, c->arrays);
-    carnn__key_arrays(&g, c);
-    values = (float *)(uintptr_t)carnn__gguf_data(&g, c->arrays * size); /* in the block, aligned */
-    if (values) carnn__swap_floats(values, values, c->arrays * size);
-    for (i = 0; i < c->arrays; i++)
-        if (values && !carnn__finite(values + i * size, size))
+    size = carnn__key_arrays(&g, c);
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, size); /* in the block, aligned */
+    if (values) carnn__swap_floats(values, values, size);
+    for (i = at = 0; values && i < c->arrays; at += c->array[i++].size)
+        if (!carnn__finite(values + at, c->array[i].size))
             carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
-    for (i = 0; !g.status && i < c->arrays; i++)
-        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
+    for (i = at = 0; !g.status && i < c->arrays; at += c->array[i++].size)
+        memcpy(c->array[i].value, values + at, c->array[i].size * sizeof(float));
     carnn__free_aligned(allocator, block);
     carnn__gguf_close(&g);
     if (g.status) return g.status;
@@ -20549,13 +20846,16 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
 /* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
 static void carnn__training_checkpoint(carnn__training *t) {
     const carnn__store *store = &t->model->params;
+    const carnn__corpus *c = carnn__corpus_of(&t->train);
     carnn__sum fixed;
+    size_t size = store->trained;
     t->at.model = t->model;
-    carnn__checkpoint_array(&t->at, "weights", store->value);
-    carnn__checkpoint_array(&t->at, "best", t->best);
-    carnn__checkpoint_array(&t->at, "average", t->average);
-    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0]);
-    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1]);
+    carnn__checkpoint_array(&t->at, "weights", store->value, size);
+    carnn__checkpoint_array(&t->at, "best", t->best, size);
+    carnn__checkpoint_array(&t->at, "average", t->average, size);
+    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0], size);
+    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1], size);
+    carnn__checkpoint_array(&t->at, "carried", c->carried, c->carried_count);
     if (!t->desc.checkpoint) return;
     carnn__sum_start(&fixed);
     carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,

@@ -186,7 +186,8 @@ static unsigned option_commands(const carnn_option *o) {
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
     carnn_option_get(o, model, training, text, OPTION_TEXT);
-    if (o->none && o->kind == CARNN_OPTION_INTEGER && !strcmp(text, "0")) strcpy(text, NO_LIMIT);
+    if (o->none == 1 && o->kind == CARNN_OPTION_INTEGER && !strcmp(text, "0"))
+        strcpy(text, NO_LIMIT);
     return text;
 }
 

@@ -495,9 +495,9 @@ static carnn__checkpoint checkpoint_of(carnn_model *model, float *best) {
     carnn__checkpoint c;
     memset(&c, 0, sizeof c);
     c.model = model;
-    carnn__checkpoint_array(&c, "weights", model->params.value);
-    carnn__checkpoint_array(&c, "best", best);
-    carnn__checkpoint_array(&c, "average", NULL);
+    carnn__checkpoint_array(&c, "weights", model->params.value, model->params.trained);
+    carnn__checkpoint_array(&c, "best", best, model->params.trained);
+    carnn__checkpoint_array(&c, "average", NULL, model->params.trained);
     c.same[CARNN__SAME_NAMES] = carnn__names_sum(model);
     c.same[CARNN__SAME_TRAIN] = 10;
     return c;

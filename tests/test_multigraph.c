@@ -330,7 +330,8 @@ static void multigraph_stepwise(const char *options, size_t words) {
     packed.start = start;
     x.columns = e;
     for (at = 0; at < 6; at += n) {
-        carnn__rnn_input in = {&packed, {NULL, NULL}, NULL, NULL, 0, NULL, NULL, 0, NULL};
+        carnn__rnn_input in = {&packed, {NULL, NULL}, NULL, NULL, 0, NULL, NULL, 0, NULL,
+                               NULL};
         n = carnn__min(words, 6 - at);
         packed.rows = packed.steps = in.inputs = n;
         for (t = 0; t < n; t++)
@@ -339,7 +340,7 @@ static void multigraph_stepwise(const char *options, size_t words) {
         for (t = 0; t < n + 2; t++) start[t] = carnn__min(t, n);
         x.x = inputs;
         in.x = &x;
-        in.state = state;
+        in.state = in.next = state;
         carnn__rnn_forward(&run.w.work, &run.head->encoder, in, 0);
         for (i = 0; i < n * h; i++) CHECK(y->x[i] == whole[at * h + i]);
     }

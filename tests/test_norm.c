@@ -412,9 +412,10 @@ static void bn_alone(const char *options) {
             memcpy(whole, y->x, 9 * y->columns * sizeof(float));
             step.start = start;
             for (n = 0; n < 9 && head->encoder.directions == 1; n++) {
-                carnn__rnn_input in = {&step, {NULL, NULL}, NULL, &x, 1, NULL, NULL, 0, NULL};
+                carnn__rnn_input in = {&step, {NULL, NULL}, NULL, &x, 1, NULL, NULL, 0, NULL,
+                                       NULL};
                 x.x = head->words.y.x + head->net.texts.ids[n] * 5;
-                in.state = state;
+                in.state = in.next = state;
                 head->encoder.before = (size_t)n;
                 carnn__rnn_forward(&w.work, &head->encoder, in, 0);
                 CHECK(!memcmp(y->x, whole + (size_t)n * y->columns, y->columns * sizeof(float)));

@@ -428,10 +428,10 @@ static void rcrn_stepwise(const char *options) {
     one.start = start;
     x.columns = e;
     for (word = 0; word < 5; word++) {
-        carnn__rnn_input in = {&one, {NULL, NULL}, NULL, NULL, 1, NULL, NULL, 0, NULL};
+        carnn__rnn_input in = {&one, {NULL, NULL}, NULL, NULL, 1, NULL, NULL, 0, NULL, NULL};
         x.x = head->words.y.x + head->net.texts.ids[word] * e;
         in.x = &x;
-        in.state = state;
+        in.state = in.next = state;
         carnn__rnn_forward(&w.work, &head->encoder, in, 0);
         for (i = 0; i < h; i++) CHECK(y->x[i] == whole[word * h + i]);
     }
