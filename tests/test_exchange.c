@@ -153,20 +153,21 @@ static void test_permutations(void) {
             }
         }
         for (; line <= m->end[item]; line++)
-            for (i = 0; i < 2 && m->seq[line] < c->tokens.count; i++) {
-                size_t place = i ? m->anew[line] : m->place[line];
-                if (i && m->told[line] == CARNN__NO_INDEX) continue;
-                told += i;
+            for (i = 0; i < 3 && m->seq[line] < c->tokens.count; i++) { /* as said, past, told */
+                size_t place = i ? m->anew[line] + i - 1 : m->place[line];
+                size_t end = m->end[item - item % 5 + 4];
+                if (i && carnn__dialog_mark(m, line, end) == CARNN_FACT) continue;
+                told += i > 0;
                 check_images(names, names->said.ids + names->said.at[place],
                              carnn__list_length(&names->said, place), &c->tokens,
-                             i ? m->again[m->seq[line]] : m->seq[line]);
+                             i ? m->again[m->seq[line]] + i - 1 : m->seq[line]);
             }
         ids = carnn__exchanged_list(names, m->answer[item], &n);
         check_images(names, ids, n, &m->own, c->target[item]);
         CHECK(m->answer[item] < L + names->more.count);
     }
     CHECK(changed > 0);
-    CHECK_INT(told, data->item_count / 5 * 3);
+    CHECK_INT(told, data->item_count / 5 * 3 * 2);
     for (i = 0; i < names->more.count; i++) { /* no reply is there twice */
         const uint32_t *ids = carnn__exchanged_list(names, L + i, &n);
         CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);
