@@ -3,7 +3,7 @@
 #   sh data/yardstick.sh FOLDS CANDIDATES TRN DEV [option of carnn train]... > counts
 # FOLDS has the name of a fold for each dialog of TRN and DEV (data/managers.awk writes such a file).
 # A model is trained on the dialogs of the other folds, all its epochs, and then scored on those of each
-# fold. Without folds (FOLDS is -) it is trained on TRN, its epoch chosen and scored on DEV.
+# fold. Where FOLDS is the word dev it is trained on TRN, its epoch chosen and scored on DEV.
 #   counts           a line for each dialog: fold, number, turns, right, right in their meaning
 #   standard error   accuracy of each fold, and their mean; in meaning (data/meaning.awk: another
 #                    wording of the right reply is right, too), and within: the share of these that
@@ -50,7 +50,7 @@ train() {
         "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 }
 
-if [ "$folds" = - ]; then
+if [ "$folds" = dev ]; then
     train --train "$trn" --valid "$dev" "$@"
     count dev "$dev" > "$work/counts"
 else
