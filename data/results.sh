@@ -4,13 +4,15 @@
 #   DATA=FOLDER sh data/results.sh NAME...   some sections, from the top folder after `make tools`
 #   sh data/results.sh --list [NAME...]      names of the sections, with their commands as shown there
 #   sh data/results.sh --commands [NAME...]  the commands as they run, one for each cell, seed and so on
-# FOLDER has a folder for each published data set, with the files of its authors: babi-dialog, swda, gdtb,
-# ptb, trecqa, wikiqa, embeddings, trec-qc, sst, imdb, sick, msrp, cbt, books, mnist. Commands run in
-# build/results, where all files are linked; a section's rows may need what those above them wrote there.
+# FOLDER has a folder for each published data set (babi-dialog, swda, gdtb, ptb, trecqa, wikiqa, embeddings,
+# trec-qc, sst, imdb, sick, msrp, cbt, books, mnist), whose files have the names that commands say.
+# Commands run in build/results, where all files are linked; a row may need what those above it in its
+# section wrote there.
 #
 # A row of the table: NAME LOOPS | quick or nothing | COMMAND. LOOPS are like "CELL=icarnn,lstm;SEED=1,2":
 # the word CELL in the command takes each of the values. Where there is a SEED, mean and standard
-# deviation over seeds are printed, too; SEEDS=1 takes only the first. A line "WORD = text" names a part that several commands share.
+# deviation over seeds are printed, too; with SEEDS=1 in the environment only the first is taken. A line
+# "WORD = text" names a part that several commands share.
 
 table() {
     cat <<'END'
@@ -37,6 +39,7 @@ task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
 yardstick BY=dev,plain,managers | quick | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > default.BY
 yardstick OPTION=@@;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
+yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/spearman.awk
 yardstick-folds | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BABI6-dev.txt --candidates BABI6-candidates.txt SMALL --folds-by managers
 
@@ -139,7 +142,8 @@ expand() {
             count = split(substr(loops, index(loops, "=") + 1), value, ",")
             if (name == "SEED" && seeds && seeds < count) count = seeds
             for (i = 1; i <= count; i++)
-                loop(rest, label " " name "=" (value[i] == "" ? "none" : value[i]), replace(command, name, value[i]))
+                loop(rest, label " " name "=" (value[i] == "" ? "none" : value[i]),
+                     replace(command, name, value[i]))
         }
         BEGIN { wanted = split(names, want, " ") }
         /^[A-Z0-9]+ = / { part[++parts] = $1; text[parts] = substr($0, index($0, "=") + 2); next }
@@ -223,7 +227,7 @@ case $1 in --list|--commands)
     printf '%s\n' "$rows" | cut -f 2- | sed "s/$tab/ | /"
     exit ;;
 esac
-[ -d "$DATA" ] || { echo "results.sh: DATA=FOLDER is missing, the folder with the data sets" >&2; exit 2; }
+[ -d "$DATA" ] || { echo "results.sh: DATA=FOLDER is missing: the data sets" >&2; exit 2; }
 top=$PWD
 carnn=${CARNN:-./carnn}
 [ -x "$carnn" ] || { echo "results.sh: needs $carnn (make)" >&2; exit 2; }
@@ -237,6 +241,6 @@ ln -sfn "$top/data" data
 ln -sfn "$top/tests" tests
 ln -sfn "$carnn" carnn
 PATH=$PWD:$top/build:$PATH
-echo "$(./carnn --version 2> err || ./carnn help | head -n 1), $(uname -m), $(getconf _NPROCESSORS_ONLN) processors"
+echo "$(./carnn help | head -n 1); $(uname -m), $(getconf _NPROCESSORS_ONLN) processors"
 expand "$@" > commands || exit 2
 run

@@ -8,12 +8,14 @@
 #   standard error   accuracy of each fold, and their mean; in meaning (data/meaning.awk: another
 #                    wording of the right reply is right, too), and within: the share of these that
 #                    have the right wording as well. All with standard errors over dialogs.
+# MEMBERS=3 in front of the command: an ensemble of three models, seeds 1 to 3, instead of one model.
 # The mean counts each fold alike, as nobody knows how many managers speak like which. Two such runs are
 # compared, dialog by dialog, by
 #   awk -f data/compare.awk counts other-counts
 set -e
 here=$(dirname "$0")
 carnn=${CARNN:-./carnn}
+members=${MEMBERS:-1}
 [ $# -ge 4 ] || { sed -n 's/^#   sh/usage: sh/p' "$0" >&2; exit 2; }
 folds=$1 candidates=$2 trn=$3 dev=$4
 shift 4
@@ -45,19 +47,30 @@ count() {
             END { finish() }'
 }
 
+# train DIALOGS OPTION...: a model, or the mean of MEMBERS models with seeds of their own; an ensemble is
+# written when it is scored, on DIALOGS
 train() {
-    "$carnn" train --task dialog --candidates "$candidates" --out "$work/model.gguf" --quiet \
-        "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+    held=$1 seed=1
+    shift
+    while [ $seed -le "$members" ]; do
+        "$carnn" train --task dialog --candidates "$candidates" --out "$work/$seed.gguf" --quiet \
+            --seed $seed "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+        seed=$((seed + 1))
+    done
+    mv "$work/1.gguf" "$work/model.gguf"
+    [ "$members" -eq 1 ] || "$carnn" test "$work/model.gguf" "$work"/[0-9]*.gguf --data "$held" \
+        --ensemble mean --out "$work/all.gguf" > "$work/log"
+    [ "$members" -eq 1 ] || mv "$work/all.gguf" "$work/model.gguf"
 }
 
 if [ "$folds" = dev ]; then
-    train --train "$trn" --valid "$dev" "$@"
+    train "$dev" --train "$trn" --valid "$dev" "$@"
     count dev "$dev" > "$work/counts"
 else
     for fold in $(sort -u "$folds"); do
         rm -f "$work/train.txt" "$work/held.txt"
         split "$fold"
-        train --train "$work/train.txt" "$@"
+        train "$work/held.txt" --train "$work/train.txt" "$@"
         count "$fold" "$work/held.txt"
     done > "$work/counts"
 fi
