@@ -38,10 +38,10 @@ task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 
 yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
 yardstick BY=dev,plain,managers | quick | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > default.BY
-yardstick OPTION=@@;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
+yardstick | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BABI6-dev.txt --candidates BABI6-candidates.txt SMALL --folds-by managers
+yardstick OPTION=--seed 2,--told 0,--told 0 --seed 2,--smoothing 0.1,--average 0.99,--epochs 5,--dropout 0.5,--weight-decay 0.3,--history 6,--hidden 64 --embedding 64,--cell ncarnn,--cell scarnn;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/spearman.awk
-yardstick-folds | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BABI6-dev.txt --candidates BABI6-candidates.txt SMALL --folds-by managers
 
 synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;OPTION=,--told 0,--told 0 --exchange 0 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
 synthetic-60 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-task3-options-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-task3-options-trn.txt --valid dialog-babi-task3-options-dev.txt --candidates dialog-babi-candidates.txt --epochs 60 --out task.gguf; ./carnn test task.gguf --data unseen.txt
@@ -203,7 +203,7 @@ run() {
         section=${label%% *}
         printf '\n%s\n    %s\n' "$label" "$command"
         start=$(date +%s)
-        sh -c "$command" > out 2> err < /dev/null
+        sh -e -c "$command" > out 2> err < /dev/null
         code=$?
         cat out
         case $command in *yardstick.sh*|*babi_reduced*) cat err ;; esac
