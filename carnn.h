@@ -130,15 +130,17 @@
    fills a carnn_error with words: file, line, what was expected, what was found.
 
    MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
-   memory before the first step; a session is one block whose size is known before.
+   memory before the first step; a session is one block whose size is known before (a small bot's:
+   some 100 KB, by the longest dialog of its training data).
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads. What would break that does not compile: -ffast-math,
-   and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
-   -fexcess-precision=fast). With clang's -ffp-contract=fast, which no macro tells, paths with fused
-   multiply-add are refused at run time.
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
+   a learning rate and log of some losses are the C library's: another may round them otherwise.)
+   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
+   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
+   -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -642,12 +644,22 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 /* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
-   allocates. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
+/* How much a session can read, which is what its memory is needed for. */
+typedef struct carnn_session_desc {
+    size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
+                          first <start> [those of the longest history in the training data; 1024
+                          where the model file does not have that number]; at most 1024 */
+    size_t words;      /* classify, pair, answer, tasks of your own: the first so many of a text
+                          [512], at most 512; memory for alignments grows with their square */
+    void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
+                          allocator. carnn_session_free gives only the latter back */
+} carnn_session_desc;
+
+/* Opens a session; `desc` may be NULL. No other call allocates. Scoring and carnn_predict read as
+   much as a session can at most. One with less has the same answers for what fits into it. */
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
-                                          void *memory, carnn_error *error);
+                                          const carnn_session_desc *desc, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
 
 /* Forgets the dialog. */
@@ -881,8 +893,9 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
-    double value;              /* median */
-    double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    double value;              /* median; of a peak the best of all runs */
+    double share;              /* of the machine's peak, measured beside each group; 0 where that
+                                  says nothing; of a peak itself: what its median is of the best */
     const char *simd;          /* the path that was used */
     size_t threads;
 } carnn_measure;
@@ -1670,6 +1683,7 @@ typedef struct carnn__norm {
     float rate;                   /* of the averages */
     float *new_mean, *new_variance; /* (columns) of the population after this batch; or NULL */
     float *y;                     /* (rows, columns) */
+    int adds;                     /* y gains it, and has no shift */
     float *d;                     /* (rows, columns) gradient at y, replaced by the one at v */
     float *dgain, *dshift;        /* (columns); dshift NULL where shift is */
 } carnn__norm;
@@ -4207,7 +4221,8 @@ static void CARNN__K(norm)(const void *job, size_t from, size_t to) {
         shift = s->shift ? loadn(s->shift + j, n) : zero();
         for (i = 0; i < s->rows; i++)
             storen(s->y + i * s->columns + j, n,
-                   fma(scale, sub(CARNN__K(norm_load)(s, i, j, n), mean), shift));
+                   fma(scale, sub(CARNN__K(norm_load)(s, i, j, n), mean),
+                       s->adds ? loadn(s->y + i * s->columns + j, n) : shift));
     }
 }
 
@@ -4548,13 +4563,10 @@ static void carnn__norm_columns(const carnn__cell *cell, size_t from[CARNN__NORM
         from[CARNN__NORM_C] + (k->flags & CARNN__HAS_CELL_STATE ? cell->h : 0);
 }
 
-static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, const char *prefix) {
+/* Gain and population of W columns; returns the number of the gain. */
+static size_t carnn__norm_declare(carnn__store *store, const char *prefix, size_t steps, size_t W) {
     static const char *const name[] = {"norm.mean", "norm.variance", "norm.batches"};
-    size_t from[CARNN__NORM_TERMS + 1], steps = CARNN__NORM_STEPS, W, i;
-    carnn__norm_columns(cell, from);
-    W = from[CARNN__NORM_TERMS];
-    cell->normal = 1;
-    cell->norm = carnn__cell_vector(store, prefix, "norm.gain", W, 0, W, 0.1f);
+    size_t gain = carnn__cell_vector(store, prefix, "norm.gain", W, 0, W, 0.1f), i;
     for (i = 0; i < CARNN__COUNT(name); i++) {
         size_t rows = i < 2 ? steps : 1, columns = i < 2 ? W : steps, count = rows * columns;
         size_t number = carnn__declare(store, prefix, name[i], rows, columns, 0, CARNN__INIT_ZERO,
@@ -4564,6 +4576,15 @@ static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, con
         p->open_count = i == 1 ? count : 0; /* variances start at 1 */
         p->statistic = 1;
     }
+    return gain;
+}
+
+static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, const char *prefix) {
+    size_t from[CARNN__NORM_TERMS + 1], W;
+    carnn__norm_columns(cell, from);
+    W = from[CARNN__NORM_TERMS];
+    cell->normal = 1;
+    cell->norm = carnn__norm_declare(store, prefix, CARNN__NORM_STEPS, W);
     if (W > from[CARNN__NORM_C])
         carnn__cell_vector(store, prefix, "norm.shift", cell->h, 0, 0, 0.0f);
 }
@@ -4600,6 +4621,34 @@ typedef struct carnn__state_gate {
     float *k, *g, *da, *dk; /* (M, h) */
 } carnn__state_gate;
 
+/* Means, variances and batches of the population after the batch at hand; in training. */
+typedef struct carnn__population {
+    size_t first; /* its parameters */
+    float *now[3];
+    int moved;    /* they are there */
+    struct carnn__population *next; /* of the model's */
+} carnn__population;
+
+static void carnn__population_plan(carnn__population *m, carnn__arena *arena,
+                                   const carnn__store *store, size_t first) {
+    size_t i;
+    m->first = first;
+    for (i = 0; i < CARNN__COUNT(m->now); i++)
+        m->now[i] = carnn__floats(arena, store->item[first + i].rows,
+                                  store->item[first + i].columns);
+}
+
+/* What was before the batch. */
+static void carnn__population_open(carnn__population *m, const carnn__store *store,
+                                   const float *w) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(m->now); i++) {
+        const carnn__param *p = &store->item[m->first + i];
+        memcpy(m->now[i], w + p->offset, p->rows * p->columns * sizeof(float));
+    }
+    m->moved = 1;
+}
+
 /* What a run of a normalised cell has beside the scan, whose px and dpx are then of every row. */
 typedef struct carnn__cell_norm {
     float *px, *dpx;   /* (U, gates h) Wx x and the gradient there */
@@ -4608,9 +4657,7 @@ typedef struct carnn__cell_norm {
     size_t before;     /* steps before the first one */
     size_t last;       /* the last step of which the population is known */
     const uint32_t *index; /* (N) as that of a scan */
-    float *now[3];     /* means, variances, batches after this one; in training */
-    int moved;         /* they are there */
-    struct carnn__cell_run *next; /* of the model's runs */
+    carnn__population population;
 } carnn__cell_norm;
 
 typedef struct carnn__cell_run {
@@ -4636,17 +4683,14 @@ static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, 
                              const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__cell_norm *m = &r->norm;
-    size_t h = r->cell->h, i;
+    size_t h = r->cell->h;
     m->px = carnn__floats(arena, U, k->gates * h);
     m->ph = carnn__floats(arena, N, k->recurrent_gates * h);
     if (k->flags & CARNN__HAS_CELL_STATE) r->scan.tanh_c = carnn__floats(arena, N, h);
     if (!r->g) return;
     m->dpx = other ? other->norm.dpx : carnn__floats(arena, U, k->gates * h);
     m->dc = other ? other->norm.dc : carnn__floats(arena, B, h);
-    for (i = 0; i < CARNN__COUNT(m->now); i++) {
-        const carnn__param *p = &r->store->item[r->cell->norm + CARNN__NORM_MEAN + i];
-        m->now[i] = carnn__floats(arena, p->rows, p->columns);
-    }
+    carnn__population_plan(&m->population, arena, r->store, r->cell->norm + CARNN__NORM_MEAN);
 }
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -4918,8 +4962,8 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     m.own = carnn__norm_own(r, t);
     if (m.own && step < CARNN__NORM_STEPS) {
         at = step * W + from[term];
-        m.new_mean = r->norm.now[0] + at;
-        m.new_variance = r->norm.now[1] + at;
+        m.new_mean = r->norm.population.now[0] + at;
+        m.new_variance = r->norm.population.now[1] + at;
         m.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (batches[step] + 1.0f));
     } else at = carnn__min(step, r->norm.last) * W + from[term];
     m.mean = carnn__cell_weight(r, gain + CARNN__NORM_MEAN) + at;
@@ -5074,18 +5118,14 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
 /* Which steps of the population are known, and, in training, what it will be after this batch. */
 static void carnn__norm_open(carnn__cell_run *r) {
     carnn__cell_norm *m = &r->norm;
-    size_t first = r->cell->norm + CARNN__NORM_MEAN, i, t;
+    size_t t;
     const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
     m->index = r->scan.index;
     r->scan.index = NULL; /* its px is that of every row */
     for (m->last = 0; m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f;) m->last++;
-    for (i = 0; r->g && i < CARNN__COUNT(m->now); i++) {
-        const carnn__param *p = &r->store->item[first + i];
-        memcpy(m->now[i], r->w + p->offset, p->rows * p->columns * sizeof(float));
-    }
+    if (r->g) carnn__population_open(&m->population, r->store, r->w);
     for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
-        if (carnn__norm_own(r, t)) m->now[2][t] += 1.0f;
-    m->moved = r->g != NULL;
+        if (carnn__norm_own(r, t)) m->population.now[2][t] += 1.0f;
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
@@ -6288,6 +6328,9 @@ static void carnn__stb_free(void *block) {
 #endif
 #undef STB_DS_IMPLEMENTATION
 
+/* stbds_arrsetlen(a, 0) asks whether a size is below 0, of which gcc warns. */
+#define carnn__empty(a) ((a) ? (void)(stbds_header(a)->length = 0) : (void)0)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -7329,7 +7372,7 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__SPOKEN, text.at, text.length);
     carnn__span words;
     size_t i;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     while (carnn__next_word(&w)) {
         for (i = 0; i < w.word.length; i++)
             stbds_arrput(r->scratch, (char)carnn__folded(w.word.at[i], 1));
@@ -7343,13 +7386,14 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
-    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float));
+    size_t count = numbers.length / (d->has_pixels ? 1 : sizeof(float)), end;
     if (!d->row_at) stbds_arrput(d->row_at, 0);
+    end = stbds_arrlast(d->row_at) + count / d->columns;
     if (count)
         memcpy(d->has_pixels ? (void *)stbds_arraddnptr(d->pixels, count)
                              : (void *)stbds_arraddnptr(d->numbers, count),
                numbers.at, numbers.length);
-    stbds_arrput(d->row_at, stbds_arrlast(d->row_at) + count / d->columns);
+    stbds_arrput(d->row_at, end);
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
@@ -7598,8 +7642,8 @@ static int carnn__by_name(const void *a, const void *b) {
 static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
     const struct dirent *entry;
     size_t at, length = strlen(folder), count = 0;
-    stbds_arrsetlen(r->paths, 0);
-    stbds_arrsetlen(r->path, 0);
+    carnn__empty(r->paths);
+    carnn__empty(r->path);
     r->folder = opendir(folder);
     while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
         size_t own = strlen(entry->d_name);
@@ -8512,7 +8556,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     memset(&q, 0, sizeof q);
     q.passage.at = q.asked.at = q.answer.at = "";
     q.number = SIZE_MAX;
-    stbds_arrsetlen(r->scratch, 0);
+    carnn__empty(r->scratch);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
@@ -8726,7 +8770,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
     carnn__input *in = &r->input[1];
     uint64_t pixel;
     carnn_status status;
-    stbds_arrsetlen(r->order, 0);
+    carnn__empty(r->order);
     stbds_arrsetlen(r->scratch, size);
     memset(r->scratch, 0, size);
     carnn__input_close(in, &r->allocator);
@@ -8822,7 +8866,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
-    stbds_arrsetlen(p->reading->row, 0);
+    carnn__empty(p->reading->row);
     if (!p->style) {
         const char *separator = "\t;,";
         while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
@@ -9535,6 +9579,8 @@ struct carnn_model {
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
+    size_t history;           /* dialog: utterances of the longest one it was trained with; 0: it
+                                 is not known */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
     /* of an ensemble; all above but allocator, block and scores is the first member's */
@@ -9906,7 +9952,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits, 0: as many as the model has choices */
     carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
     uint64_t key;          /* of the batch at hand, 0: not in training */
-    carnn__cell_run *normal; /* the runs with batch normalisation, a list */
+    carnn__population *normal; /* of all that is normalised over the batch, a list */
     struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
 } carnn__net;
 
@@ -10368,10 +10414,70 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
                              m->e);
 }
 
+/* --- batch normalisation ------------------------------------------------------------------------
+     y_i = gain * (v_i - mean) / sqrt(variance + eps)     v, y (rows, n)
+
+   over all rows of a batch, with the kernels and the population of normalised cells (@@CELL), of
+   which a part has one step. A single row is normalised by the population. */
+
+typedef struct carnn__batch_norm {
+    size_t gain; /* parameters, from carnn__norm_declare */
+    carnn__mat v;
+    carnn__population population;
+} carnn__batch_norm;
+
+static void carnn__plan_population(carnn__plan *p, carnn__population *m) {
+    m->next = carnn__net_of(p->work)->normal;
+    carnn__net_of(p->work)->normal = m;
+}
+
+static void carnn__batch_norm_plan(carnn__plan *p, carnn__batch_norm *m, const char *name,
+                                   size_t rows, size_t n) {
+    m->gain = carnn__norm_declare(p->store, name, 1, n);
+    m->v = carnn__plan_mat(p, rows, n);
+    if (!p->arena) return;
+    if (p->work->g)
+        carnn__population_plan(&m->population, p->arena, &p->model->params,
+                               m->gain + CARNN__NORM_MEAN);
+    carnn__plan_population(p, &m->population);
+}
+
+/* To y from v, or to v.d from y's gradient, which stays as it is. `adds`: y gains it. */
+static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
+                                  const carnn__mat *y, size_t rows, int adds, int backward) {
+    const size_t n = y->columns;
+    const float *batches = carnn__weight(work, m->gain + CARNN__NORM_BATCHES);
+    carnn__norm s;
+    memset(&s, 0, sizeof s);
+    s.rows = rows;
+    s.columns = s.stride = n;
+    s.v = m->v.x;
+    s.gain = carnn__weight(work, m->gain);
+    s.mean = carnn__weight(work, m->gain + CARNN__NORM_MEAN);
+    s.variance = carnn__weight(work, m->gain + CARNN__NORM_VARIANCE);
+    s.own = work->g && rows > 1;
+    s.y = y->x;
+    s.adds = adds;
+    if (backward) {
+        s.d = m->v.d;
+        s.dgain = carnn__gradient(work, m->gain);
+        memcpy(s.d, y->d, rows * n * sizeof(float));
+    } else if (s.own) {
+        carnn__population_open(&m->population, &work->model->params, work->w);
+        m->population.now[2][0] += 1.0f;
+        s.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (*batches + 1.0f));
+        s.new_mean = m->population.now[0];
+        s.new_variance = m->population.now[1];
+    }
+    carnn__split(work->engine, backward ? work->engine->k->norm_back : work->engine->k->norm, &s,
+                 carnn__parts(n, CARNN__LANES), 1, 4 * rows * n);
+}
+
 /* --- linear layer -------------------------------------------------------------------------------
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
    Logits are the identity, and have y.d also where nothing is learnt: their loss works in it.
-   Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W. */
+   Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W.
+   With batch normalisation, y = f(BN(x W^T)), and y.d is then the gradient at BN. */
 
 typedef enum carnn__activation {
     CARNN__IDENTITY, CARNN__TANH, CARNN__RELU, CARNN__LOGITS
@@ -10383,6 +10489,8 @@ typedef struct carnn__linear {
     carnn__activation f;
     unsigned char *on; /* (rows, out) where relu passes its input on */
     int adds;          /* x W^T is added to what y.x is */
+    int normal;        /* x W^T is normalised; set before carnn__linear_plan */
+    carnn__batch_norm norm;
     carnn__mat y;      /* (rows, out) */
 } carnn__linear;
 
@@ -10394,6 +10502,11 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
     m->weight = carnn__declare(p->store, name, weight, out, in, 0, CARNN__INIT_GLOROT, 0.0f);
     if (biased)
         m->bias = carnn__declare(p->store, name, "bias", 1, out, 1, CARNN__INIT_ZERO, 0.0f);
+    if (m->normal) {
+        char prefix[48];
+        snprintf(prefix, sizeof prefix, "%s.%s", name, weight);
+        carnn__batch_norm_plan(p, &m->norm, prefix, rows, out);
+    }
     m->y = carnn__plan_mat(p, rows, out);
     if (p->arena && !p->work->g && f == CARNN__LOGITS) m->y.d = carnn__floats(p->arena, rows, out);
     if (p->arena && f == CARNN__RELU)
@@ -10403,9 +10516,11 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
     size_t in = x->columns, out = m->y.columns, i;
-    carnn__matmul(work->engine, m->adds ? CARNN__NT | CARNN__ADD : CARNN__NT, rows, out, in, x->x,
-                  in, carnn__weight(work, m->weight), in,
-                  m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
+    carnn__matmul(work->engine, m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT, rows,
+                  out, in, x->x, in, carnn__weight(work, m->weight), in,
+                  m->biased ? carnn__weight(work, m->bias) : NULL,
+                  m->normal ? m->norm.v.x : m->y.x, out);
+    if (m->normal) carnn__batch_norm_run(work, &m->norm, &m->y, rows, m->adds, 0);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
         if (!carnn__net_of(work)->holds) m->on[i] = m->y.x[i] > 0.0f;
@@ -10421,6 +10536,10 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
     float *dy = m->y.d;
     for (i = 0; m->f == CARNN__TANH && i < rows * out; i++) dy[i] *= 1.0f - y[i] * y[i];
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) dy[i] = m->on[i] ? dy[i] : 0.0f;
+    if (m->normal) {
+        carnn__batch_norm_run(work, &m->norm, &m->y, rows, 0, 1);
+        dy = m->norm.v.d;
+    }
     carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, out, in, rows, dy, out, x->x, in, NULL,
                   carnn__gradient(work, m->weight), in);
     if (m->biased)
@@ -10608,13 +10727,15 @@ typedef struct carnn__multigraph { /* one direction */
 
    Dropout is on what layers read. Each base has a mask of its own.
 
-   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). */
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL);
+   `everywhere`: what goes into a tanh of the attentive reader, too (cloze). */
 
 #define CARNN__BASES 3
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
-static const char *const carnn__normalising[] = {"none", "batch", NULL};
+static const char *const carnn__normalising[] = {"none", "batch", "everywhere", NULL};
+enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHERE };
 
 /* Options `number` to number + 3 of a task that has an encoder, and its graph. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
@@ -10629,7 +10750,8 @@ static const char *const carnn__normalising[] = {"none", "batch", NULL};
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
                             "K: gates also read the state K steps before; 0: none"),               \
         CARNN__OPTION_CHOICE("normalise", (number) + 3, carnn__normalising,                        \
-                             "none, or batch: each step over the texts of a batch (rnn, lstm)")
+                             "none; batch: each step over the texts of a batch (rnn, lstm); "     \
+                             "everywhere: in the attentive reader (cloze), too")
 
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
@@ -10673,7 +10795,7 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
                           carnn__option(model, option + 1) > 0.0,
                           (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) == 1, model->graph};
+                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph};
     return s;
 }
 
@@ -11023,10 +11145,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
                                  p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
                 one->run[i].shares = m->bases * m->directions > 1;
-                if (s.normal) {
-                    one->run[i].norm.next = carnn__net_of(p->work)->normal;
-                    carnn__net_of(p->work)->normal = &one->run[i];
-                }
+                if (s.normal) carnn__plan_population(p, &one->run[i].norm.population);
                 if (p->work->g && !i && (b || !s.rcrn))
                     one->dout = carnn__floats(p->arena, N, s.h);
             }
@@ -11337,12 +11456,14 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
 
 typedef struct carnn__additive {
     carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
-    int own; /* a query weighs the words of its own text instead */
+    int own;    /* a query weighs the words of its own text instead */
+    int normal; /* W1 k_r and W2 q are normalised over the batch */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
                                  size_t h, const carnn__texts *t) {
     size_t R = t->most_rows;
+    m->keys.normal = m->query.normal = m->normal;
     carnn__linear_plan(p, &m->keys, name, "weight", R, D, h, 0, CARNN__TANH);
     carnn__linear_plan(p, &m->query, name, "other", t->most_texts, D, h, 0, CARNN__IDENTITY);
     carnn__linear_plan(p, &m->score, name, "vector", R, h, 1, 0, CARNN__IDENTITY);
@@ -12062,7 +12183,8 @@ static int carnn__two_aligns(const carnn_model *model) {
 }
 
 static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
-    int normal = carnn__chosen(model, CARNN__TWO_ENCODER + 3) == 1; /* runs share their weights */
+    int normal = carnn__chosen(model, CARNN__TWO_ENCODER + 3) != CARNN__NORMALISE_NONE;
+    /* where cells are normalised, runs share their weights */
     if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                        "aligned words mix the states of one RNN: %s, or alignment none",
@@ -13323,6 +13445,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 struct carnn_session {
     const carnn_model *model;
     void *own;               /* the block, where it is the session's */
+    carnn_session_desc desc;
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     carnn_dataset data;      /* one item, which is one batch */
@@ -13386,9 +13509,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 /* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    int row = carnn__session_of(s)->row != NULL;
+    const carnn__task *task = s->model->task;
+    int row = task->session->row != NULL;
     size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
+    if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
@@ -13699,21 +13824,22 @@ static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) 
 }
 
 /* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
-static size_t carnn__session_measure(const carnn_model *model, carnn__output_kind *kind,
-                                     size_t *columns) {
+static size_t carnn__session_measure(const carnn_model *model, const carnn_session_desc *desc,
+                                     carnn__output_kind *kind, size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     size_t i, bytes, others = 0;
     if (!k || !model->task->session) return 0;
     for (i = 1; i < model->member_count; i++) {
-        bytes = carnn__session_measure(model->members[i], NULL, NULL);
+        bytes = carnn__session_measure(model->members[i], desc, NULL, NULL);
         if (!bytes) return 0;
         others += carnn__round_up(bytes, CARNN__ALIGN);
     }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
+    if (desc) s->desc = *desc;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
     if (model->member_count) carnn__session_carve_members(s, &arena);
@@ -13726,34 +13852,36 @@ static size_t carnn__session_measure(const carnn_model *model, carnn__output_kin
     return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
 }
 
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
-    return carnn__session_measure(model, NULL, NULL);
+CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc) {
+    return carnn__session_measure(model, desc, NULL, NULL);
 }
 
 /* The sessions of the other members, from `at` on. */
 static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
     const carnn_model *model = s->model;
+    carnn_session_desc desc = s->desc;
     carnn_status status = CARNN_OK;
     size_t i;
     s->member[0] = s;
     s->work.rule = model->rule;
     for (i = 1; !status && i < s->members; i++) {
-        status = carnn_session_open(&s->member[i], model->members[i], at, error);
+        desc.memory = at;
+        status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
         if (status) break;
         s->member[i]->silent = 1;
-        at += carnn__round_up(carnn_session_size(model->members[i]), CARNN__ALIGN);
+        at += carnn__round_up(carnn_session_size(model->members[i], &desc), CARNN__ALIGN);
     }
     for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
     return status;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
-                                          void *memory, carnn_error *error) {
+                                          const carnn_session_desc *desc, carnn_error *error) {
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     carnn_status status = CARNN_OK;
-    void *own = NULL;
+    void *memory = desc ? desc->memory : NULL, *own = NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
@@ -13761,7 +13889,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
                            model->desc.task);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
-        arena.size = carnn_session_size(model);
+        arena.size = carnn_session_size(model, desc);
         if (arena.size) memory = own = carnn__alloc_aligned(&model->allocator, arena.size, 1);
     }
     if (!memory) return carnn__out_of_memory(error);
@@ -13770,6 +13898,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     memset(s, 0, sizeof *s);
     s->model = model;
     s->own = own;
+    if (desc) s->desc = *desc;
     carnn__session_carve(s, k, &arena);
     if (model->member_count) {
         carnn__session_carve_members(s, &arena);
@@ -14486,9 +14615,13 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
 #define CARNN__HISTORY_LINES 1024
 
 /* Where the model may be unsure: in training there is one more turn for so many, and it has at most
-   so many words, which mean nothing. */
-#define CARNN__ODD_SHARE 8
+   so many words, which mean nothing; at least so many where all of them are words of users, as
+   fewer may well mean something. Among few turns any words of users are much like one of them: of
+   such turns there are fewer where the data set has not so many turns. */
+#define CARNN__ODD_SHARE 3
 #define CARNN__ODD_WORDS 9
+#define CARNN__ODD_KNOWN 4
+#define CARNN__ODD_MANY 1000
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -14580,6 +14713,23 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 
 #ifndef CARNN_NO_TEXT
 
+/* The utterances of the longest history of a data set, of which <start> is one. */
+static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
+    size_t rows = carnn__dialog_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t longest = 0, i, line;
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t n = 1, facts = 0;
+        if (i + 1 < data->item_count && x->group == x[1].group) continue; /* the dialog goes on */
+        for (line = x->first; line + 1 < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            n += facts <= rows;
+        }
+        longest = carnn__max(longest, n);
+    }
+    return longest;
+}
+
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
@@ -14603,6 +14753,8 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
                                 : carnn__out_of_memory(error);
     if (!status) status = carnn__model_choices(model, data, error);
     if (!status) {
+        model->history = carnn__max(model->desc.from ? model->desc.from->history : 0,
+                                    carnn__dialog_longest(model, data));
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
         carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
@@ -14878,7 +15030,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
-    m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
+    m->y = carnn__plan_mat(p, work->g ? L + more
+                                      : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
@@ -14916,20 +15069,25 @@ static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
     return *known;
 }
 
-/* The words of a turn without a meaning: unknown ones between words of other turns and of the data;
-   returns their number. */
+/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
+   data set is large, each is one of the users' words in any turn; else unknown ones are between
+   such words and any of the data. */
 static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t n = 1 + (size_t)(carnn__random(key, 0) % CARNN__ODD_WORDS), k;
+    int known = (carnn__random(key, 3) & 7) < 5 &&
+                carnn__random(key, 4) % CARNN__ODD_MANY < work->data->item_count;
+    size_t least = known ? CARNN__ODD_KNOWN : 1, k;
+    size_t n = least + (size_t)(carnn__random(key, 0) % (CARNN__ODD_WORDS + 1 - least));
     size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
     for (k = 0; k < n; k++) {
         uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
         size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
         size_t words = carnn__list_length(tokens, list) - 1;
         ids[k] = 0;
-        if (n < 3 || (carnn__random(own, 2) & 3) < unknown) continue;
-        if (carnn__random(own, 3) & 1) ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
+        if (!known && carnn__random(own, 3) & 1)
+            ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
     }
@@ -15201,7 +15359,9 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
-    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
+    most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
@@ -16895,6 +17055,12 @@ static const carnn__task carnn__pair_task = {
      s = softmax_i(v . tanh(W1 f_i + W2 g))    r = sum_i s_i f_i              (additive attention)
      P(c) = softmax_c(E_c . tanh(W3 [r; g]))                                  W3 (e, 2D)
 
+   `--normalise everywhere`: W1 f_i, W2 g and the two halves of W3 [r; g] are normalised over the
+   batch (Zhang 2019, 6.3.5), the halves W3 r and W4 g apart.
+
+   `--model weighted`: the pointer's s blends the words of the text, P(c) = softmax_c(E_c . r) with
+   r = sum_i s_i E d_i.
+
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
    is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
@@ -16909,11 +17075,12 @@ static const carnn__task carnn__pair_task = {
 /* In carnn_model_desc.option. */
 enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
 
-static const char *const carnn__cloze_models[] = {"sum", "attentive", NULL};
+static const char *const carnn__cloze_models[] = {"sum", "attentive", "weighted", NULL};
+enum { CARNN__CLOZE_SUM, CARNN__CLOZE_ATTENTIVE, CARNN__CLOZE_WEIGHTED };
 
 static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
-                         "sum (attention-sum reader) or attentive"),
+                         "sum (attention-sum reader), attentive, or weighted"),
     CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
                         "1: candidates are names without a meaning"),
     CARNN__ENCODER_OPTIONS(CARNN__CLOZE_ENCODER),
@@ -17016,15 +17183,16 @@ typedef struct carnn__cloze {
     carnn__embed words[2];      /* of the texts, of the questions */
     carnn__rnn reader[2];       /* f (R, D); states of the question */
     carnn__pool_part last;      /* g (B, D) */
-    carnn__mat s;               /* (R, 1) attention */
+    carnn__mat s;               /* (R, 1) attention; additive where attentive */
     carnn__mat z;               /* (B, C) logits: log P of the pointer */
     uint32_t *candidate;        /* (R) which one each word of the texts is */
     uint32_t *target;           /* (B) */
     carnn_text *name;           /* (B, C) the candidates as they are written */
-    int attentive;
+    size_t kind;                /* sum, attentive, weighted */
+    int everywhere;             /* what goes into a tanh is normalised */
     carnn__additive attend;
-    carnn__mat sum;             /* (B, 2D) [r; g] */
-    carnn__linear top;          /* (B, e) */
+    carnn__mat sum;             /* (B, 2D) [r; g], or (B, D) r */
+    carnn__linear top, asked;   /* (B, e) what candidates are compared with; W4 g */
     carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
     char told[CARNN__WORD_TEXT];
@@ -17071,7 +17239,9 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     const carnn_model_desc *d = &p->model->desc;
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
-    m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
+    m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
+    m->everywhere = carnn__chosen(p->model, CARNN__CLOZE_ENCODER + 3) ==
+                    CARNN__NORMALISE_EVERYWHERE;
     m->words[0].table = m->words[1].table = carnn__declare_words(p);
     carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
@@ -17090,12 +17260,18 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     m->last.kinds = 1;
     m->last.kind[0] = CARNN__POOL_LAST;
     carnn__pool_plan(p, &m->last, 2 * h, 2, &m->question);
-    if (m->attentive) {
+    if (m->kind == CARNN__CLOZE_ATTENTIVE) {
+        size_t width = m->everywhere ? 2 * h : 4 * h;
         m->attend.own = 1;
+        m->attend.normal = m->top.normal = m->asked.normal = m->top.adds = m->everywhere;
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
-        m->sum = carnn__plan_mat(p, B, 4 * h);
-        carnn__linear_plan(p, &m->top, "hidden", "weight", B, 4 * h, e, 0, CARNN__TANH);
+        m->s = m->attend.score.y;
+        m->sum = carnn__plan_mat(p, B, width);
+        carnn__linear_plan(p, &m->top, "hidden", "weight", B, width, e, 0, CARNN__TANH);
+        if (m->everywhere)
+            carnn__linear_plan(p, &m->asked, "hidden", "other", B, 2 * h, e, 0, CARNN__IDENTITY);
     } else m->s = carnn__plan_mat(p, m->net.texts.most_rows, 1);
+    if (m->kind == CARNN__CLOZE_WEIGHTED) m->top.y = carnn__plan_mat(p, B, e);
     m->z = carnn__plan_mat(p, B, C);
     m->net.columns = C;
     if (!p->arena) return;
@@ -17130,39 +17306,59 @@ static void carnn__cloze_collect(carnn__work *work) {
 
 /* --- forward and backward -------------------------------------------------------------------- */
 
-/* s of item b and log P of its candidates from f, g. */
-static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b) {
-    const size_t *at = m->net.texts.at;
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
-    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
-    float *s = m->s.x + at[b], *z = m->z.x + b * m->z.columns;
-    carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + at[b] * D, D, NULL, s,
-                  n);
-    if (n) work->engine->k->softmax(s, n);
-    for (i = 0; i < m->z.columns; i++) z[i] = 0.0f;
-    for (r = 0; r < n; r++)
-        if (m->candidate[at[b] + r] < m->z.columns) z[m->candidate[at[b] + r]] += s[r];
-    for (i = 0; i < m->z.columns; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
-}
-
-/* With e_i = f_i . g:  dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c);  df_i += de_i g;
+/* s of item b: softmax of e_i = f_i . g;  backward, from de in s.d: df_i += de_i g;
    dg += sum_i de_i f_i. */
-static void carnn__cloze_point_back(carnn__work *work, const carnn__cloze *m, size_t b) {
-    const size_t *at = m->net.texts.at;
+static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
-    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
-    const float *z = m->z.x + b * m->z.columns, *dz = m->z.d + b * m->z.columns;
-    float *de = m->s.d + at[b], all = 0.0f;
-    for (i = 0; i < m->z.columns; i++) all += dz[i];
-    for (r = 0; r < n; r++) {
-        size_t c = m->candidate[at[b] + r];
-        float own = c < m->z.columns && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
-        de[r] = m->s.x[at[b] + r] * (own - all);
+    size_t r = m->net.texts.at[b], n = m->net.texts.at[b + 1] - r, D = f->columns;
+    const float *de = m->s.d + r;
+    if (!n) return;
+    if (!backward) {
+        carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + r * D, D, NULL,
+                      m->s.x + r, n);
+        work->engine->k->softmax(m->s.x + r, n);
+        return;
     }
     carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, de, n, g->x + b * D, D, NULL,
-                  f->d + at[b] * D, D);
-    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + at[b] * D, D, NULL,
+                  f->d + r * D, D);
+    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + r * D, D, NULL,
                   g->d + b * D, D);
+}
+
+/* log P of the candidates of item b from s;  backward: dP_c = dz_c / P_c;
+   de_i = s_i (dP of d_i - sum_c dz_c). */
+static void carnn__cloze_total(const carnn__cloze *m, size_t b, int backward) {
+    const size_t *at = m->net.texts.at, C = m->z.columns;
+    float *z = m->z.x + b * C, all = 0.0f;
+    const float *dz = m->z.d + b * C;
+    size_t r, i;
+    for (i = 0; i < C; i++)
+        if (backward) all += dz[i];
+        else z[i] = 0.0f;
+    for (r = at[b]; r < at[b + 1]; r++) {
+        size_t c = m->candidate[r];
+        if (backward)
+            m->s.d[r] = m->s.x[r] * ((c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f) - all);
+        else if (c < C) z[c] += m->s.x[r];
+    }
+    for (i = 0; !backward && i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* r = sum_i s_i x_i of item b, x_i the vector of word i;  backward: ds_i = dr . x_i, de by the
+   softmax;  dx_i += s_i dr. */
+static void carnn__cloze_blend(const carnn__work *work, const carnn__cloze *m, size_t b,
+                               int backward) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->words[0].y, *y = &m->top.y;
+    size_t e = y->columns, r, j, n = t->at[b + 1] - t->at[b];
+    if (!backward) memset(y->x + b * e, 0, e * sizeof(float));
+    for (r = t->at[b]; r < t->at[b + 1]; r++) {
+        const float s = m->s.x[r], *from = backward ? y->d + b * e : x->x + t->ids[r] * e;
+        float *sum = backward ? x->d + t->ids[r] * e : y->x + b * e;
+        if (backward) m->s.d[r] = work->engine->k->dot(from, x->x + t->ids[r] * e, e);
+        for (j = 0; j < e; j++) sum[j] += s * from[j];
+    }
+    if (backward) carnn__softmax_back(work->engine->k, m->s.x + t->at[b], m->s.d + t->at[b], n);
 }
 
 /* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
@@ -17182,22 +17378,62 @@ static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t
     }
 }
 
-/* [r; g] of every item. */
+/* [r; g] of every item, or r alone. */
 static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, int backward) {
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
     size_t D = f->columns, b;
-    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->attend.score.y, &m->sum, backward);
-    for (b = 0; b < m->net.texts.count; b++) {
+    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->sum, backward);
+    for (b = 0; b < m->net.texts.count && !m->everywhere; b++) {
         size_t g = (2 * b + 1) * D;
         if (backward) work->engine->k->add(m->sum.d + g, m->last.y.d + b * D, D);
         else memcpy(m->sum.x + g, m->last.y.x + b * D, D * sizeof(float));
     }
 }
 
+/* tanh(W3 [r; g]) of the attentive reader, or tanh(BN(W3 r) + BN(W4 g)). */
+static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward) {
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
+    size_t B = m->net.texts.count, size = B * m->top.y.columns;
+    if (backward) {
+        carnn__linear_backward(work, &m->top, &m->sum, B);
+        if (m->everywhere) {
+            work->engine->k->add(m->top.y.d, m->asked.y.d, size);
+            carnn__linear_backward(work, &m->asked, g, B);
+        }
+        carnn__cloze_sum(work, m, 1);
+        carnn__additive_backward(work, &m->attend, &m->net.texts, f, g);
+        return;
+    }
+    carnn__additive_forward(work, &m->attend, &m->net.texts, f, g);
+    carnn__cloze_sum(work, m, 0);
+    carnn__mat_clear(&m->sum, B);
+    if (m->everywhere) {
+        carnn__linear_forward(work, &m->asked, g, B);
+        memcpy(m->top.y.x, m->asked.y.x, size * sizeof(float));
+    }
+    carnn__linear_forward(work, &m->top, &m->sum, B);
+}
+
+/* What stands between the readers and the loss. */
+static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward) {
+    size_t b, B = m->net.texts.count;
+    int points = m->kind != CARNN__CLOZE_ATTENTIVE, blends = m->kind == CARNN__CLOZE_WEIGHTED;
+    if (!points && !backward) carnn__cloze_attend(work, m, 0);
+    if (blends && !backward) carnn__mat_clear(&m->top.y, B);
+    for (b = 0; b < B; b++) {
+        if (points && !backward) carnn__cloze_point(work, m, b, 0);
+        if (blends && !backward) carnn__cloze_blend(work, m, b, 0);
+        if (m->kind == CARNN__CLOZE_SUM) carnn__cloze_total(m, b, backward);
+        else carnn__cloze_choose(work, m, b, backward);
+        if (blends && backward) carnn__cloze_blend(work, m, b, 1);
+        if (points && backward) carnn__cloze_point(work, m, b, 1);
+    }
+    if (!points && backward) carnn__cloze_attend(work, m, 1);
+}
+
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
-    size_t i, b, B = m->net.texts.count;
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    size_t i;
     carnn__texts_follow(&m->question, &m->net.texts);
     carnn__cloze_collect(work);
     for (i = 0; i < 2; i++) {
@@ -17206,29 +17442,13 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
         carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
     }
     carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
-    if (m->attentive) {
-        carnn__additive_forward(work, &m->attend, &m->net.texts, f, &m->last.y);
-        carnn__cloze_sum(work, m, 0);
-        carnn__mat_clear(&m->sum, B);
-        carnn__linear_forward(work, &m->top, &m->sum, B);
-    }
-    for (b = 0; b < B; b++)
-        if (m->attentive) carnn__cloze_choose(work, m, b, 0);
-        else carnn__cloze_point(work, m, b);
+    carnn__cloze_answer(work, m, 0);
 }
 
 static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
-    size_t i, b, B = m->net.texts.count;
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
-    for (b = 0; b < B; b++)
-        if (m->attentive) carnn__cloze_choose(work, m, b, 1);
-        else carnn__cloze_point_back(work, m, b);
-    if (m->attentive) {
-        carnn__linear_backward(work, &m->top, &m->sum, B);
-        carnn__cloze_sum(work, m, 1);
-        carnn__additive_backward(work, &m->attend, &m->net.texts, f, &m->last.y);
-    }
+    size_t i;
+    carnn__cloze_answer(work, m, 1);
     carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
     for (i = 2; i-- > 0;) {
         const carnn__texts *t = carnn__cloze_texts(m, i);
@@ -17252,9 +17472,10 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     size_t C = m->z.columns, b, count, known = 0;
     double sum = 0.0;
     float loss = 0.0f;
+    int sums = m->kind == CARNN__CLOZE_SUM;
     memset(m->z.d, 0, t->count * C * sizeof(float));
     for (b = 0; b < t->count; b++)
-        known += m->target[b] < C && (m->attentive || m->z.x[b * C + m->target[b]] > least);
+        known += m->target[b] < C && (!sums || m->z.x[b * C + m->target[b]] > least);
     for (b = 0; b < t->count; b++) {
         float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
         double right;
@@ -17265,8 +17486,8 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         tally->sum[0] += right;
         carnn__count_top(z, count, best, m->target[b], tally->sum + 1);
         carnn__tell_part(work, right, 1.0);
-        if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
-        if (m->attentive) {
+        if (m->target[b] >= C || (sums && !(z[m->target[b]] > least))) continue;
+        if (!sums) {
             memcpy(dz, z, count * sizeof(float));
             carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
             sum += (double)loss;
@@ -17284,6 +17505,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
     carnn__corpus *c = carnn__corpus_of(&s->work);
+    s->desc.words = 0; /* its texts have room of their own */
     carnn__net_session_carve(s, arena);
     c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
     s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
@@ -17337,18 +17559,18 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
 static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
-    const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
     size_t r, best = m->net.best[0];
+    int sums = m->kind == CARNN__CLOZE_SUM;
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = m->told;
-    e->exact = !m->attentive;
-    if (m->attentive && best != SIZE_MAX && !s->silent && !s->members)
+    e->exact = sums;
+    if (!sums && best != SIZE_MAX && !s->silent && !s->members)
         e->rest = (double)m->z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
-        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
-                                0.0};
-        if (!m->attentive) c.has |= CARNN_HAS_SCORE;
-        if (!m->attentive && m->candidate[r] == best) c.score = c.attention;
+        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0,
+                                (double)m->s.x[r], 0.0};
+        if (sums) c.has |= CARNN_HAS_SCORE;
+        if (sums && m->candidate[r] == best) c.score = c.attention;
         out[r] = c;
     }
 }
@@ -17389,7 +17611,8 @@ static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *
 static const char *const carnn__cloze_variants[] = {
     "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
     "hidden=19 embedding=17 cell=lstm model=attentive anonymous=0",
-    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn", NULL};
+    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn",
+    "hidden=19 embedding=17 model=weighted anonymous=1", NULL};
 
 /* 21 lines an example: 20 sentences of 24 words, a question of 24. */
 static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
@@ -17405,8 +17628,8 @@ static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__cloze_bench = {
-    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
-    NULL};
+    {128, 256}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
+    "embedding=256"};
 
 static const carnn__task carnn__cloze_task = {
     "cloze", "find the word that a question about a text leaves out",
@@ -18076,7 +18299,7 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
     const carnn_option *normalise = carnn__option_named(model->desc.task, "normalise");
     size_t cell = carnn__cell_number(model->desc.cell);
-    int normal = normalise && carnn__option_value(normalise, &model->desc, NULL) > 1.0;
+    double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) ==
                                carnn__choice_named(encoder, "graph");
@@ -18086,9 +18309,14 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     if (graph && skips)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip connections of a graph are its "
                            "edges: skip is 0");
-    if (normal && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
+    if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
                            "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
+    if (normal > 1.0 + CARNN__NORMALISE_BATCH &&
+        (model->task != &carnn__cloze_task ||
+         carnn__chosen(model, CARNN__CLOZE_MODEL) != CARNN__CLOZE_ATTENTIVE))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
+                           "attentive of the task cloze");
     if (graph != (*model->desc.graph != 0))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
                            "(a file, sh, st, bu, td, ..) need each other");
@@ -19269,6 +19497,8 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
+    if (g->writing ? model->history : carnn__gguf_find(g, "carnn.longest_history", 21) != NULL)
+        carnn__key_size(g, "carnn.longest_history", &model->history);
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
@@ -19409,7 +19639,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
                            "here", models[0]->desc.task);
     for (m = 0; m < count; m++) {
-        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+        if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
         if (m && (own != kind || found != columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
@@ -20310,16 +20540,16 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
 /* What the last batch makes of the populations of batch normalisation. */
 static void carnn__training_statistics(carnn__training *t) {
     const carnn__store *store = &t->model->params;
-    carnn__cell_run *r;
+    carnn__population *m;
     size_t i;
-    for (r = carnn__net_of(&t->train)->normal; r; r = r->norm.next) {
-        for (i = 0; r->norm.moved && i < CARNN__COUNT(r->norm.now); i++) {
-            const carnn__param *p = &store->item[r->cell->norm + CARNN__NORM_MEAN + i];
+    for (m = carnn__net_of(&t->train)->normal; m; m = m->next) {
+        for (i = 0; m->moved && i < CARNN__COUNT(m->now); i++) {
+            const carnn__param *p = &store->item[m->first + i];
             size_t bytes = p->rows * p->columns * sizeof(float);
-            memcpy(store->value + p->offset, r->norm.now[i], bytes);
-            if (t->average) memcpy(t->average + p->offset, r->norm.now[i], bytes);
+            memcpy(store->value + p->offset, m->now[i], bytes);
+            if (t->average) memcpy(t->average + p->offset, m->now[i], bytes);
         }
-        r->norm.moved = 0;
+        m->moved = 0;
     }
 }
 
@@ -21208,7 +21438,8 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 
    Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
    tasks. A value is the median of several runs in wall-clock time; its share says how much of the
-   peak that bounds it was reached.
+   peak that bounds it was reached. A peak is the best run, measured anew for each group of rows:
+   what else the machine does changes.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -21255,7 +21486,8 @@ typedef struct carnn__bench {
     const char *simd;
     int64_t threads;
     carnn__arena arena;
-    double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
+    double peak[CARNN__UNBOUND]; /* G a second */
+    const char *beside[CARNN__UNBOUND]; /* the group it was measured for, or NULL */
     carnn_allocator counting;    /* counts what is allocated through it */
     size_t live, most;           /* bytes */
     carnn_status status;
@@ -21776,7 +22008,8 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
     carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
                        carnn__pool_threads(b->engine.pool)};
-    double seconds, rate = 0.0, *peak;
+    int is_peak = !strcmp(row->group, "peak");
+    double seconds, rate = 0.0;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
@@ -21785,7 +22018,8 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     row->open(b);
     if (row->call && !b->status) {
         carnn__bench_time(b, row->call);
-        seconds = b->value;
+        seconds = is_peak ? b->sample[0] : b->value;
+        if (is_peak) m.share = seconds / b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -21799,10 +22033,14 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     b->data = NULL;
     /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    peak = &b->peak[row->bound];
-    if (!strcmp(row->group, "peak")) *peak = m.value;
-    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
-    m.share = rate / *peak;
+    if (is_peak) {
+        b->peak[row->bound] = m.value;
+        return m;
+    }
+    if (!b->beside[row->bound] || strcmp(b->beside[row->bound], row->group))
+        carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    b->beside[row->bound] = row->group;
+    m.share = rate / b->peak[row->bound];
     return m;
 }
 

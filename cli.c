@@ -1091,9 +1091,11 @@ static carnn_session *session;
 static line input;
 static size_t predicted; /* examples so far */
 
+/* As much as there can be: the answers are those of scoring. */
 static void open_session(void) {
+    carnn_session_desc desc = {.utterances = SIZE_MAX};
     load_model(0);
-    check(carnn_session_open(&session, model, NULL, &error));
+    check(carnn_session_open(&session, model, &desc, &error));
 }
 
 static void load_examples(void) {
@@ -1556,8 +1558,9 @@ static void json_info(const char *file) {
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
          carnn_model_size(model), task_of(model), carnn_model_word_count(model));
-    json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
-         carnn_model_parameters(model));
+    json(stdout, "'choices': %z, 'parameters': %z, 'session': %z, ",
+         carnn_model_choice_count(model), carnn_model_parameters(model),
+         carnn_session_size(model, NULL));
     for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
         if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
         json(stdout, i ? ", {" : "{");
@@ -1613,6 +1616,7 @@ static void print_info(const char *file) {
     if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
+    printf("%-14s%zu bytes\n", "session", carnn_session_size(model, NULL));
     if (s->count) {
         printf("%-14s", "scores");
         if (carnn_model_best_epoch(model))

@@ -1,6 +1,6 @@
 # Dialogs that end in something that the bot cannot answer, one for each dialog of a file: the dialog up
 # to one of its turns, in which the user says a line of the first file instead, and the reply is `say`.
-#   awk -v say="I do not know ." -f data/odd.awk data/odd.txt data/dialog-dev.txt > odd-dev.txt
+#   awk -v say="I do not know ." -f data/unsure.awk data/unsure.txt data/dialog-dev.txt > odd-dev.txt
 function finish(    k) {
     if (turns) {
         k = turn[(dialogs * 7) % turns + 1]

@@ -9,7 +9,8 @@ int main(int argc, char **argv) {
     carnn_model *model = NULL;
     carnn_session *session = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
-    char *block = NULL, *memory;
+    carnn_session_desc desc = {0};
+    char *block = NULL;
     const char *reply;
 
     if (argc != 2) {
@@ -18,10 +19,10 @@ int main(int argc, char **argv) {
     }
     file.name = argv[1];
     if (!carnn_model_load(&model, &file, NULL, &error)) {
-        block = (char *)malloc(carnn_session_size(model) + 64);
+        block = (char *)malloc(carnn_session_size(model, &desc) + 64);
         if (!block) return 1;
-        memory = block + (64 - (uintptr_t)block % 64) % 64;
-        carnn_session_open(&session, model, memory, &error);
+        desc.memory = block + (64 - (uintptr_t)block % 64) % 64;
+        carnn_session_open(&session, model, &desc, &error);
     }
     while (session && !error.code && fgets(line, sizeof line, stdin)) {
         size_t length = strcspn(line, "\r\n");

@@ -75,7 +75,7 @@ int main(void) {
         right += !strcmp(carnn_model_choice(model, told), names[gesture]);
     }
     printf("%d of %d gestures told, %zu bytes a session\n", right, GESTURES,
-           carnn_session_size(model));
+           carnn_session_size(model, NULL));
     carnn_session_free(session);
     carnn_model_free(model);
     return right < GESTURES;

@@ -367,10 +367,14 @@ check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
 check 'the log does not go on' [ "$(grep -c -e '"epoch": 1,' -e '"epoch": 20,' parts.jsonl)" -eq 2 ]
 
-start err '^epoch 2/' $train --epochs 100000 --patience 0 --out ended.gguf
-kill -TERM $process
-wait $process
-check 'SIGTERM does not save' [ $? -eq 130 ] && check 'no model after SIGTERM' [ -s ended.gguf ]
+for signal in TERM HUP; do
+    start err '^epoch 2/' $train --epochs 100000 --patience 0 --out ended.gguf
+    kill -$signal $process
+    wait $process
+    check "SIG$signal: another exit code" [ $? -eq 130 ]
+    check "SIG$signal: no model" [ -s ended.gguf ]
+    rm -f ended.gguf*
+done
 mkdir gone
 start err '^epoch 2/' $train --epochs 100000 --patience 0 --out gone/m.gguf
 rm -r gone

@@ -20,6 +20,24 @@ cp "$folder/use.c" "$folder/use.cpp"
 cp "$folder/make.c" "$folder/make.cpp"
 { cat "$folder/make.c"; echo 'int main(void) { return 0; }'; } > "$folder/alone.c"
 
+cat > "$folder/train.c" << 'END'
+#include "carnn.h"
+int main(int argc, char **argv) {
+    carnn_source file = {"data/lm-dev.txt", NULL, 0};
+    carnn_dataset_desc data = {.task = "lm", .sources = &file, .source_count = 1};
+    carnn_model_desc desc = {.task = "lm", .hidden = 21};
+    carnn_train_desc train = {.epochs = 2, .average = 0.9, .weight_decay = 0.01};
+    carnn_dataset *set;
+    carnn_model *model;
+    carnn_error error;
+    return argc != 2 || carnn_dataset_load(&set, &data, &error) ||
+           carnn_model_create(&model, &desc, set, &error) ||
+           carnn_train(model, set, set, &train, &error) ||
+           carnn_model_save(model, argv[1], &error);
+}
+END
+mkdir "$folder/own"
+cp /usr/include/stb/stb_ds.h "$folder/own" # whose macros are no system header's there
 for compiler in gcc clang; do
     if ! command -v $compiler > /dev/null; then
         echo "left out: $compiler is not installed"
@@ -30,12 +48,21 @@ for compiler in gcc clang; do
     compiles "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$folder/use.c" -o "$folder/use.o"
     compiles "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$folder/often.c"
     compiles "$compiler, two units link" $compiler "$folder/make.o" "$folder/use.o" -o "$folder/two" -lm -lpthread
+    compiles "$compiler, a training" $compiler -std=c99 -I. "$folder/make.o" "$folder/train.c" \
+        -o "$folder/train" -lm -lpthread
+    check "$compiler, trains" "$folder/train" "$folder/$compiler.gguf"
     compiles "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
     compiles "$compiler, GNU C" $compiler -O2 -D_FORTIFY_SOURCE=2 $strict -I. -fsyntax-only cli.c
+    compiles "$compiler, stb_ds.h in a folder of one's own" $compiler -std=c99 $strict \
+        -I"$folder/own" -I. -fsyntax-only "$folder/make.c"
     compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
     compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
 done
+
+if [ -s "$folder/gcc.gguf" ] && [ -s "$folder/clang.gguf" ]; then
+    check "gcc and clang: other model files" cmp -s "$folder/gcc.gguf" "$folder/clang.gguf"
+fi
 
 # Every combination of the option macros; each of them alone also as a program that links, where
 # the optimiser looks at what is left.

@@ -11,18 +11,19 @@ tests=${*:-$(cd tests && ls test_*.c | sed 's/test_\(.*\)\.c/\1/')}
 strict='-std=c99 -O1 -Wall -Wextra -Wpedantic -Wconversion -Werror'
 WINEPREFIX=$top/build/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
-mkdir "$folder/include" "$folder/work"
+mkdir "$folder/include" "$folder/run"
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
-ln -s "$top/data" "$folder/work/data"
+ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
 printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 
-# ran RUNNER: the sums of all tests, or what ended without them
+# ran RUNNER: the sums of all tests, or what ended without them. Each has so many seconds of a
+# processor, however busy the machine is.
 ran() {
     good=0 bad=0 lost=
     for test in $tests; do
-        last=$(cd "$folder/work" && timeout "${SECONDS_EACH:-600}" $1 ../tests.exe "$test" \
-            2> ../err | tail -n 1 | tr -d '\r')
+        last=$(cd "$folder/run" && ulimit -t "${SECONDS_EACH:-600}" &&
+            timeout 7200 $1 ../tests.exe "$test" 2> ../err | tail -n 1 | tr -d '\r')
         case $last in
         *' passed, '*' failed') ;;
         *) last="0 passed, 1 failed" lost="$lost $test" ;;

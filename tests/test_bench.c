@@ -94,7 +94,7 @@ static void check_selection(void) {
     CHECK_INT(bench("peak", NULL, 1, 1, &c, &error), CARNN_ERR_STOPPED);
     CHECK_INT(c.rows, 1);
     CHECK_TEXT(c.name, "multiply-add");
-    CHECK_NEAR(c.share, 1.0, 0.0);
+    CHECK(c.share > 0.0 && c.share <= 1.0); /* the median of the runs, of the best one */
     CHECK_INT(bench("64 x 200 x 200", NULL, 2, 0, &c, &error), CARNN_OK); /* its three forms */
     CHECK_INT(c.rows, 3);
     CHECK(c.sane);

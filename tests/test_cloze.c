@@ -140,6 +140,20 @@ static void cloze_softmax(double *e, size_t n) {
     for (i = 0; i < n; i++) e[i] = exp(e[i]) / sum;
 }
 
+/* Column k of a term that is normalised by the population, where the model normalises it. */
+static double cloze_normal(const carnn_model *model, const char *term, size_t k, double v) {
+    char name[64];
+    double of[3];
+    size_t i;
+    static const char *const part[] = {"gain", "mean", "variance"};
+    if (carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) != CARNN__NORMALISE_EVERYWHERE) return v;
+    for (i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%s.norm.%s", term, part[i]);
+        of[i] = (double)test_weight(model, name)[k];
+    }
+    return of[0] * (v - of[1]) / sqrt(of[2] + 1e-5);
+}
+
 /* The weights s (n) of the words with the states f (n, D) for the question's g. */
 static void cloze_attention(const carnn_model *model, const float *f, size_t n, const float *g,
                             double *s) {
@@ -150,55 +164,75 @@ static void cloze_attention(const carnn_model *model, const float *f, size_t n, 
         for (j = 0; !attentive && j < CLOZE_D; j++)
             s[i] += (double)f[i * CLOZE_D + j] * (double)g[j];
         for (k = 0; attentive && k < CLOZE_H; k++) {
-            double a = 0.0;
-            for (j = 0; j < CLOZE_D; j++)
+            double a = 0.0, b = 0.0;
+            for (j = 0; j < CLOZE_D; j++) {
                 a += (double)test_weight(model, "attend.weight")[k * CLOZE_D + j] *
-                         (double)f[i * CLOZE_D + j] +
-                     (double)test_weight(model, "attend.other")[k * CLOZE_D + j] * (double)g[j];
+                     (double)f[i * CLOZE_D + j];
+                b += (double)test_weight(model, "attend.other")[k * CLOZE_D + j] * (double)g[j];
+            }
+            a = cloze_normal(model, "attend.weight", k, a) +
+                cloze_normal(model, "attend.other", k, b);
             s[i] += (double)test_weight(model, "attend.vector")[k] * tanh(a);
         }
     }
     cloze_softmax(s, n);
 }
 
-/* The vector tanh(W [r; g]) of the attentive reader. */
+/* The vector tanh(W [r; g]) of the attentive reader; normalised, r and g have weights each. */
 static void cloze_top(const carnn_model *model, const float *f, size_t n, const float *g,
                       const double *s, double *top) {
+    int split = carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) == CARNN__NORMALISE_EVERYWHERE;
     const float *W = test_weight(model, "hidden.weight");
-    size_t i, j, k;
+    const float *V = split ? test_weight(model, "hidden.other") : W + CLOZE_D;
+    size_t i, j, k, stride = split ? CLOZE_D : 2 * CLOZE_D;
     for (k = 0; k < CLOZE_E; k++) {
-        double a = 0.0;
+        double a = 0.0, b = 0.0;
         for (j = 0; j < CLOZE_D; j++) {
             double r = 0.0;
             for (i = 0; i < n; i++) r += s[i] * (double)f[i * CLOZE_D + j];
-            a += (double)W[k * 2 * CLOZE_D + j] * r +
-                 (double)W[k * 2 * CLOZE_D + CLOZE_D + j] * (double)g[j];
+            a += (double)W[k * stride + j] * r;
+            b += (double)V[k * stride + j] * (double)g[j];
         }
-        top[k] = tanh(a);
+        top[k] = tanh(cloze_normal(model, "hidden.weight", k, a) +
+                      cloze_normal(model, "hidden.other", k, b));
     }
 }
 
-/* The candidates' logits: log P of the pointer, E_c . top of the attentive reader. */
+/* The vector sum_i s_i E d_i of the words of a text, all of them known. */
+static void cloze_blend(const carnn_model *model, const char *text, const double *s, double *top) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    size_t i, k;
+    memset(top, 0, CLOZE_E * sizeof *top);
+    for (i = 0; carnn__next_word(&w); i++) {
+        size_t row = carnn__names_find(&model->words, w.word.at, w.word.length);
+        for (k = 0; k < CLOZE_E; k++)
+            top[k] += s[i] * (double)test_weight(model, "word.weight")[row * CLOZE_E + k];
+    }
+}
+
+/* The candidates' logits: log P of the pointer, E_c . top of the two other readers. */
 static void cloze_logits(const carnn_model *model, const char *example, const float *f, size_t n,
                          const float *g, const char *const *candidate, size_t count, double *z) {
-    int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
+    int sums = carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_SUM;
     int anonymous = carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0;
     const float *E = test_weight(model, "word.weight");
     carnn__words w = carnn__words_of(CARNN__SPACES, example, strlen(example));
     double s[32], top[CLOZE_E];
     size_t i, j;
     cloze_attention(model, f, n, g, s);
-    if (attentive) cloze_top(model, f, n, g, s, top);
+    if (carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_WEIGHTED)
+        cloze_blend(model, example, s, top);
+    else if (!sums) cloze_top(model, f, n, g, s, top);
     for (j = 0; j < count; j++) z[j] = 0.0;
-    for (i = 0; !attentive && carnn__next_word(&w); i++)
+    for (i = 0; sums && carnn__next_word(&w); i++)
         for (j = 0; j < count; j++)
             if (carnn__is(candidate[j], w.word, 0)) z[j] += s[i];
     for (j = 0; j < count; j++) {
         size_t row = anonymous ? 16 + j
                                : carnn__names_find(&model->words, candidate[j],
                                                    strlen(candidate[j]));
-        if (!attentive) z[j] = log(z[j]);
-        for (i = 0; attentive && i < CLOZE_E; i++)
+        if (sums) z[j] = log(z[j]);
+        for (i = 0; !sums && i < CLOZE_E; i++)
             z[j] += (double)E[row * CLOZE_E + i] * top[i];
     }
 }
@@ -211,7 +245,7 @@ static void cloze_by_loops(const char *options) {
     static const size_t answer[] = {0, 1, 2};
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
     carnn_model *model = test_model("cloze", options, NULL, data);
-    int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
+    int sums = carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_SUM;
     const carnn__cloze *m;
     test_work w;
     double worst = 0.0, loss = 0.0;
@@ -234,7 +268,7 @@ static void cloze_by_loops(const char *options) {
             const char *const *one = &candidate[i][j];
             double all[4];
             if (!*one) continue; /* not in the text */
-            if (attentive && carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+            if (!sums && carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
                 const char *names[4] = {"", "", "", ""};
                 names[j] = *one;
                 cloze_logits(model, text[i], x->x + at * CLOZE_D, n, g, names, j + 1, all);
@@ -247,7 +281,7 @@ static void cloze_by_loops(const char *options) {
         loss -= z[answer[i]];
     }
     CHECK_NEAR(worst, 0.0, 1e-5);
-    if (!attentive) CHECK_NEAR(w.tally.loss, loss, 1e-5); /* the fourth has no answer to learn */
+    if (sums) CHECK_NEAR(w.tally.loss, loss, 1e-5); /* the fourth has no answer to learn */
     test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -259,6 +293,8 @@ static void cloze_numbers(void) {
     cloze_by_loops("anonymous=0 cell=lstm layers=2");
     cloze_by_loops("anonymous=0 model=attentive");
     cloze_by_loops("anonymous=1 model=attentive cell=ran");
+    cloze_by_loops("anonymous=0 model=attentive cell=mi-lstm normalise=everywhere");
+    cloze_by_loops("anonymous=0 model=weighted");
     test_derivatives("cloze");
 }
 
@@ -574,9 +610,11 @@ int main(void) {
     cloze_cut();
     cloze_sessions("layers=2");
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
+    cloze_sessions("model=weighted");
     cloze_explains();
     cloze_same_bytes("layers=2 encoder=rcrn");
-    cloze_same_bytes("model=attentive anonymous=0");
+    cloze_same_bytes("model=attentive anonymous=0 cell=lstm normalise=everywhere");
+    cloze_same_bytes("model=weighted");
     cloze_kept();
     return test_end();
 }

@@ -392,12 +392,12 @@ static void ensemble_chats(void) {
     carnn_session *session, *own[ENSEMBLE_MODELS];
     carnn_error error;
     static const char *const said[] = {"hi", "some food", "no", "food"};
+    carnn_session_desc desc = {0, 0, NULL};
     size_t m, turn, k, L = 3;
-    void *memory;
     ensemble_models(models, "dialog", "", data);
     e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
-    memory = carnn__alloc_aligned(&e->allocator, carnn_session_size(e), 1);
-    CHECK_INT(carnn_session_open(&session, e, memory, &error), CARNN_OK);
+    desc.memory = carnn__alloc_aligned(&e->allocator, carnn_session_size(e, NULL), 1);
+    CHECK_INT(carnn_session_open(&session, e, &desc, &error), CARNN_OK);
     for (m = 0; m < ENSEMBLE_MODELS; m++)
         CHECK_INT(carnn_session_open(&own[m], models[m], NULL, &error), CARNN_OK);
     for (turn = 0; turn < 4; turn++) {
@@ -422,7 +422,7 @@ static void ensemble_chats(void) {
     }
     for (m = 0; m < ENSEMBLE_MODELS; m++) carnn_session_free(own[m]);
     carnn_session_free(session);
-    carnn__free_aligned(&e->allocator, memory);
+    carnn__free_aligned(&e->allocator, desc.memory);
     carnn_model_free(e);
     ensemble_free(models);
     carnn_dataset_free(data);

@@ -13,7 +13,7 @@ typedef struct guide {
     size_t length;
 } guide;
 
-static void tell(guide *g, const char *tree, const char *place, const char *many, int rating) {
+static void guided(guide *g, const char *tree, const char *place, const char *many, int rating) {
     g->length += (size_t)snprintf(
         g->text + g->length, sizeof g->text - g->length,
         "1 hello\tyou can ask for trees !\n2 %s trees in the %s\tapi_call %s %s R_price\n"
@@ -53,8 +53,8 @@ static carnn_dataset *guide_data(int seen) {
     size_t i, count = seen ? SEEN * SEEN_PLACES : TREES - SEEN;
     g.length = 0;
     for (i = 0; i < count; i++)
-        if (seen) tell(&g, trees[i % SEEN], places[i / SEEN], i % 2 ? "two" : "six", (int)i % 10);
-        else tell(&g, trees[SEEN + i], places[SEEN_PLACES], "two", 5);
+        if (seen) guided(&g, trees[i % SEEN], places[i / SEEN], i % 2 ? "two" : "six", (int)i % 10);
+        else guided(&g, trees[SEEN + i], places[SEEN_PLACES], "two", 5);
     all_candidates(&g);
     return load_guide(&g);
 }

@@ -176,17 +176,18 @@ static void test_own_memory(void) {
     carnn_dataset *data = load_dialogs();
     carnn_model *model;
     carnn_session *session = NULL;
-    char *block, *aligned, *long_text = (char *)malloc(1000000);
+    carnn_session_desc desc = {SIZE_MAX, 0, NULL};
+    char *block, *long_text = (char *)malloc(1000000);
     long calls;
     size_t i;
     memset(&memory, 0, sizeof memory);
     allocator.user = &memory;
     model = chat_model(data, "icarnn", 0, 0, &allocator);
-    block = (char *)malloc(carnn_session_size(model) + 64);
-    aligned = block + (64 - (uintptr_t)block % 64) % 64;
-    memset(aligned, 0xA5, carnn_session_size(model));
+    block = (char *)malloc(carnn_session_size(model, &desc) + 64);
+    desc.memory = block + (64 - (uintptr_t)block % 64) % 64;
+    memset(desc.memory, 0xA5, carnn_session_size(model, &desc));
     calls = memory.calls;
-    CHECK(!carnn_session_open(&session, model, aligned, NULL));
+    CHECK(!carnn_session_open(&session, model, &desc, NULL));
     for (i = 0; i < 1000000; i++) long_text[i] = i % 7 ? (char)('a' + i % 26) : ' ';
     CHECK(reply(session, "hello", 5) != NULL);
     CHECK(reply(session, long_text, 1000000) != NULL);
@@ -205,6 +206,122 @@ static void test_own_memory(void) {
     CHECK_INT(memory.blocks, 0);
     free(block);
     free(long_text);
+    carnn_dataset_free(data);
+}
+
+/* A session that keeps so many utterances says what a model does that reads no more, bit by bit,
+   however long the dialog is. */
+static void test_capacity(void) {
+    static const size_t kept[] = {1, 2, 3, 8};
+    static const char *const said[] = {"hello there", "dear food in the south", "what ?", "bye"};
+    carnn_dataset *data = load_dialogs();
+    size_t i, k, turn, L;
+    for (k = 0; k < 4; k++) {
+        carnn_session_desc desc = {kept[k], 0, NULL};
+        carnn_model *model[2];
+        carnn_session *session[2];
+        for (i = 0; i < 2; i++) {
+            model[i] = chat_model(data, "icarnn", 0, i ? (double)kept[k] : 0, NULL);
+            CHECK(!carnn_session_open(&session[i], model[i], i ? NULL : &desc, NULL));
+        }
+        L = carnn_model_choice_count(model[0]);
+        for (turn = 0; turn < 30; turn++) {
+            const char *user = said[turn % 4];
+            carnn_prediction p = predict(session[0], user, strlen(user));
+            CHECK(!memcmp(p.probability, predict(session[1], user, strlen(user)).probability,
+                          L * sizeof *p.probability));
+            CHECK_INT(explained(session[0]), carnn__min(2 * turn + 1 + turn / 3, kept[k]) + 1);
+            for (i = 0; i < 2; i++) {
+                reply(session[i], user, strlen(user));
+                if (turn % 3 == 2) hear(session[i], CARNN_FACT, "oak R_rating 3");
+            }
+        }
+        for (i = 0; i < 2; i++) {
+            carnn_session_free(session[i]);
+            carnn_model_free(model[i]);
+        }
+    }
+    carnn_dataset_free(data);
+}
+
+static size_t room_for(const carnn_model *model, size_t utterances, size_t words) {
+    carnn_session_desc desc = {utterances, words, NULL};
+    return carnn_session_size(model, &desc);
+}
+
+/* Unless it is told otherwise, a session has room for the longest history of the training data,
+   which the model file knows: here <start>, three facts and four turns before "bye". */
+static void test_trained_capacity(void) {
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL), *loaded;
+    carnn_model *rows = chat_model(data, "icarnn", 1, 0, NULL);
+    carnn_source file = {"model", NULL, 0};
+    void *bytes;
+    int old;
+    CHECK_INT(carnn_session_size(model, NULL), room_for(model, 12, 0));
+    CHECK_INT(carnn_session_size(rows, NULL), room_for(rows, 10, 0));
+    CHECK(room_for(model, 8, 0) < room_for(model, 12, 0));
+    CHECK(room_for(model, 1023, 0) < room_for(model, 1024, 0));
+    CHECK_INT(room_for(model, SIZE_MAX, 0), room_for(model, 1024, 0));
+    for (old = 0; old < 2; old++) { /* an old file does not have the number */
+        if (old) model->history = 0;
+        file.size = carnn_model_size(model);
+        file.bytes = bytes = malloc(file.size);
+        CHECK(!carnn_model_write(model, bytes, file.size, NULL));
+        CHECK(!carnn_model_load(&loaded, &file, NULL, NULL));
+        CHECK_INT(carnn_session_size(loaded, NULL), room_for(model, old ? 1024 : 12, 0));
+        carnn_model_free(loaded);
+        free(bytes);
+    }
+    carnn_model_free(model);
+    carnn_model_free(rows);
+    carnn_dataset_free(data);
+}
+
+/* A bot of the default size that keeps eight utterances needs less than 147 KB. */
+static void test_small_session(void) {
+    carnn_dataset *data = load_dialogs();
+    carnn_model_desc desc;
+    carnn_model *model;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    CHECK(!carnn_model_create(&model, &desc, data, NULL));
+    CHECK(room_for(model, 8, 0) <= 147 * 1024);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A session that reads five words of a text says of a longer one what it says of the first five. */
+static void test_words(void) {
+    static const char text[] = "s\ta man eats\ta man is eating\n"
+                               "n\tthe dog that we saw runs\tthe sun shines on us all\n";
+    static const carnn_text longer[] = {{"a man eats the dog that runs", 28},
+                                        {"the sun is on us all we saw", 27}};
+    static const carnn_text first[] = {{longer[0].at, 18}, {longer[1].at, 16}};
+    carnn_dataset *data = test_data("pair", text, sizeof text - 1, 0, 0);
+    carnn_session_desc desc = {0, 5, NULL};
+    carnn_model_desc of;
+    carnn_model *model;
+    carnn_session *few, *all;
+    carnn_prediction p, whole;
+    double probability[2];
+    memset(&of, 0, sizeof of);
+    of.task = "pair";
+    of.hidden = 20;
+    CHECK(!carnn_model_create(&model, &of, data, NULL));
+    CHECK(room_for(model, 0, 5) * 8 < carnn_session_size(model, NULL));
+    CHECK_INT(room_for(model, 0, SIZE_MAX), carnn_session_size(model, NULL));
+    CHECK(!carnn_session_open(&few, model, &desc, NULL));
+    CHECK(!carnn_session_open(&all, model, NULL, NULL));
+    CHECK(!carnn_session_predict(few, longer, 2, 2, &p, NULL));
+    memcpy(probability, p.probability, sizeof probability);
+    CHECK(!carnn_session_predict(all, longer, 2, 2, &whole, NULL));
+    CHECK(memcmp(probability, whole.probability, sizeof probability) != 0);
+    CHECK(!carnn_session_predict(all, first, 2, 2, &whole, NULL));
+    CHECK(!memcmp(probability, whole.probability, sizeof probability));
+    carnn_session_free(few);
+    carnn_session_free(all);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
@@ -235,11 +352,44 @@ static void test_ranking(void) {
     carnn_dataset_free(data);
 }
 
+/* The loss is the mean of the turns whose reply is a candidate; the others are wrong anyway. */
+static void test_replies_that_are_no_candidates(void) {
+    static const char text[] = "1 hello there\tgood morning !\n2 bye\tnever said\n";
+    carnn_dataset *data = load_dialogs();
+    carnn_dataset *other = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    const carnn_model *models = model;
+    carnn_session *session = NULL;
+    carnn_scores scores;
+    carnn_prediction p;
+    double loss = 0.0;
+    size_t i;
+    CHECK(!carnn_test(&models, 1, other, 1, &scores, NULL));
+    CHECK(!carnn_session_open(&session, model, NULL, NULL));
+    p = predict(session, "hello there", 11);
+    for (i = 0; i < p.count; i++)
+        if (!strcmp(carnn_model_choice(model, p.choice[i]), "good morning !"))
+            loss = -log(p.probability[i]);
+    CHECK(loss > 0.0);
+    CHECK_NEAR(scores.loss, loss, 1e-5);
+    CHECK_NEAR(scores.metric[0].value,
+               strcmp(carnn_model_choice(model, p.choice[0]), "good morning !") ? 0.0 : 0.5, 1e-12);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(other);
+}
+
 int main(void) {
     test_same_as_scoring();
     test_explanations_add_up();
     test_explain_after_hearing();
     test_own_memory();
+    test_capacity();
+    test_trained_capacity();
+    test_small_session();
+    test_words();
     test_ranking();
+    test_replies_that_are_no_candidates();
     return test_end();
 }

@@ -555,6 +555,7 @@ static void signal_memory(void) {
     carnn_dataset *data;
     carnn_model *model;
     carnn_session *session;
+    carnn_session_desc desc = {0, 0, NULL};
     carnn_prediction p;
     carnn_error error;
     char *block;
@@ -563,11 +564,12 @@ static void signal_memory(void) {
     strcat(strcat(line, "\n"), other);
     data = signal_text(line, "16", NULL);
     model = signal_model("hidden=64 layers=1", NULL, data);
-    size = carnn_session_size(model);
+    size = carnn_session_size(model, NULL);
     CHECK(size <= 12288);
     block = (char *)carnn__alloc_aligned(&model->allocator, size + 64, 1);
     memset(block + size, 77, 64);
-    CHECK_INT(carnn_session_open(&session, model, block, &error), CARNN_OK);
+    desc.memory = block;
+    CHECK_INT(carnn_session_open(&session, model, &desc, &error), CARNN_OK);
     for (i = 0; i < 1000; i++)
         CHECK_INT(carnn_session_row(session, row, 16, 1, &p, &error), CARNN_OK);
     for (i = size; i < size + 64; i++) CHECK_INT(block[i], 77);

@@ -828,13 +828,19 @@ static void test_vectors_binary_newline(void) {
     carnn_allocator a = carnn__allocator(NULL);
     for (size_t at = 0; at < 12; at++) {
         char bytes[200];
-        size_t size = binary_vectors(bytes, "3 3", 1);
+        const unsigned char *cat = (const unsigned char *)bytes + 4 + 4;
+        float expected[3]; /* little-endian in the file, whatever the machine is */
+        size_t size = binary_vectors(bytes, "3 3", 1), i;
         carnn__vectors v;
         memset(&v, 0, sizeof v);
         bytes[4 + 4 + at] = '\n';
+        for (i = 0; i < 3; i++, cat += 4) {
+            uint32_t bits = cat[0] + 256u * (cat[1] + 256u * (cat[2] + 256u * cat[3]));
+            memcpy(expected + i, &bits, 4);
+        }
         CHECK_INT(read_vectors(&v, bytes, size, NULL), CARNN_OK);
         CHECK_INT(v.found, 2);
-        CHECK(v.value && memcmp(v.value + 3, bytes + 4 + 4, 12) == 0 && v.value[2 * 3] == -1);
+        CHECK(v.value && !memcmp(v.value + 3, expected, 12) && v.value[2 * 3] == -1);
         carnn__vectors_free(&v, &a);
     }
 }

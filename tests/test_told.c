@@ -153,6 +153,7 @@ static void told_reply_tells(void) {
     static const char text[] = "1 hello\toak , perhaps\n2 oak R_rating 3\n3 bye\toak is nice\n";
     carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
     carnn_model *model = told_known_model(data, "hidden=24 embedding=24");
+    carnn_session_desc desc = {LINES, 0, NULL}; /* more than the data have */
     carnn_session *s = NULL;
     carnn_text user = {"hello", 5};
     carnn_contribution one[LINES], two[LINES];
@@ -160,7 +161,7 @@ static void told_reply_tells(void) {
     carnn_prediction p;
     const char *reply;
     size_t turn, i;
-    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    CHECK(!carnn_session_open(&s, model, &desc, NULL));
     told_hear(s, CARNN_FACT, "qqq R_rating 3");
     told_hear(s, CARNN_FACT, "oak R_rating 3");
     told_hear(s, CARNN_SYSTEM, "www"); /* unknown, as is qqq */
