@@ -6428,6 +6428,70 @@ static void carnn__names_drop(carnn__names *n) {
     memset(n, 0, sizeof *n);
 }
 
+/* --- prose --------------------------------------------------------------------------------------
+   Text as people write it becomes words with blanks between them: pieces between blanks or dashes,
+   without the marks at their ends, which are words, as are 's and the like. */
+
+typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
+    char *to;
+    size_t size, length;
+} carnn__prose;
+
+static void carnn__prose_put(carnn__prose *p, char c) {
+    if (p->length + 1 < p->size) p->to[p->length] = c;
+    p->length++;
+}
+
+static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
+    size_t i;
+    if (length && p->length) carnn__prose_put(p, separator);
+    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
+}
+
+static size_t carnn__prose_end(carnn__prose *p) {
+    if (p->size) p->to[carnn__min(p->length, p->size - 1)] = 0;
+    return p->length;
+}
+
+/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
+static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
+        carnn__prose_word(p, ' ', s.at, 1);
+    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
+    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
+    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
+    }
+    carnn__prose_word(p, ' ', s.at, stem);
+    carnn__prose_word(p, ' ', s.at + stem, end - stem);
+    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
+}
+
+CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
+    carnn__prose p = {words, size, 0};
+    carnn__span rest = {text, length}, piece;
+    carnn__skip_order_mark(&rest);
+    while (rest.length) {
+        int dashes = 0;
+        piece = rest;
+        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
+             piece.length++) {
+            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
+            if (dashes) break;
+        }
+        carnn__skip(&rest, piece.length);
+        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
+        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
+        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
+            carnn__skip(&rest, 1);
+    }
+    return carnn__prose_end(&p);
+}
+
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
    The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks),
@@ -13905,6 +13969,43 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
     return last;
 }
 
+/* --- names in prose --------------------------------------------------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Has the text, or the model, the word with a small first letter? */
+static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
+    char small[64];
+    if (word.length >= sizeof small) return 0;
+    memcpy(small, word.at, word.length);
+    *small = (char)carnn__folded(*small, 1);
+    word.at = small;
+    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
+           carnn__any_candidate(text, word);
+}
+
+CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
+                                   size_t size) {
+    carnn__prose p = {names, size, 0};
+    carnn__span text = {words, strlen(words)}, listed = {names, 0};
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
+    int begins = 1; /* a sentence */
+    while (carnn__next_word(&w)) {
+        const char *s = w.word.at;
+        size_t i = 0;
+        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
+        listed.length = carnn__min(p.length, size ? size - 1 : 0);
+        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
+            !(begins && carnn__prose_common(model, w.word, text)) &&
+            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
+            carnn__prose_word(&p, '|', s, i);
+        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
+    }
+    return carnn__prose_end(&p);
+}
+
+#endif
+
 /* --- what a program calls -------------------------------------------------------------------- */
 
 /* Lays out a session; on a counting arena this is how its size is known. */
@@ -17929,103 +18030,6 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
 static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
     carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
-
-/* --- prose ------------------------------------------------------------------------------------ */
-
-#ifndef CARNN_NO_TEXT
-
-typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
-    char *to;
-    size_t size, length;
-} carnn__prose;
-
-static void carnn__prose_put(carnn__prose *p, char c) {
-    if (p->length + 1 < p->size) p->to[p->length] = c;
-    p->length++;
-}
-
-static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
-    size_t i;
-    if (length && p->length) carnn__prose_put(p, separator);
-    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
-}
-
-static size_t carnn__prose_end(carnn__prose *p) {
-    if (p->size) p->to[carnn__min(p->length, p->size - 1)] = 0;
-    return p->length;
-}
-
-/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
-static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
-    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
-    static const char marks[] = ".,;:?!\"'()[]`*";
-    size_t end, stem, i, n;
-    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
-        carnn__prose_word(p, ' ', s.at, 1);
-    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
-    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
-    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
-        n = strlen(ends[i]);
-        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
-    }
-    carnn__prose_word(p, ' ', s.at, stem);
-    carnn__prose_word(p, ' ', s.at + stem, end - stem);
-    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
-}
-
-CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
-    carnn__prose p = {words, size, 0};
-    carnn__span rest = {text, length}, piece;
-    carnn__skip_order_mark(&rest);
-    while (rest.length) {
-        int dashes = 0;
-        piece = rest;
-        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
-             piece.length++) {
-            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
-            if (dashes) break;
-        }
-        carnn__skip(&rest, piece.length);
-        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
-        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
-        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
-            carnn__skip(&rest, 1);
-    }
-    return carnn__prose_end(&p);
-}
-
-/* Has the text, or the model, the word with a small first letter? */
-static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
-    char small[64];
-    if (word.length >= sizeof small) return 0;
-    memcpy(small, word.at, word.length);
-    *small = (char)carnn__folded(*small, 1);
-    word.at = small;
-    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
-           carnn__any_candidate(text, word);
-}
-
-CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
-                                   size_t size) {
-    carnn__prose p = {names, size, 0};
-    carnn__span text = {words, strlen(words)}, listed = {names, 0};
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
-    int begins = 1; /* a sentence */
-    while (carnn__next_word(&w)) {
-        const char *s = w.word.at;
-        size_t i = 0;
-        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
-        listed.length = carnn__min(p.length, size ? size - 1 : 0);
-        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
-            !(begins && carnn__prose_common(model, w.word, text)) &&
-            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
-            carnn__prose_word(&p, '|', s, i);
-        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
-    }
-    return carnn__prose_end(&p);
-}
-
-#endif
 
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
