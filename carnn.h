@@ -6040,6 +6040,7 @@ typedef enum carnn__tokenizer {
     CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
                       as it is */
     CARNN__SPOKEN, /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+    CARNN__CANDIDATES, /* of a list "c1|c2|...", without the blanks at their ends */
     CARNN__CHARACTERS, /* each character, blanks among them */
     CARNN__LOWER_CHARACTERS /* the same, folded */
 } carnn__tokenizer;
@@ -6053,7 +6054,7 @@ typedef struct carnn__words {
 } carnn__words;
 
 static inline int carnn__folds(carnn__tokenizer kind) {
-    return kind != CARNN__SPACES && kind != CARNN__CHARACTERS;
+    return kind != CARNN__SPACES && kind != CARNN__CANDIDATES && kind != CARNN__CHARACTERS;
 }
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
@@ -6106,6 +6107,11 @@ static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
     int words = w->kind == CARNN__WORDS;
     if (w->kind >= CARNN__CHARACTERS) return carnn__character(at, (size_t)(w->end - at));
+    if (w->kind == CARNN__CANDIDATES) {
+        carnn__span rest = {at, (size_t)(w->end - at)}, candidate;
+        carnn__cut(&rest, '|', &candidate);
+        return carnn__blank(*at) ? 0 : carnn__trim(candidate).length;
+    }
     if (words || w->kind == CARNN__SPOKEN) {
         while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
                                (words && (*at == '_' || (unsigned char)*at >= 0x80))))
@@ -7228,18 +7234,6 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
     size_t i;
     for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
     return carnn__mix(hash);
-}
-
-/* --- lists of candidates "c1|c2|..." --------------------------------------------------------- */
-
-/* Takes the next candidate off a list; 0: there is none. */
-static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
-    do {
-        if (!list->length) return 0;
-        carnn__cut(list, '|', candidate);
-        *candidate = carnn__trim(*candidate);
-    } while (!candidate->length);
-    return 1;
 }
 
 /* --- alignments ---------------------------------------------------------------------------------
@@ -8428,10 +8422,10 @@ static const carnn__reader carnn__labelled_reader = {
 
 /* The number of a candidate in a list, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
-    carnn__span candidate;
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t i;
-    for (i = 0; carnn__next_candidate(&list, &candidate); i++)
-        if (candidate.length == wanted.length && !memcmp(candidate.at, wanted.at, wanted.length))
+    for (i = 0; carnn__next_word(&w); i++)
+        if (w.word.length == wanted.length && !memcmp(w.word.at, wanted.at, wanted.length))
             return i;
     return CARNN__NO_INDEX;
 }
@@ -8459,14 +8453,13 @@ static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence
 
 /* A list is not empty, short enough and without repetitions. */
 static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) {
-    carnn__span rest = list, candidate;
-    uint32_t count = 0;
-    for (; carnn__next_candidate(&rest, &candidate); count++)
-        if (carnn__candidate_number(list, candidate) < count)
-            return carnn__unexpected(p, "each candidate once", candidate);
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    uint32_t count;
+    for (count = 0; carnn__next_word(&w); count++)
+        if (carnn__candidate_number(list, w.word) < count)
+            return carnn__unexpected(p, "each candidate once", w.word);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 640 candidates with | between "
-                                "them", list);
+    return carnn__unexpected(p, "1 to 640 candidates with | between them", list);
 }
 
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
@@ -11812,6 +11805,55 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
     }
 }
 
+/* The same sums of the inputs of the words: x (U, D). Backward: dw is set. */
+static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
+                                const carnn__mat *w, const carnn__mat *y, int backward) {
+    size_t D = x->columns, s, r, j;
+    for (s = 0; s < t->texts; s++) {
+        const float *dy = y->d + s * D;
+        if (!backward) memset(y->x + s * D, 0, D * sizeof(float));
+        for (r = t->at[s]; r < t->at[s + 1]; r++) {
+            size_t input = t->ids[r] * D;
+            const float *from = backward ? dy : x->x + input;
+            float *sum = backward ? x->d + input : y->x + s * D;
+            if (backward) w->d[r] = work->engine->k->dot(dy, x->x + input, D);
+            for (j = 0; j < D; j++) sum[j] += w->x[r] * from[j];
+        }
+    }
+    if (!backward) carnn__mat_clear(y, t->texts);
+}
+
+/* --- attention by products ----------------------------------------------------------------------
+   p = softmax_r(e_r) over the words of each text s, e_r = x_r . q_s; x (R, D)  q (S, D)  p (R, 1).
+   Backward, from de in p->d: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
+
+static void carnn__point(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
+                         const carnn__mat *q, const carnn__mat *p, int backward) {
+    size_t D = x->columns, s;
+    for (s = 0; s < t->texts; s++) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (n && backward) {
+            carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, p->d + r, n, q->x + s * D,
+                          D, NULL, x->d + r * D, D);
+            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, p->d + r, n, x->x + r * D,
+                          D, NULL, q->d + s * D, D);
+        } else if (n) {
+            carnn__matmul(work->engine, CARNN__NT, 1, n, D, q->x + s * D, D, x->x + r * D, D, NULL,
+                          p->x + r, n);
+            work->engine->k->softmax(p->x + r, n);
+        }
+    }
+}
+
+/* de from dp. */
+static void carnn__point_softmax_back(const carnn__work *work, const carnn__texts *t,
+                                      const carnn__mat *p) {
+    size_t s;
+    for (s = 0; s < t->texts; s++)
+        carnn__softmax_back(work->engine->k, p->x + t->at[s], p->d + t->at[s],
+                            t->at[s + 1] - t->at[s]);
+}
+
 /* --- attentive pooling --------------------------------------------------------------------------
    dos Santos et al. 2016, Eq. 6 to 12. The words q_i (m, D) and a_j (n, D) of the texts of a pair
    weigh each other:
@@ -14793,6 +14835,47 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     return m->slot[slot];
 }
 
+/* --- names that are marked: @entity1 and the like ----------------------------------------------
+   All of the vocabulary change places with each other, by the key of a batch. */
+
+typedef struct carnn__entities { /* n words of the vocabulary */
+    size_t count;
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *read;   /* (n) what each is read as, by `key`; 0: not yet */
+    uint64_t key;
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    uint32_t **of_word[] = {&e->number, &e->word, &e->read};
+    size_t i;
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_word, CARNN__COUNT(of_word), words->count);
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = carnn__string(words->bytes, words->at, i);
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
+    }
+}
+
+static int carnn__is_entity(const carnn__entities *e, uint32_t word) {
+    return e->number[word] != CARNN__NO_INDEX;
+}
+
+/* What an entity is read as in the batch that has this key, 0: as it is. */
+static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
+    if (!key) return word;
+    if (e->key != key) {
+        memcpy(e->read, e->word, e->count * sizeof *e->read);
+        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
+        e->key = key;
+    }
+    return e->read[e->number[word]];
+}
+
 #endif
 /* =============================================================================================
    @@HEAD dialog   choose the reply, given the dialog so far
@@ -17539,8 +17622,8 @@ static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_END};
 
 static const carnn__role carnn__cloze_roles[] = {
-    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0}, {"candidates", CARNN__SPACES, 0},
-    {NULL, CARNN__SPACES, 0}};
+    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0},
+    {"candidates", CARNN__CANDIDATES, 0}, {NULL, CARNN__SPACES, 0}};
 
 static const char *const carnn__cloze_reserved[] = {
     CARNN__UNKNOWN_WORDS,
@@ -17559,18 +17642,25 @@ static uint32_t carnn__cloze_word(const carnn_model *model, carnn__span word) {
     return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
 }
 
+/* Words, and candidates, that are read. */
+static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION,
+                                           CARNN__CLOZE_CANDIDATES};
+
 static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                   uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
-    size_t n, most = role == CARNN__CLOZE_TEXT ? CARNN__CLOZE_WORDS : CARNN__CLOZE_QUESTION;
-    if (role == CARNN__CLOZE_LIST) {
-        for (n = 0; n < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&text, &w.word); n++)
-            if (n < max) ids[n] = carnn__cloze_word(model, w.word);
-        return n;
-    }
-    for (n = 0; n < most && carnn__next_word(&w); n++)
+    carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text.at, text.length);
+    size_t n;
+    for (n = 0; n < carnn__cloze_most[role] && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__cloze_word(model, w.word);
     return n;
+}
+
+/* The candidates (C) of a list as they are written; the last one has NULL behind it. */
+static void carnn__cloze_names(carnn__span list, carnn_text *name) {
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    size_t i;
+    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); i++) name[i] = w.word;
+    if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
 }
 
 /* The candidates of an item: a token list. */
@@ -17594,41 +17684,6 @@ static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uin
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-typedef struct carnn__entities { /* n words of the vocabulary */
-    size_t count;
-    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
-    uint32_t *word;   /* (n) */
-    uint32_t *order;  /* (n) how they have changed places by `key` */
-    uint64_t key;     /* 0: they have not */
-} carnn__entities;
-
-static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
-    const carnn__names *words = &p->model->words;
-    size_t i;
-    if (!p->arena) return;
-    e->number = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->word = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->order = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->key = e->count = 0;
-    for (i = 0; e->number && i < words->count; i++) {
-        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
-        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
-        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
-        if (is_one) e->word[e->count++] = (uint32_t)i;
-    }
-}
-
-/* What entity i is read as in the batch that has this key. */
-static uint32_t carnn__entity_read(carnn__entities *e, size_t i, uint64_t key) {
-    size_t j;
-    if (e->key != key) {
-        for (j = 0; j < e->count; j++) e->order[j] = (uint32_t)j;
-        carnn__shuffle(carnn__stream(key, 0), e->order, e->count);
-        e->key = key;
-    }
-    return e->word[e->order[i]];
-}
-
 typedef struct carnn__cloze {
     carnn__net net;             /* its texts: those that are read */
     carnn__texts question;      /* (B) */
@@ -17639,7 +17694,6 @@ typedef struct carnn__cloze {
     carnn__mat z;               /* (B, C) logits: log P of the pointer */
     uint32_t *candidate;        /* (R) which one each word of the texts is */
     uint32_t *target;           /* (B) */
-    carnn_text *name;           /* (B, C) the candidates as they are written */
     size_t kind;                /* sum, attentive, weighted */
     int everywhere;             /* what goes into a tanh is normalised */
     carnn__additive attend;
@@ -17655,8 +17709,7 @@ static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t w
     const carnn__net *net = carnn__net_of(t->work);
     uint32_t known = (uint32_t)t->work->model->words.count, i;
     carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
-    if (word < known && e->number[word] != CARNN__NO_INDEX)
-        return net->key ? carnn__entity_read(e, e->number[word], net->key) : word;
+    if (word < known && carnn__is_entity(e, word)) return carnn__entity_read(e, word, net->key);
     if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
         uint64_t r = net->key ? carnn__random(net->key, item) : 0;
         i = carnn__cloze_candidate(t->work, item, word);
@@ -17730,7 +17783,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     if (!m->z.d) m->z.d = carnn__floats(p->arena, B, C);
     m->candidate = (uint32_t *)carnn__take(p->arena, m->net.texts.most_rows, sizeof(uint32_t));
     m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->net.name = m->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->name);
+    m->net.name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->net.name);
 }
 
 /* Target, candidates and their places in the text, of every item of the batch. */
@@ -17742,40 +17795,18 @@ static void carnn__cloze_collect(carnn__work *work) {
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         size_t end = x->first + x->count - 2;
-        carnn__span list, *name = m->name + b * CARNN__CLOZE_CANDIDATES;
         m->target[b] = x->value < 0.0f ? CARNN__NO_INDEX : (uint32_t)x->value;
         for (r = t->at[b], i = x->first; i < end; i++)
             for (k = c->tokens.at[c->list[i]];
                  k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
                 m->candidate[r++] = carnn__cloze_candidate(work, t->item[b], c->tokens.ids[k]);
-        if (!work->data->bytes) continue; /* a session has the names */
-        list = carnn__text(work->data, work->data->members[end + 1].text);
-        memset(name, 0, CARNN__CLOZE_CANDIDATES * sizeof *name);
-        for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, name + i);) i++;
-        if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
+        if (work->data->bytes) /* a session has the names */
+            carnn__cloze_names(carnn__text(work->data, work->data->members[end + 1].text),
+                               m->net.name + b * CARNN__CLOZE_CANDIDATES);
     }
 }
 
 /* --- forward and backward -------------------------------------------------------------------- */
-
-/* s of item b: softmax of e_i = f_i . g;  backward, from de in s.d: df_i += de_i g;
-   dg += sum_i de_i f_i. */
-static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
-    size_t r = m->net.texts.at[b], n = m->net.texts.at[b + 1] - r, D = f->columns;
-    const float *de = m->s.d + r;
-    if (!n) return;
-    if (!backward) {
-        carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + r * D, D, NULL,
-                      m->s.x + r, n);
-        work->engine->k->softmax(m->s.x + r, n);
-        return;
-    }
-    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, de, n, g->x + b * D, D, NULL,
-                  f->d + r * D, D);
-    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + r * D, D, NULL,
-                  g->d + b * D, D);
-}
 
 /* log P of the candidates of item b from s;  backward: dP_c = dz_c / P_c;
    de_i = s_i (dP of d_i - sum_c dz_c). */
@@ -17794,23 +17825,6 @@ static void carnn__cloze_total(const carnn__cloze *m, size_t b, int backward) {
         else if (c < C) z[c] += m->s.x[r];
     }
     for (i = 0; !backward && i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
-}
-
-/* r = sum_i s_i x_i of item b, x_i the vector of word i;  backward: ds_i = dr . x_i, de by the
-   softmax;  dx_i += s_i dr. */
-static void carnn__cloze_blend(const carnn__work *work, const carnn__cloze *m, size_t b,
-                               int backward) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->words[0].y, *y = &m->top.y;
-    size_t e = y->columns, r, j, n = t->at[b + 1] - t->at[b];
-    if (!backward) memset(y->x + b * e, 0, e * sizeof(float));
-    for (r = t->at[b]; r < t->at[b + 1]; r++) {
-        const float s = m->s.x[r], *from = backward ? y->d + b * e : x->x + t->ids[r] * e;
-        float *sum = backward ? x->d + t->ids[r] * e : y->x + b * e;
-        if (backward) m->s.d[r] = work->engine->k->dot(from, x->x + t->ids[r] * e, e);
-        for (j = 0; j < e; j++) sum[j] += s * from[j];
-    }
-    if (backward) carnn__softmax_back(work->engine->k, m->s.x + t->at[b], m->s.d + t->at[b], n);
 }
 
 /* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
@@ -17868,19 +17882,23 @@ static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward
 
 /* What stands between the readers and the loss. */
 static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward) {
-    size_t b, B = m->net.texts.count;
-    int points = m->kind != CARNN__CLOZE_ATTENTIVE, blends = m->kind == CARNN__CLOZE_WEIGHTED;
-    if (!points && !backward) carnn__cloze_attend(work, m, 0);
-    if (blends && !backward) carnn__mat_clear(&m->top.y, B);
-    for (b = 0; b < B; b++) {
-        if (points && !backward) carnn__cloze_point(work, m, b, 0);
-        if (blends && !backward) carnn__cloze_blend(work, m, b, 0);
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y, *x = &m->words[0].y;
+    int attends = m->kind == CARNN__CLOZE_ATTENTIVE, weighs = m->kind == CARNN__CLOZE_WEIGHTED;
+    size_t b;
+    if (!backward) {
+        if (attends) carnn__cloze_attend(work, m, 0);
+        else carnn__point(work, t, f, g, &m->s, 0);
+        if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 0);
+    }
+    for (b = 0; b < t->count; b++)
         if (m->kind == CARNN__CLOZE_SUM) carnn__cloze_total(m, b, backward);
         else carnn__cloze_choose(work, m, b, backward);
-        if (blends && backward) carnn__cloze_blend(work, m, b, 1);
-        if (points && backward) carnn__cloze_point(work, m, b, 1);
-    }
-    if (!points && backward) carnn__cloze_attend(work, m, 1);
+    if (!backward) return;
+    if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 1);
+    if (weighs) carnn__point_softmax_back(work, t, &m->s);
+    if (attends) carnn__cloze_attend(work, m, 1);
+    else carnn__point(work, t, f, g, &m->s, 1);
 }
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
@@ -17955,7 +17973,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 /* --- sessions: a text comes sentence by sentence --------------------------------------------- */
 
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
-    const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
+    const size_t *most = carnn__cloze_most;
     carnn__corpus *c = carnn__corpus_of(&s->work);
     s->desc.words = 0; /* its texts have room of their own */
     carnn__net_session_carve(s, arena);
@@ -17988,15 +18006,12 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
                                  carnn_prediction *p) {
     carnn__cloze *m = (carnn__cloze *)s->work.state;
     carnn__lists *l = &m->net.corpus.tokens;
-    carnn__span list = texts[2];
-    size_t i;
+    uint32_t role;
     carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
-    l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
-                                              l->ids + l->at[1], CARNN__CLOZE_QUESTION);
-    l->at[3] = l->at[2] + carnn__cloze_tokens(s->model, texts[2], CARNN__CLOZE_LIST,
-                                              l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
-    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
-    if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    for (role = CARNN__CLOZE_ASKED; role <= CARNN__CLOZE_LIST; role++)
+        l->at[role + 1] = l->at[role] + carnn__cloze_tokens(s->model, texts[role], role,
+                                                            l->ids + l->at[role], SIZE_MAX);
+    carnn__cloze_names(texts[CARNN__CLOZE_LIST], m->net.name);
     m->answered = 1;
     carnn__texts_collect(&m->net.texts, 0);
     carnn__cloze_forward(&s->work, 0);
@@ -18038,23 +18053,9 @@ static const carnn__session_kind carnn__cloze_session = {
 /* Those of all texts and questions, and the candidates. */
 static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
                                        carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn__vocabulary v;
-    size_t i;
     carnn__model_vocabulary(&v, model, error);
-    if (!seen) v.status = carnn__out_of_memory(error);
-    for (i = 0; seen && i < data->member_count; i++) {
-        const carnn__member *m = &data->members[i];
-        carnn__span text = carnn__text(data, m->text), candidate;
-        if (seen[m->text]) continue;
-        seen[m->text] = 1;
-        if (m->role != CARNN__CLOZE_LIST)
-            carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
-        else while (carnn__next_candidate(&text, &candidate))
-            carnn__vocabulary_add(&v, CARNN__SPACES, candidate.at, candidate.length, 1);
-    }
-    carnn__free(a, seen);
+    carnn__net_add_words(&v, model, data, 0, 1);
     return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
 }
 
