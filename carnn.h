@@ -10313,6 +10313,116 @@ static size_t carnn__row_place(size_t i, size_t P, size_t R) {
     return (i - from) % (each + (longer < more)) * R + row;
 }
 
+/* --- running text -------------------------------------------------------------------------------
+   The last texts of the items, which follow each other, cut into pieces of T words. A text is that
+   of an item, a sentence; where the corpus has chunks, it is that of a document. Words are targets:
+   all tokens but the first one, <s>, which of a document is that of its first sentence. The sizes
+   of a piece are its own words and, of a sentence, those of the piece before, of which the first
+   piece of a document has none. */
+
+typedef struct carnn__start { /* of a piece */
+    size_t at[2]; /* its first token, and that of the piece before */
+    size_t left;  /* words of its first sentence from there on */
+    int follows;  /* its document has a piece before */
+} carnn__start;
+
+typedef struct carnn__running {
+    const uint32_t *ids;  /* tokens: of each text <s> and its words */
+    carnn__start *start;  /* (pieces) */
+    size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
+                             many as there are pieces */
+} carnn__running;
+
+/* The token list of an item's sentence. */
+static size_t carnn__running_list(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__corpus_of(work)->list[x->first + x->count - 1];
+}
+
+static size_t carnn__running_length(const carnn__work *work, size_t item) {
+    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
+}
+
+/* The end of the text that begins with item i, which has *words. */
+static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *words) {
+    *words = 0;
+    do *words += carnn__running_length(work, i++);
+    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
+           work->data->items[i].count > 1);
+    return i;
+}
+
+/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
+   that of the first one. Returns that of the next text. */
+static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t T,
+                                    size_t item, size_t end, size_t n, size_t at, size_t number) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = c->piece_count, left = carnn__running_length(work, item), from, k;
+    for (from = 0; from < n; from += T, number++) {
+        size_t j = carnn__row_place(number, P, m->rows);
+        int follows = from || work->data->items[item].count > 1;
+        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
+        carnn__start start = {{at + from, 0}, left, follows};
+        if (follows && !c->chunk) { /* then pieces stand in reading order */
+            now.size[1] = c->pieces[j - 1].size[0];
+            start.at[1] = m->start[j - 1].at[0];
+        }
+        c->pieces[j] = now;
+        m->start[j] = start;
+        for (k = 0; k < now.size[0]; k++)
+            if (!--left && ++item < end) left = carnn__running_length(work, item);
+    }
+    return number;
+}
+
+/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
+   one group, in which rows stand side by side. */
+static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, size_t T,
+                                       carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
+    uint32_t *ids;
+    for (i = 0; i < count; i = end, total += n + 1) {
+        end = carnn__running_text(work, i, &n);
+        P += carnn__parts(n, T);
+    }
+    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    c->piece_count = P;
+    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
+    m->start = (carnn__start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
+    if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i = end) {
+        end = carnn__running_text(work, i, &n);
+        number = carnn__running_pieces(work, m, T, i, end, n, at, number);
+        for (j = i; j < end; j++) {
+            const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
+            n = carnn__running_length(work, j);
+            if (j == i) ids[at++] = *list;
+            memcpy(ids + at, list + 1, n * sizeof *ids);
+            at += n;
+        }
+    }
+    return CARNN_OK;
+}
+
+typedef struct carnn__running_part { /* of a sentence, in a piece */
+    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
+} carnn__running_part;
+
+/* The next part of piece number `piece`, or the first one where part->to is 0; 0: none is left. */
+static int carnn__running_next(const carnn__work *work, const carnn__running *m, size_t piece,
+                               carnn__running_part *part) {
+    const carnn__batch_piece *p = &carnn__corpus_of(work)->pieces[piece];
+    size_t t = part->to;
+    if (t == p->size[0]) return 0;
+    part->item = t ? part->item + 1 : p->first;
+    part->left = t ? carnn__running_length(work, part->item) : m->start[piece].left;
+    part->from = t;
+    part->to = carnn__min(t + part->left, p->size[0]);
+    return 1;
+}
+
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
@@ -11508,19 +11618,34 @@ static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, s
     return CARNN_OK;
 }
 
-/* The states of R rows before a batch, in the order of the ranks, 0 where fresh[b] is set; `after`:
-   those after the batch, for the next one. A batch finds the same states however often it runs. */
-static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m, size_t number, size_t R,
-                             const carnn__packed *p, const uint32_t *order, const uint32_t *fresh,
-                             float *state, int after) {
-    size_t P = p->sequences, h = m->h, s, b;
-    float *rows = carnn__corpus_of(work)->carried;
-    rows += (number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
-    for (s = 0; s < m->layers * carnn__rnn_states(m); s++)
+/* The states of the P rows of a batch, which begin or go on. */
+typedef struct carnn__carried {
+    size_t number;   /* of the batch */
+    uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
+    float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
+} carnn__carried;
+
+/* `carries`: floats of a row; 0: none goes on. */
+static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t carries) {
+    m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
+    m->state[0] = m->state[1] = carnn__floats(p->arena, P, carries);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, carries);
+}
+
+/* Finds the states before the batch; `after`: keeps those after it, for the next one. A batch finds
+   the same states however often it runs. A session has no others than those at hand. */
+static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
+                             const carnn__carried *carried, const carnn__packed *p,
+                             const uint32_t *order, int after) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
+    size_t half = (carried->number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
+    for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
         for (b = 0; b < P; b++) {
-            float *row = rows + (s * R + order[b]) * h, *own = state + (s * P + b) * h;
+            float *row = c->carried + half + (s * R + order[b]) * h;
+            float *own = carried->state[after] + (s * P + b) * h;
             if (after) memcpy(row, own, h * sizeof(float));
-            else if (fresh[b]) memset(own, 0, h * sizeof(float));
+            else if (carried->fresh[b]) memset(own, 0, h * sizeof(float));
             else memcpy(own, row, h * sizeof(float));
         }
 }
@@ -11618,6 +11743,18 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
     }
 }
 
+/* --- softmax over the words of each text, of p (R, 1); backward: dz from dp -------------------- */
+
+static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
+                                int backward) {
+    size_t s;
+    for (s = 0; s < t->texts; s++) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (backward) carnn__softmax_back(work->engine->k, p->x + r, p->d + r, n);
+        else if (n) work->engine->k->softmax(p->x + r, n);
+    }
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
    k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
    the pair:
@@ -11653,24 +11790,19 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
                    h * sizeof(float));
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
-    for (s = 0; s < t->texts; s++)
-        if (t->at[s + 1] > t->at[s])
-            work->engine->k->softmax(m->score.y.x + t->at[s], t->at[s + 1] - t->at[s]);
+    carnn__text_softmax(work, t, &m->score.y, 0);
 }
 
 static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
                                      const carnn__texts *t, const carnn__mat *k,
                                      const carnn__mat *q) {
-    const carnn__kernels *kernels = work->engine->k;
     size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
-    for (s = 0; s < t->texts; s++)
-        carnn__softmax_back(kernels, m->score.y.x + t->at[s], m->score.y.d + t->at[s],
-                            t->at[s + 1] - t->at[s]);
+    carnn__text_softmax(work, t, &m->score.y, 1);
     carnn__linear_backward(work, &m->score, &m->keys.y, R);
     carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            kernels->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
+            work->engine->k->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -11840,18 +11972,9 @@ static void carnn__point(const carnn__work *work, const carnn__texts *t, const c
         } else if (n) {
             carnn__matmul(work->engine, CARNN__NT, 1, n, D, q->x + s * D, D, x->x + r * D, D, NULL,
                           p->x + r, n);
-            work->engine->k->softmax(p->x + r, n);
         }
     }
-}
-
-/* de from dp. */
-static void carnn__point_softmax_back(const carnn__work *work, const carnn__texts *t,
-                                      const carnn__mat *p) {
-    size_t s;
-    for (s = 0; s < t->texts; s++)
-        carnn__softmax_back(work->engine->k, p->x + t->at[s], p->d + t->at[s],
-                            t->at[s + 1] - t->at[s]);
+    if (!backward) carnn__text_softmax(work, t, p, 0);
 }
 
 /* --- attentive pooling --------------------------------------------------------------------------
@@ -12569,6 +12692,10 @@ typedef struct carnn__sequences {
     uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
     uint32_t *ids;                   /* (N) */
     carnn__mat x;                    /* (N, e) */
+    /* a cell that is to read them, see carnn__sequences_fit */
+    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; x, or what x becomes */
+    carnn__linear project;           /* (N, h) */
+    carnn__mat joined;               /* (N, e + h) */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
@@ -12577,6 +12704,7 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
     m->table = table;
     m->drop = drop;
     m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    m->read = &m->x;
     if (!p->arena) return;
     m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
     carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
@@ -12597,31 +12725,33 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* x (N, in) row by row, contexts c (P, d) or NULL. */
-static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
-                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL,
-                           NULL};
+/* Words for a cell of h units whose contexts are c (P, h) or NULL: projected, where a cell needs x
+   of its own size; [x; c], where it has no context. */
+static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
+                                 const carnn__mat *c) {
+    const char *cell = p->model->desc.cell;
+    size_t e = m->x.columns;
+    m->c = c;
+    if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
+        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
+        m->read = &m->project.y;
+    } else if (c && !carnn__reads_context(cell)) {
+        m->joined = carnn__plan_mat(p, N, e + h);
+        m->read = &m->joined;
+    }
+}
+
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows, m->c, NULL, 0,
+                           NULL, NULL};
     return in;
-}
-
-static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
-    carnn__drop(work, m->x.x, N * e, key, m->drop);
-    carnn__mat_clear(&m->x, N);
-}
-
-static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    carnn__drop(work, m->x.d, N * e, key, m->drop);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
 /* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
 static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
-                                  const carnn__mat *c, const carnn__mat *y, int backward) {
+                                  int backward) {
     const carnn__packed *p = &m->packed;
+    const carnn__mat *c = m->c, *y = &m->joined;
     size_t e = m->x.columns, h = c->columns, t, row;
     if (!backward) carnn__mat_clear(y, p->rows);
     for (t = 0; t < p->steps; t++)
@@ -12635,6 +12765,23 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
                 memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
             }
         }
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+    if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 0);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 1);
+    if (m->read == &m->project.y) carnn__linear_backward(work, &m->project, &m->x, N);
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
 /* --- last states --------------------------------------------------------------------------------
@@ -16032,35 +16179,23 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 /* --- parts --------------------------------------------------------------------------------------
    A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
-typedef struct carnn__lm_start { /* of a piece */
-    size_t at[2]; /* its first token, and that of the piece before */
-    size_t left;  /* words of its first sentence from there on, </s> among them */
-    int follows;  /* its document has a piece before */
-} carnn__lm_start;
-
 typedef struct carnn__lm {
     carnn__net net;
-    const uint32_t *ids;     /* tokens that pieces are of */
-    carnn__lm_start *first;  /* (pieces) */
-    size_t rows;             /* R of a batch, each of which reads a part of the text in chunks; or
-                                as many as there are pieces */
-    size_t number;           /* of the batch at hand */
+    carnn__running text;
     int spells;              /* words are characters */
     size_t words, start;     /* parameters: E, the learned context */
     int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
     carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
     const carnn__sequences *before; /* which the encoder reads, or NULL */
     carnn__rnn encoder, cell;
-    carnn__linear project;   /* (N, h) of x, where the cell needs that size */
-    carnn__mat joined, c;    /* (N, e + h) [x; c], where the cell has no context; (B, h) by rank */
-    const carnn__mat *x;     /* what the cell reads: one of project.y, joined, seq.x */
+    carnn__mat c;            /* (B, h) by rank */
+    carnn__carried carried;  /* states of the cell */
     carnn__word_softmax output;
     carnn__linear label;     /* (B, labels) */
     size_t labels;           /* how many there are */
-    uint32_t *label_target, *piece, *fresh; /* (B) by rank; fresh: it begins with states of 0 */
+    uint32_t *label_target, *piece; /* (B) by rank */
     carnn_prediction told;   /* of the sentence that is not yet complete */
-    float *state[2];         /* (layers, carnn__rnn_states, B, h) before and after the batch */
-    carnn__lm_start at_hand; /* of a session: `first` of its only piece, */
+    carnn__start at_hand;    /* of a session: that of its only piece, */
     uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used, */
     size_t steps;            /* words of the chunk before the piece at hand, */
@@ -16072,34 +16207,32 @@ enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
-    uint32_t **of_piece[] = {&m->label_target, &m->piece, &m->fresh};
+    uint32_t **of_piece[] = {&m->label_target, &m->piece};
     int session = carnn__lm_in_session(m);
     size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->spells = carnn__option(p->model, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
-    m->state[0] = m->state[1] = carnn__floats(p->arena, B, carries);
-    if (p->work->g) m->state[1] = carnn__floats(p->arena, B, carries);
+    carnn__carried_plan(p, &m->carried, B, carries);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
-    m->ids = m->net.corpus.tokens.ids;
+    m->text.ids = m->net.corpus.tokens.ids;
     m->at_hand.at[0] = carnn__lm_steps(p->model) + 1; /* behind the piece before */
-    m->first = &m->at_hand;
+    m->text.start = &m->at_hand;
 }
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden;
     size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model);
-    int session = carnn__lm_in_session(m), sees = carnn__reads_context(d->cell);
+    int session = carnn__lm_in_session(m);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
-    m->contexts = m->encodes || sees;
-    m->x = &m->seq->x;
+    m->contexts = m->encodes || carnn__reads_context(d->cell);
     m->words = carnn__declare_words(p, 0.1f);
     carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
@@ -16110,14 +16243,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
         carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
         m->before = &m->seq[1];
     }
-    if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
-        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        m->x = &m->project.y;
-    } else if (m->encodes && !sees) {
-        m->joined = carnn__plan_mat(p, N, e + h);
-        m->x = &m->joined;
-    }
-    cell.in = m->x->columns;
+    carnn__sequences_fit(p, m->seq, N, h, m->contexts ? &m->c : NULL);
+    cell.in = m->seq->read->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
@@ -16129,104 +16256,37 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
-   The sizes of a piece are its own words and those of the piece before, of which the first piece of
-   a document has none. Batches are not sorted by length: the softmax is most of the work. */
+   Batches are not sorted by length: the softmax is most of the work. */
 
-/* The token list of an item's sentence; its inputs are all but the last token. */
-static size_t carnn__lm_list(const carnn__work *work, size_t item) {
-    const carnn__item *x = &work->data->items[item];
-    return carnn__corpus_of(work)->list[x->first + x->count - 1];
-}
-
-static size_t carnn__lm_length(const carnn__work *work, size_t item) {
-    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
-}
-
-/* The end of the text that begins with item i: a sentence, or where there are chunks a document. It
-   has *words, </s> among them. */
-static size_t carnn__lm_text(const carnn__work *work, size_t i, size_t *words) {
-    *words = 0;
-    do *words += carnn__lm_length(work, i++);
-    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
-           work->data->items[i].count > 1);
-    return i;
-}
-
-/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
-   that of the first one. Returns that of the next text. */
-static size_t carnn__lm_cut(const carnn__work *work, size_t item, size_t end, size_t n, size_t at,
-                            size_t number) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t T = carnn__lm_steps(work->model), P = c->piece_count, left = 0, from, k;
-    for (from = 0; from < n; from += T, number++) {
-        size_t j = carnn__row_place(number, P, m->rows);
-        size_t before = carnn__row_place(number - (number > 0), P, m->rows);
-        int follows = from || work->data->items[item].count > 1;
-        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
-        carnn__lm_start start = {{at + from, 0}, 0, follows};
-        if (!from) left = carnn__lm_length(work, item);
-        if (follows) now.size[1] = c->pieces[before].size[0];
-        if (follows) start.at[1] = m->first[before].at[0];
-        start.left = left;
-        c->pieces[j] = now;
-        m->first[j] = start;
-        for (k = 0; k < now.size[0]; k++)
-            if (!--left && ++item < end) left = carnn__lm_length(work, item);
-    }
-    return number;
-}
-
-/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
-   one group, in which rows stand side by side; a text that is not learnt from is read by one row,
-   so that no state is lost. */
+/* A text in chunks that is not learnt from is read by one row, so that no state is lost. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__corpus *c = &m->net.corpus;
-    const carnn_allocator *a = &work->allocator;
-    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
-    uint32_t *ids;
-    c->chunk = carnn__lm_chunk(work->model);
-    if (c->chunk && !work->g) work->batch = 1;
-    for (i = 0; i < count; i = end, total += n + 1) {
-        end = carnn__lm_text(work, i, &n);
-        P += carnn__parts(n, carnn__lm_steps(work->model));
-    }
-    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
-    c->piece_count = P;
-    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
-    m->first = (carnn__lm_start *)carnn__own(&c->blocks, a, P, sizeof *m->first);
-    if (!ids || !m->first || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
-    for (i = 0; i < count; i = end) {
-        end = carnn__lm_text(work, i, &n);
-        number = carnn__lm_cut(work, i, end, n, at, number);
-        ids[at++] = CARNN__LM_BEGIN;
-        for (j = i; j < end; at += n, j++) {
-            n = carnn__lm_length(work, j);
-            memcpy(ids + at, c->tokens.ids + c->tokens.at[carnn__lm_list(work, j)] + 1,
-                   n * sizeof *ids);
-        }
-    }
-    return c->chunk ? carnn__net_carries(work, &m->cell, m->rows, error) : CARNN_OK;
+    carnn_status status;
+    m->net.corpus.chunk = carnn__lm_chunk(work->model);
+    if (m->net.corpus.chunk && !work->g) work->batch = 1;
+    status = carnn__running_cut(work, &m->text, carnn__lm_steps(work->model), error);
+    if (status || !m->net.corpus.chunk) return status;
+    return carnn__net_carries(work, &m->cell, m->text.rows, error);
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->ids;
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
+    const carnn__start *start = m->text.start;
     size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
-    m->number = number;
+    m->carried.number = number;
     for (k = 0; k <= (size_t)m->encodes; k++) {
         for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
         carnn__sequences_pack(&m->seq[k], B);
         for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]].at[k] + k,
+            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k,
                                  m->seq[k].ids);
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
-        m->fresh[m->seq->rank[i]] = !number || !m->first[queue[i]].follows;
-        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]].at[0] + 1, m->output.target);
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows;
+        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
     }
 }
 
@@ -16235,8 +16295,7 @@ static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
         carnn__sequences_forward(work, before, key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL),
-                           key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
     }
     if (m->contexts)
         carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
@@ -16248,7 +16307,7 @@ static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     if (m->contexts)
         carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 1);
     if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
+    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
     carnn__sequences_backward(work, before, key);
 }
 
@@ -16288,26 +16347,10 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
 
 /* What the cell reads; `carried`: it begins with states. */
 static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
-    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
-    if (carried) in.state = m->state[0];
-    if (carried) in.next = m->state[1];
+    carnn__rnn_input in = carnn__sequences_input(m->seq);
+    if (carried) in.state = m->carried.state[0];
+    if (carried) in.next = m->carried.state[1];
     return in;
-}
-
-static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences_forward(work, m->seq, key);
-    if (m->x == &m->project.y)
-        carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
-    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
-}
-
-/* A session has its only states at hand. */
-static void carnn__lm_carry(const carnn__work *work, int after) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    if (!carnn__lm_in_session(m))
-        carnn__rnn_carry(work, &m->cell, m->number, m->rows, &m->seq->packed, m->seq->order,
-                         m->fresh, m->state[after], after);
 }
 
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
@@ -16315,11 +16358,14 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
     carnn__lm *m = (carnn__lm *)work->state;
     size_t N = m->seq->packed.rows;
     m->cell.before = m->steps;
-    carnn__lm_input_forward(work, key);
-    if (carried) carnn__lm_carry(work, 0);
-    if (carried) carnn__rnn_ready(work, &m->cell);
+    carnn__sequences_forward(work, m->seq, key);
+    if (carried) {
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 0);
+        carnn__rnn_ready(work, &m->cell);
+    }
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
-    if (carried) carnn__lm_carry(work, 1);
+    if (carried)
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
@@ -16327,45 +16373,34 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
-    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
-    if (m->x == &m->project.y)
-        carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
     carnn__sequences_backward(work, m->seq, key);
 }
 
 /* --- a batch --------------------------------------------------------------------------------- */
 
-typedef struct carnn__lm_part { /* of a sentence, in a piece */
-    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
-    double nll;                  /* its -log P */
-} carnn__lm_part;
-
-/* The next part of the piece of rank b, or the first one where part->to is 0. */
-static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__lm_part *part) {
+/* The next part of the piece of rank b, and its -log P. */
+static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__running_part *part,
+                               double *nll) {
     const carnn__lm *m = (const carnn__lm *)work->state;
-    const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
-    size_t t = part->to;
-    if (t == p->size[0]) return 0;
-    part->item = t ? part->item + 1 : p->first;
-    part->left = t ? carnn__lm_length(work, part->item) : m->first[m->piece[b]].left;
-    part->from = t;
-    part->to = carnn__min(t + part->left, p->size[0]);
-    for (part->nll = 0.0; t < part->to; t++)
-        part->nll += (double)m->output.loss[m->seq->start[t] + b];
+    size_t t;
+    if (!carnn__running_next(work, &m->text, m->piece[b], part)) return 0;
+    for (*nll = 0.0, t = part->from; t < part->to; t++)
+        *nll += (double)m->output.loss[m->seq->start[t] + b];
     return 1;
 }
 
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
+    double nll;
     size_t b;
     tally->sum[CARNN__LM_SPELLS] += m->spells;
     for (b = 0; b < m->seq->packed.sequences; b++) {
-        carnn__lm_part part = {0, 0, 0, 0, 0.0};
-        while (carnn__lm_next_part(work, b, &part)) {
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__lm_next_part(work, b, &part, &nll)) {
             size_t n = part.to - part.from;
-            tally->sum[CARNN__LM_NLL] += part.nll;
-            carnn__tell_part(work, part.nll, (double)n);
-            tally->sum[CARNN__LM_MACRO] += part.nll / (double)carnn__lm_length(work, part.item);
+            tally->sum[CARNN__LM_NLL] += nll;
+            carnn__tell_part(work, nll, (double)n);
+            tally->sum[CARNN__LM_MACRO] += nll / (double)carnn__running_length(work, part.item);
             tally->tokens += n;
             if (n < part.left) continue;
             tally->sum[CARNN__LM_END_NLL] +=
@@ -16378,11 +16413,12 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
 /* Tells of the sentences that end in a batch. */
 static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
+    double nll;
     size_t i;
     for (i = 0; i < m->seq->packed.sequences; i++) {
-        carnn__lm_part part = {0, 0, 0, 0, 0.0};
-        while (carnn__lm_next_part(work, m->seq->rank[i], &part)) {
-            m->told.score += part.nll;
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__lm_next_part(work, m->seq->rank[i], &part, &nll)) {
+            m->told.score += nll;
             m->told.tokens += part.to - part.from;
             if (part.to - part.from < part.left) continue;
             m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
@@ -16480,7 +16516,7 @@ static void carnn__lm_reset(carnn_session *s) {
     m->net.corpus.pieces->size[0] = 0;
     m->last = CARNN__LM_BEGIN;
     m->steps = 0;
-    memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+    memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
@@ -16575,7 +16611,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
     if (!carnn__lm_chunk(s->model))
-        memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+        memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -16604,7 +16640,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         }
         m->cell.before = m->steps + steps;
         m->seq->ids[0] = id;
-        carnn__lm_input_forward(&s->work, 0);
+        carnn__sequences_forward(&s->work, m->seq, 0);
         carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
@@ -16657,7 +16693,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     first = carnn__min(first, count);
     carnn__lm_explain_words(s, additive ? run : NULL,
                             carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first->at[0], n,
+                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->text.start->at[0], n,
                             out + first, count - first, &e->rest);
 }
 
@@ -17896,7 +17932,7 @@ static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward
         else carnn__cloze_choose(work, m, b, backward);
     if (!backward) return;
     if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 1);
-    if (weighs) carnn__point_softmax_back(work, t, &m->s);
+    if (weighs) carnn__text_softmax(work, t, &m->s, 1);
     if (attends) carnn__cloze_attend(work, m, 1);
     else carnn__point(work, t, f, g, &m->s, 1);
 }
