@@ -5915,6 +5915,10 @@ static int carnn__equal(const char *known, const char *s, size_t length, int fol
     return 1;
 }
 
+static inline int carnn__same(carnn__span a, carnn__span b) {
+    return a.length == b.length && carnn__equal(a.at, b.at, b.length, 0);
+}
+
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -6146,6 +6150,13 @@ static int carnn__next_word(carnn__words *w) {
     return w->word.length > 0;
 }
 
+static size_t carnn__count_words(carnn__tokenizer kind, carnn__span text) {
+    carnn__words w = carnn__words_of(kind, text.at, text.length);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
 /* --- lists of names -----------------------------------------------------------------------------
    Distinct byte strings, numbered in order, with a hash table (open addressing, at most half full).
    A finished list is read-only, so threads may share it. The hash has a random key, so that no file
@@ -6255,18 +6266,20 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     return status;
 }
 
-/* Returns how many words a text has and writes the numbers of the first `max`; 0, <unk>, for a word
-   that is not in the list. */
+/* The number of the word at hand; 0, <unk>, of one that is not in the list. */
+static uint32_t carnn__word_number(const carnn__names *words, const carnn__words *w) {
+    uint32_t id = carnn__names_find_folded(words, w->word.at, w->word.length,
+                                           carnn__folds(w->kind));
+    return id == CARNN__NO_INDEX ? 0 : id;
+}
+
+/* Returns how many words a text has and writes the numbers of the first `max`. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                               size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
     size_t count;
-    for (count = 0; carnn__next_word(&w); count++) {
-        uint32_t id;
-        if (count >= max) continue;
-        id = carnn__names_find_folded(words, w.word.at, w.word.length, carnn__folds(kind));
-        ids[count] = id == CARNN__NO_INDEX ? 0 : id;
-    }
+    for (count = 0; carnn__next_word(&w); count++)
+        if (count < max) ids[count] = carnn__word_number(words, &w);
     return count;
 }
 
@@ -7251,17 +7264,11 @@ static uint32_t carnn__link(carnn__span text) {
     return (uint32_t)(i << 16 | j);
 }
 
-static size_t carnn__count_words(carnn__span text) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-    size_t n = 0;
-    while (carnn__next_word(&w)) n++;
-    return n;
-}
-
 /* The first link between texts[0] and texts[1] in texts[2] that is none, or none is there. */
 static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
     carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
-    size_t m = carnn__count_words(texts[0]), n = carnn__count_words(texts[1]);
+    size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
+    size_t n = carnn__count_words(CARNN__TOKENS, texts[1]);
     carnn__span none = {NULL, 0};
     while (carnn__next_word(&w)) {
         uint32_t link = carnn__link(w.word);
@@ -8425,8 +8432,7 @@ static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
     carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t i;
     for (i = 0; carnn__next_word(&w); i++)
-        if (w.word.length == wanted.length && !memcmp(w.word.at, wanted.at, wanted.length))
-            return i;
+        if (carnn__same(w.word, wanted)) return i;
     return CARNN__NO_INDEX;
 }
 
@@ -8440,15 +8446,13 @@ static int carnn__any_candidate(carnn__span text, carnn__span list) {
 
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, sentence.at, sentence.length);
-    while (carnn__next_word(&w)) p->words++;
+    p->words += carnn__count_words(CARNN__SPACES, sentence);
     if (!p->begun) p->text = sentence.at;
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
     if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
-    return carnn__unexpected(p, "no more than 2048 words before a question",
-                             sentence);
+    return carnn__unexpected(p, "no more than 2048 words before a question", sentence);
 }
 
 /* A list is not empty, short enough and without repetitions. */
@@ -8466,16 +8470,12 @@ static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) 
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
     carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5};
-    carnn__words w = carnn__words_of(CARNN__SPACES, question.at, question.length);
-    size_t words = 0;
     carnn_status status;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
-    while (carnn__next_word(&w)) words++;
-    if (words > CARNN__CLOZE_QUESTION)
-        return carnn__unexpected(p, "no more than 512 words in a "
-                                    "question", question);
+    if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
+        return carnn__unexpected(p, "no more than 512 words in a question", question);
     status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
@@ -8485,11 +8485,23 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     return carnn__unexpected(p, "a candidate that is a word of the text", list);
 }
 
+/* The question of an example, and what belongs to it. */
+static void carnn__cloze_asked(carnn__record *r, carnn__span question, carnn__span answer,
+                               carnn__span list) {
+    uint32_t number = carnn__candidate_number(list, answer);
+    r->example = 1;
+    r->has_target = number != CARNN__NO_INDEX;
+    r->target = answer;
+    r->value = r->has_target ? (float)number : -1.0f;
+    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
+    carnn__record_text(r, CARNN__CLOZE_LIST, list);
+    r->own = r->count;
+}
+
 static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
     carnn__span question, none = {"", 0}, answer = none, list = none, field;
     size_t fields = 0;
     int more = carnn__cut(&rest, '\t', &question);
-    uint32_t number;
     while (more) {
         more = carnn__cut(&rest, '\t', &field);
         field = carnn__trim(field);
@@ -8501,17 +8513,10 @@ static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, ca
         return carnn__unexpected(p, "a question, its answer and candidates with tabs between them",
                                  p->lines.line);
     if (!p->lenient && carnn__cloze_check(p, question, answer, list)) return CARNN_ERR_DATA;
-    number = carnn__candidate_number(list, answer);
     r->begins = !p->begun;
     r->before = SIZE_MAX;
-    r->example = 1;
-    r->has_target = number != CARNN__NO_INDEX;
-    r->target = answer;
-    r->value = r->has_target ? (float)number : -1.0f;
     if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, none);
-    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
-    carnn__record_text(r, CARNN__CLOZE_LIST, list);
-    r->own = r->count;
+    carnn__cloze_asked(r, question, answer, list);
     p->begun = 0;
     return CARNN_OK;
 }
@@ -8583,8 +8588,7 @@ typedef struct carnn__question { /* a file: its blocks, and the entities among t
 
 /* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
 static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
-    int right = entity.length == q->answer.length &&
-                !memcmp(entity.at, q->answer.at, entity.length);
+    int right = carnn__same(entity, q->answer);
     if (!right && !carnn__any_candidate(q->passage, entity)) return;
     if (right) q->number = q->candidates;
     q->candidates++;
@@ -13143,17 +13147,14 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
 /* --- a class for each row -----------------------------------------------------------------------
    The target of an item has a word for each of its rows, or one that is for all of them. */
 
-static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+static carnn__span carnn__target(const carnn_dataset *data, size_t item) {
     uint32_t text = data->items[item].target;
-    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
-    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+    carnn__span none = {"", 0};
+    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
 }
 
 static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
-    carnn__words w = carnn__target_words(data, item);
-    size_t n = 0;
-    while (carnn__next_word(&w)) n++;
-    return n;
+    return carnn__count_words(CARNN__SPACES, carnn__target(data, item));
 }
 
 static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
@@ -13165,7 +13166,8 @@ static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
     for (b = 0; b < t->count; b++) {
-        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        carnn__span target_of = carnn__target(work->data, t->item[b]);
+        carnn__words w = carnn__words_of(CARNN__SPACES, target_of.at, target_of.length);
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
@@ -16115,6 +16117,11 @@ static size_t carnn__lm_steps(const carnn_model *m) {
     return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
 }
 
+/* Are words characters? */
+static int carnn__lm_spells(const carnn_model *m) {
+    return carnn__option(m, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
+}
+
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
     if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
@@ -16182,11 +16189,10 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 typedef struct carnn__lm {
     carnn__net net;
     carnn__running text;
-    int spells;              /* words are characters */
-    size_t words, start;     /* parameters: E, the learned context */
-    int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
-    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
-    const carnn__sequences *before; /* which the encoder reads, or NULL */
+    size_t start;            /* parameter: the learned context */
+    int encodes;             /* there is an encoder; else c, if any, is always the learned one */
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none,
+                                which the encoder reads */
     carnn__rnn encoder, cell;
     carnn__mat c;            /* (B, h) by rank */
     carnn__carried carried;  /* states of the cell */
@@ -16211,7 +16217,6 @@ static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
     int session = carnn__lm_in_session(m);
     size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    m->spells = carnn__option(p->model, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
     carnn__carried_plan(p, &m->carried, B, carries);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
@@ -16224,32 +16229,31 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
     size_t e = (size_t)d->embedding, h = (size_t)d->hidden;
-    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model);
-    int session = carnn__lm_in_session(m);
+    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model), words;
+    int session = carnn__lm_in_session(m), encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    int contexts = encodes || carnn__reads_context(d->cell);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
-    m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
-    m->contexts = m->encodes || carnn__reads_context(d->cell);
-    m->words = carnn__declare_words(p, 0.1f);
-    carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
+    m->encodes = encodes;
+    words = carnn__declare_words(p, 0.1f);
+    carnn__sequences_plan(p, &m->seq[0], words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
-    if (m->contexts)
+    if (contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    if (m->encodes) {
-        carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
+    if (encodes) {
+        carnn__sequences_plan(p, &m->seq[1], words, CARNN__LM_DROP_BEFORE, B, M, T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
-        m->before = &m->seq[1];
     }
-    carnn__sequences_fit(p, m->seq, N, h, m->contexts ? &m->c : NULL);
+    carnn__sequences_fit(p, m->seq, N, h, contexts ? &m->c : NULL);
     cell.in = m->seq->read->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
-    carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
-    m->labels = m->encodes ? p->model->choices.count : 0;
+    carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
+    m->labels = encodes ? p->model->choices.count : 0;
     if (m->labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
     if (p->arena) carnn__lm_memory(p, m, B);
@@ -16290,25 +16294,29 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
 }
 
+/* c from the states of the encoder; backward: from dc to them. */
+static void carnn__lm_last_states(carnn__work *work, int backward) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    if (m->seq->c)
+        carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
+}
+
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
-        carnn__sequences_forward(work, before, key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
+        carnn__sequences_forward(work, &m->seq[1], key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
     }
-    if (m->contexts)
-        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
+    carnn__lm_last_states(work, 0);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *before = &m->seq[1];
-    if (m->contexts)
-        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 1);
+    carnn__lm_last_states(work, 1);
     if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
-    carnn__sequences_backward(work, before, key);
+    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
+    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -16393,7 +16401,7 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     double nll;
     size_t b;
-    tally->sum[CARNN__LM_SPELLS] += m->spells;
+    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(work->model);
     for (b = 0; b < m->seq->packed.sequences; b++) {
         carnn__running_part part = {0, 0, 0, 0};
         while (carnn__lm_next_part(work, b, &part, &nll)) {
@@ -16434,7 +16442,7 @@ static void carnn__lm_tell(const carnn__work *work) {
 static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t i;
-    if (work->g || !m->spells || !m->net.corpus.chunk) return;
+    if (work->g || !carnn__lm_spells(work->model) || !m->net.corpus.chunk) return;
     carnn__lm_forward(work, 0, 0.0, 0);
     for (i = 0; i < m->seq->packed.rows; i++)
         tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
@@ -16541,12 +16549,8 @@ static carnn__words carnn__lm_words(const carnn_session *s, const char *text, si
 
 /* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
-    uint32_t id = CARNN__LM_END;
-    *more = carnn__next_word(w) != 0;
-    if (*more)
-        id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
-                                      carnn__folds(w->kind));
-    return id == CARNN__NO_INDEX ? 0 : id;
+    *more = carnn__next_word(w);
+    return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__LM_END;
 }
 
 /* The piece at hand goes on, in the same chunk or in the next one. */
@@ -16675,7 +16679,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
     int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    int before = m->contexts && !carnn__lm_chunk(s->model);
+    int before = m->seq->c && !carnn__lm_chunk(s->model);
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
@@ -17844,23 +17848,29 @@ static void carnn__cloze_collect(carnn__work *work) {
 
 /* --- forward and backward -------------------------------------------------------------------- */
 
-/* log P of the candidates of item b from s;  backward: dP_c = dz_c / P_c;
-   de_i = s_i (dP of d_i - sum_c dz_c). */
-static void carnn__cloze_total(const carnn__cloze *m, size_t b, int backward) {
+/* log P of the candidates of item b from s. */
+static void carnn__cloze_total(const carnn__cloze *m, size_t b) {
     const size_t *at = m->net.texts.at, C = m->z.columns;
-    float *z = m->z.x + b * C, all = 0.0f;
-    const float *dz = m->z.d + b * C;
+    float *z = m->z.x + b * C;
     size_t r, i;
-    for (i = 0; i < C; i++)
-        if (backward) all += dz[i];
-        else z[i] = 0.0f;
+    memset(z, 0, C * sizeof(float));
+    for (r = at[b]; r < at[b + 1]; r++)
+        if (m->candidate[r] < C) z[m->candidate[r]] += m->s.x[r];
+    for (i = 0; i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c) */
+static void carnn__cloze_total_back(const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at, C = m->z.columns;
+    const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
+    float all = 0.0f;
+    size_t r, i;
+    for (i = 0; i < C; i++) all += dz[i];
     for (r = at[b]; r < at[b + 1]; r++) {
         size_t c = m->candidate[r];
-        if (backward)
-            m->s.d[r] = m->s.x[r] * ((c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f) - all);
-        else if (c < C) z[c] += m->s.x[r];
+        float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+        m->s.d[r] = m->s.x[r] * (dP - all);
     }
-    for (i = 0; !backward && i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
 }
 
 /* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
@@ -17928,8 +17938,9 @@ static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward
         if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 0);
     }
     for (b = 0; b < t->count; b++)
-        if (m->kind == CARNN__CLOZE_SUM) carnn__cloze_total(m, b, backward);
-        else carnn__cloze_choose(work, m, b, backward);
+        if (m->kind != CARNN__CLOZE_SUM) carnn__cloze_choose(work, m, b, backward);
+        else if (backward) carnn__cloze_total_back(m, b);
+        else carnn__cloze_total(m, b);
     if (!backward) return;
     if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 1);
     if (weighs) carnn__text_softmax(work, t, &m->s, 1);
@@ -17970,37 +17981,38 @@ static carnn__logits carnn__cloze_output(const carnn__work *work) {
     return o;
 }
 
+/* Has item b an answer from which something is learnt? P needs a word of the text. */
+static int carnn__cloze_learns(const carnn__cloze *m, size_t b) {
+    size_t C = m->z.columns;
+    if (m->target[b] >= C) return 0;
+    return m->kind != CARNN__CLOZE_SUM || m->z.x[b * C + m->target[b]] > logf(FLT_MIN);
+}
+
 /* -log P of the answers; z->d becomes the gradient of the mean over those that are known. */
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     carnn__cloze *m = (carnn__cloze *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const float least = logf(FLT_MIN);
     size_t C = m->z.columns, b, count, known = 0;
     double sum = 0.0;
-    float loss = 0.0f;
-    int sums = m->kind == CARNN__CLOZE_SUM;
     memset(m->z.d, 0, t->count * C * sizeof(float));
-    for (b = 0; b < t->count; b++)
-        known += m->target[b] < C && (!sums || m->z.x[b * C + m->target[b]] > least);
+    for (b = 0; b < t->count; b++) known += (size_t)carnn__cloze_learns(m, b);
     for (b = 0; b < t->count; b++) {
-        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
-        double right;
-        size_t best;
+        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known, loss;
+        size_t best = SIZE_MAX;
         carnn__cloze_candidates(work, t->item[b], &count);
-        best = count ? work->engine->k->argmax(z, count) : SIZE_MAX;
-        right = best == m->target[b];
-        tally->sum[0] += right;
+        if (count) best = work->engine->k->argmax(z, count);
+        tally->sum[0] += best == m->target[b];
         carnn__count_top(z, count, best, m->target[b], tally->sum + 1);
-        carnn__tell_part(work, right, 1.0);
-        if (m->target[b] >= C || (sums && !(z[m->target[b]] > least))) continue;
-        if (!sums) {
+        carnn__tell_part(work, best == m->target[b], 1.0);
+        if (!carnn__cloze_learns(m, b)) continue;
+        if (m->kind == CARNN__CLOZE_SUM) {
+            loss = -z[m->target[b]];
+            dz[m->target[b]] = -scale;
+        } else {
             memcpy(dz, z, count * sizeof(float));
             carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
-            sum += (double)loss;
-        } else {
-            sum -= (double)z[m->target[b]];
-            dz[m->target[b]] = -scale;
         }
+        sum += (double)loss;
     }
     tally->examples += t->count;
     return sum;
