@@ -8581,17 +8581,13 @@ static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span te
     return CARNN_OK;
 }
 
-typedef struct carnn__question { /* a file: its blocks, and the entities among the candidates */
+typedef struct carnn__question { /* blocks of a file */
     carnn__span passage, asked, answer;
-    size_t candidates, number; /* so far; that of the answer, SIZE_MAX: none */
 } carnn__question;
 
 /* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
-static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
-    int right = carnn__same(entity, q->answer);
-    if (!right && !carnn__any_candidate(q->passage, entity)) return;
-    if (right) q->number = q->candidates;
-    q->candidates++;
+static void carnn__question_entity(carnn__reading *r, const carnn__question *q, carnn__span entity) {
+    if (!carnn__same(entity, q->answer) && !carnn__any_candidate(q->passage, entity)) return;
     memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
     stbds_arrput(r->scratch, '|');
 }
@@ -8636,26 +8632,23 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     const carnn__parser *p = &r->parser;
     carnn__record record;
     carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
-    memset(&record, 0, sizeof record);
-    if (!p->lenient && q->number == SIZE_MAX)
-        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient && (!q->candidates || q->candidates > CARNN__CLOZE_CANDIDATES))
-        return carnn__unexpected(p, "1 to 640 entities", list);
+    size_t count = carnn__count_words(CARNN__CANDIDATES, list);
     if (!list.length) list.at = "";
-    record.begins = record.example = 1;
-    record.has_target = q->number != SIZE_MAX;
-    record.target = q->answer;
-    record.value = record.has_target ? (float)q->number : -1.0f;
+    if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
+        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+    if (!p->lenient && count > CARNN__CLOZE_CANDIDATES)
+        return carnn__unexpected(p, "1 to 640 entities", list);
+    memset(&record, 0, sizeof record);
+    record.begins = 1;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
-    carnn__record_text(&record, CARNN__CLOZE_ASKED, q->asked);
-    carnn__record_text(&record, CARNN__CLOZE_LIST, list);
-    record.own = record.count;
+    carnn__cloze_asked(&record, q->asked, q->answer, list);
     return carnn__reading_record(r, &record);
 }
 
 static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__parser *p = &r->parser;
     carnn_source source = {name, NULL, 0};
+    carnn__span none = {"", 0};
     carnn__question q;
     size_t block = 0;
     int filled = 0;
@@ -8663,9 +8656,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__input_close(r->input, &r->allocator);
     status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
     if (status) return status;
-    memset(&q, 0, sizeof q);
-    q.passage.at = q.asked.at = q.answer.at = "";
-    q.number = SIZE_MAX;
+    q.passage = q.asked = q.answer = none;
     carnn__empty(r->scratch);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
