@@ -44,14 +44,14 @@
        @@SEQ     packed batches
        @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
-       @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
+       @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, the entry of a task, a model at work
-       @@BATCH   token lists, pieces, the texts of a batch
+       @@BATCH   token lists, pieces, running text, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@NAMES   names that are exchanged in training (dialog)
+       @@NAMES   names that are exchanged in training (dialog, cloze)
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
@@ -5878,8 +5878,8 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #endif
 /* =============================================================================================
-   @@TEXT   pieces of text, numbers, tokenisers, lists of names, vocabularies, reading files, word
-            vectors
+   @@TEXT   pieces of text, numbers, tokenisers, lists of names, prose, vocabularies, reading files,
+            word vectors
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -8586,7 +8586,8 @@ typedef struct carnn__question { /* blocks of a file */
 } carnn__question;
 
 /* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
-static void carnn__question_entity(carnn__reading *r, const carnn__question *q, carnn__span entity) {
+static void carnn__question_entity(carnn__reading *r, const carnn__question *q,
+                                   carnn__span entity) {
     if (!carnn__same(entity, q->answer) && !carnn__any_candidate(q->passage, entity)) return;
     memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
     stbds_arrput(r->scratch, '|');
@@ -11738,7 +11739,7 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
     }
 }
 
-/* --- softmax over the words of each text, of p (R, 1); backward: dz from dp -------------------- */
+/* --- softmax of p (R, 1) over the words of each text; backward: at its input -------------------- */
 
 static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
                                 int backward) {
@@ -14975,8 +14976,8 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     return m->slot[slot];
 }
 
-/* --- names that are marked: @entity1 and the like ----------------------------------------------
-   All of the vocabulary change places with each other, by the key of a batch. */
+/* --- words that are marked as names: @entity1 and the like --------------------------------------
+   In training all of the vocabulary change places with each other, otherwise in every batch. */
 
 typedef struct carnn__entities { /* n words of the vocabulary */
     size_t count;
@@ -17630,8 +17631,7 @@ static const carnn__task carnn__pair_task = {
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
    is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
-   the like are such names already: in training all of the vocabulary change places with each other,
-   otherwise in every batch; else they are read as they are.
+   the like are such names already (@@NAMES).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
