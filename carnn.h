@@ -11739,7 +11739,7 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
     }
 }
 
-/* --- softmax of p (R, 1) over the words of each text; backward: at its input -------------------- */
+/* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
 
 static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
                                 int backward) {
@@ -14152,43 +14152,6 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
     return last;
 }
 
-/* --- names in prose --------------------------------------------------------------------------- */
-
-#ifndef CARNN_NO_TEXT
-
-/* Has the text, or the model, the word with a small first letter? */
-static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
-    char small[64];
-    if (word.length >= sizeof small) return 0;
-    memcpy(small, word.at, word.length);
-    *small = (char)carnn__folded(*small, 1);
-    word.at = small;
-    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
-           carnn__any_candidate(text, word);
-}
-
-CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
-                                   size_t size) {
-    carnn__prose p = {names, size, 0};
-    carnn__span text = {words, strlen(words)}, listed = {names, 0};
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
-    int begins = 1; /* a sentence */
-    while (carnn__next_word(&w)) {
-        const char *s = w.word.at;
-        size_t i = 0;
-        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
-        listed.length = carnn__min(p.length, size ? size - 1 : 0);
-        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
-            !(begins && carnn__prose_common(model, w.word, text)) &&
-            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
-            carnn__prose_word(&p, '|', s, i);
-        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
-    }
-    return carnn__prose_end(&p);
-}
-
-#endif
-
 /* --- what a program calls -------------------------------------------------------------------- */
 
 /* Lays out a session; on a counting arena this is how its size is known. */
@@ -14609,6 +14572,37 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
     return status;
+}
+
+/* Has the text, or the model, the word with a small first letter? */
+static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
+    char small[64];
+    if (word.length >= sizeof small) return 0;
+    memcpy(small, word.at, word.length);
+    *small = (char)carnn__folded(*small, 1);
+    word.at = small;
+    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
+           carnn__any_candidate(text, word);
+}
+
+CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
+                                   size_t size) {
+    carnn__prose p = {names, size, 0};
+    carnn__span text = {words, strlen(words)}, listed = {names, 0};
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
+    int begins = 1; /* a sentence */
+    while (carnn__next_word(&w)) {
+        const char *s = w.word.at;
+        size_t i = 0;
+        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
+        listed.length = carnn__min(p.length, size ? size - 1 : 0);
+        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
+            !(begins && carnn__prose_common(model, w.word, text)) &&
+            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
+            carnn__prose_word(&p, '|', s, i);
+        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
+    }
+    return carnn__prose_end(&p);
 }
 
 #endif /* CARNN_NO_TEXT */
@@ -16189,8 +16183,7 @@ typedef struct carnn__lm {
     carnn__mat c;            /* (B, h) by rank */
     carnn__carried carried;  /* states of the cell */
     carnn__word_softmax output;
-    carnn__linear label;     /* (B, labels) */
-    size_t labels;           /* how many there are */
+    carnn__linear label;     /* (B, labels); without columns where there are none */
     uint32_t *label_target, *piece; /* (B) by rank */
     carnn_prediction told;   /* of the sentence that is not yet complete */
     carnn__start at_hand;    /* of a session: that of its only piece, */
@@ -16245,9 +16238,9 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
-    m->labels = encodes ? p->model->choices.count : 0;
-    if (m->labels)
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
+    if (encodes && p->model->choices.count)
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
+                           CARNN__LOGITS);
     if (p->arena) carnn__lm_memory(p, m, B);
 }
 
@@ -16330,7 +16323,7 @@ enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq->packed.sequences, K = m->labels, b, known;
+    size_t B = m->seq->packed.sequences, K = m->label.y.columns, b, known;
     double sum;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
@@ -16444,7 +16437,8 @@ static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
     double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
-    if (work->g && m->labels) share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    if (work->g && m->label.y.columns)
+        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
@@ -16455,7 +16449,8 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
                    share * labels * (double)m->seq->packed.rows;
     if (!work->g) return;
-    if (m->labels) carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    if (m->label.y.columns)
+        carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
     carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
