@@ -16080,11 +16080,14 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
+/* What words are: the unit's number from 1, as above. */
+static size_t carnn__lm_words_are(const double *option) { return (size_t)option[CARNN__LM_UNIT]; }
+
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER)
+    if (carnn__lm_words_are(option) == CARNN__LM_CHARACTER)
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
@@ -16105,7 +16108,7 @@ static size_t carnn__lm_steps(const carnn_model *m) {
 
 /* Are words characters? */
 static int carnn__lm_spells(const carnn_model *m) {
-    return carnn__option(m, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
+    return carnn__lm_words_are(m->desc.option) >= CARNN__LM_CHARACTER;
 }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
@@ -16123,7 +16126,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__option(model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER)
+    if (carnn__lm_words_are(model->desc.option) == CARNN__LM_CHARACTER)
         return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
@@ -16145,14 +16148,14 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
+    int characters = carnn__lm_words_are(option) == CARNN__LM_CHARACTER;
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && data->spoken)
+    if (characters && data->spoken)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
                            "words: expected --unit word");
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__spaced(data))
-        option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
+    if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
@@ -16618,7 +16621,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    const char *gap = carnn__option(s->model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER ? "" : " ";
+    int characters = carnn__lm_words_are(s->model->desc.option) == CARNN__LM_CHARACTER;
+    const char *gap = characters ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
@@ -18799,7 +18803,7 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
                            "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
-    if (normal > 1.0 + CARNN__NORMALISE_BATCH &&
+    if (normal > 1.0 + (double)CARNN__NORMALISE_BATCH &&
         (model->task != &carnn__cloze_task ||
          carnn__chosen(model, CARNN__CLOZE_MODEL) != CARNN__CLOZE_ATTENTIVE))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
