@@ -12598,7 +12598,8 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     int told = carnn__two_told(p->model);
     p->store->fixed = 1;
-    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) m->words.table = carnn__declare_words(p, 0.1f);
+    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0)
+        m->words.table = carnn__declare_words(p, 0.1f);
     if (told || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                             told ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
