@@ -53,7 +53,7 @@ static void tag_parts(carnn__plan *p, void *state) {
                               .layers = (size_t)d->layers, .in = (size_t)d->embedding,
                               .h = (size_t)d->hidden};
     carnn__texts_plan(p, t, 1u << TAG_WORDS, 1, NULL); /* equal sentences are read once */
-    m->words.table = carnn__declare_words(p);
+    m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * shape.h,
