@@ -20075,6 +20075,8 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
                                           carnn_ensemble_rule rule, carnn_error *error) {
     carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
     size_t columns = 0, found = 0, m;
+    if ((unsigned)rule > (unsigned)CARNN_ENSEMBLE_VOTE)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no rule %d", (int)rule);
     if (!count || count > CARNN_MEMBERS_MAX)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
                            "%d", count, CARNN_MEMBERS_MAX);
