@@ -131,7 +131,8 @@
 
    MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
    memory before the first step; a session is one block whose size is known before (a small bot's:
-   some 100 KB, by the longest dialog of its training data).
+   some 100 KB). Opened with NULL it reads dialogs as long as the longest of the training data and
+   forgets the oldest of longer ones; {.utterances = 1024} reads as much as scoring does.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
