@@ -3,6 +3,7 @@
 # make test     everything that can be wrong; the last line reads N passed, N failed
 # make demo     trains on the sample dialogs and talks, with explanations
 # make bench    kernels, cells and whole tasks against this machine's own limits
+# make results  DATA=FOLDER [QUICK=1]: the figures of README.md and data/RESULTS.md
 # make data     makes the sample data sets anew
 # make portability  builds and tests for other machines, with what is at hand of them
 # make install  PREFIX=/usr/local DESTDIR=
@@ -45,7 +46,8 @@ test:
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
 		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
-		"sh tests/book_cloze.sh build/book_cloze" "sh tests/portability.sh quick"
+		"sh tests/book_cloze.sh build/book_cloze" "sh tests/results.sh" \
+		"sh tests/portability.sh quick"
 
 portability:
 	sh tests/portability.sh
@@ -93,6 +95,11 @@ demo: carnn
 bench: carnn
 	./carnn bench
 
+tools: carnn $(TOOLS:%=build/%)
+
+results: tools
+	DATA='$(DATA)' QUICK='$(QUICK)' sh data/results.sh
+
 data: $(GENERATORS:%=build/%)
 	for generator in $(GENERATORS); do build/$$generator data || exit 1; done
 
@@ -119,4 +126,4 @@ install: carnn
 clean:
 	rm -rf build carnn build-demo.gguf build-demo.gguf.resume
 
-.PHONY: deps test test-programs portability demo bench data install clean
+.PHONY: deps test test-programs portability demo bench tools results data install clean

@@ -31,9 +31,10 @@ function write(x, size, weight, color, text) {
     sub(/^ +[-+0-9.]+ +/, "", text)
     if (named) sub(/^[0-9.]+ +[^ ]+ +/, "", text)
     y += 19
-    width = 14 * (score < 0 ? -score : score)
-    body = body sprintf("<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"12\" fill=\"%s\"/>\n",
-                        score < 0 ? 110 - width : 110, y - 10, width, score < 0 ? "#cf5b4f" : "#4a86c5")
+    bar[++bars] = score
+    at[bars] = y - 10
+    if (score / 150 > unit) unit = score / 150 # there is room for 150 to the right, 45 to the left
+    if (-score / 45 > unit) unit = -score / 45
     write(280, 12, "normal", "#57606a", (named ? who ": " : "") text)
     write(16, 12, "normal", "#57606a", sprintf("%+.2f", score))
     next
@@ -45,6 +46,12 @@ function write(x, size, weight, color, text) {
 }
 
 END {
+    for (i = 1; i <= bars; i++) {
+        width = unit ? bar[i] / unit : 0
+        body = body sprintf("<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"12\" fill=\"%s\"/>\n",
+                            width < 0 ? 110 + width : 110, at[i], width < 0 ? -width : width,
+                            width < 0 ? "#cf5b4f" : "#4a86c5")
+    }
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"%d\" font-family=\"sans-serif\">\n", y + 20
     print "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>"
     printf "%s</svg>\n", body

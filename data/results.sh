@@ -1,0 +1,247 @@
+#!/bin/sh
+# Prints the figures of README.md and data/RESULTS.md anew, each with its command, seed and time.
+#   make results DATA=FOLDER [QUICK=1]       all of them, which takes days; quick: those of ten minutes
+#   DATA=FOLDER sh data/results.sh NAME...   some sections, from the top folder after `make tools`
+#   sh data/results.sh --list [NAME...]      names of the sections, with their commands as shown there
+#   sh data/results.sh --commands [NAME...]  the commands as they run, one for each cell, seed and so on
+# FOLDER has a folder for each published data set (babi-dialog, swda, gdtb, ptb, trecqa, wikiqa, embeddings,
+# trec-qc, sst, imdb, sick, msrp, cbt, books, mnist), whose files have the names that commands say.
+# Commands run in build/results, where all files are linked; a row may need what those above it in its
+# section wrote there.
+#
+# A row of the table: NAME LOOPS | quick or nothing | COMMAND. LOOPS are like "CELL=icarnn,lstm;SEED=1,2":
+# the word CELL in the command takes each of the values. Where there is a SEED, mean and standard
+# deviation over seeds are printed, too; with SEEDS=1 in the environment only the first is taken. A line
+# "WORD = text" names a part that several commands share.
+
+table() {
+    cat <<'END'
+BABI6 = dialog-babi-task6-dstc2
+DIALOGS = --train BABI6-trn.txt --valid BABI6-dev.txt --candidates BABI6-candidates.txt
+VECTORS = --vectors glove.6B.50d.subset.txt.gz --vectors induced.50d.txt.gz
+TRECQA = --train train-all.tsv.gz --valid clean-dev.tsv VECTORS
+WIKIQA = --train WikiQA-train.txt.gz --valid WikiQA-dev.txt.gz --clean VECTORS
+SICK = --train SICK_train.txt --valid SICK_trial.txt VECTORS
+MSRP = --train msr_paraphrase_train.txt --folds 5 VECTORS
+SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt --epochs 1 --dropout 0.1
+GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128
+CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
+MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
+SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
+
+demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --out demo.gguf
+demo | quick | ./carnn test demo.gguf --data data/dialog-test.txt
+
+task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
+task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
+task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
+
+yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
+yardstick BY=dev,plain,managers | quick | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > default.BY
+yardstick | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BABI6-dev.txt --candidates BABI6-candidates.txt SMALL --folds-by managers
+yardstick OPTION=--seed 2,--told 0,--smoothing 0.1,--average 0.99,--epochs 5,--dropout 0.2,--dropout 0.5,--weight-decay 0.3,--lr 0.0025,--history 6,--kb-rows 5,--hidden 256 --embedding 256 --lr 0.004,--cell ncarnn,--cell scarnn;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
+yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
+yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/spearman.awk
+
+synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;OPTION=,--told 0,--told 0 --exchange 0 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
+synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;CELL=ncarnn,scarnn | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt --cell CELL --out task.gguf; ./carnn test task.gguf --data unseen.txt
+synthetic-60 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-task3-options-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-task3-options-trn.txt --valid dialog-babi-task3-options-dev.txt --candidates dialog-babi-candidates.txt --epochs 60 --out task.gguf; ./carnn test task.gguf --data unseen.txt
+
+unsure | | sed 's/^[^ ]* //' trec-dev.label > trec.txt; for k in candidates dev; do ln -sf data/dialog-$k.txt sample-$k.txt; done; ln -sf data/dialog-train.txt sample-trn.txt
+unsure SET=sample,BABI6;OPTION=,--unsure "I do not know ." | | ./carnn train --task dialog --train SET-trn.txt --valid SET-dev.txt --candidates SET-candidates.txt OPTION --out SET-u.gguf
+unsure SET=sample,BABI6;QUESTIONS=data/unsure.txt,trec.txt | | awk -v say="I do not know ." -f data/unsure.awk QUESTIONS SET-dev.txt > odd.txt; cut -s -f 2 odd.txt > odd-replies; ./carnn predict SET-u.gguf --data odd.txt | paste odd-replies - | awk -F '\t' -v say="I do not know ." '$1 == say { n++; d += $2 == say } END { print d / n }'
+unsure SET=sample,BABI6 | | cut -s -f 2 SET-dev.txt > replies; ./carnn predict SET-u.gguf --data SET-dev.txt --top 2 | paste replies - | awk -F '\t' -v say="I do not know ." '$1 == ($3 == say ? $5 : $3) { n++; d += $3 == say } END { print d / n }'
+unsure OPTION=,--unsure "I do not know .";SEED=1,2,3 | | ./carnn train --task dialog --train sample-trn.txt --valid sample-dev.txt --candidates sample-candidates.txt OPTION --seed SEED --out u.gguf
+
+reduced OPTION=,--merge | quick | mkdir -p reduced; babi_reduced OPTION BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt
+
+switchboard CELL=ncarnn --lr 0.008,icarnn --lr 0.008,scarnn --lr 0.004;LABELS=,--label-weight 0 | | ./carnn train --task lm --cell CELL SWITCHBOARD LABELS --out s.gguf
+switchboard CELL=lstm --lr 0.008 --hidden 276 --embedding 256,gru --lr 0.004 --hidden 276 --embedding 256,lstm --lr 0.004 --context previous,gru --lr 0.004 --context previous | | ./carnn train --task lm --cell CELL SWITCHBOARD --label-weight 0 --out s.gguf
+switchboard | | ./carnn train --task lm --cell ncarnn --lr 0.008 SWITCHBOARD --label-weight 0.5 --out s.gguf
+
+gdtb CELL=ncarnn --tied 1,icarnn --tied 1,scarnn;LABELS=,--label-weight 0 | | ./carnn train --task lm --cell CELL GDTB --epochs 5 --dropout 0.5 LABELS --out g.gguf
+gdtb CELL=scarnn,lstm --hidden 134,gru --hidden 134,lstm,gru,lstm --context previous,gru --context previous | | ./carnn train --task lm --tied 1 GDTB --cell CELL --epochs 5 --dropout 0.5 --label-weight 0 --out g.gguf
+gdtb CELL=ncarnn,ncarnn --context none,icarnn,lstm --hidden 134,gru --hidden 134 | | ./carnn train --task lm --tied 1 GDTB --cell CELL --epochs 8 --dropout 0.6 --label-weight 0 --out g.gguf
+
+ptb CELL=ncarnn --hidden 200,lstm --hidden 213 | | ./carnn train --task lm --cell CELL --train ptb.train.txt --valid ptb.valid.txt --epochs 2 --dropout 0.2 --out ptb.gguf
+
+characters | | zcat ptb.char.train.txt.gz | head -n 16000 > ptb-train.txt; head -n 8000 ptb-train.txt > half.txt; cp ptb.char.valid.txt ptb-valid.txt
+characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn;SEED=1,2 | | ./carnn train --task lm --cell CELL CHARACTERS --hidden 128 --epochs 3 --lr 0.016 --seed SEED --out c.gguf
+characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm --cell CELL --train half.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0 --hidden 128 --epochs 1 --lr 0.016 --out c.gguf
+characters GRAPH=sh --hidden 128,st --hidden 82,bu --hidden 72,td --hidden 72;LR=0.004,0.008,0.016;SEED=1,2,3 | | ./carnn train --task lm --cell rnn --encoder graph --graph GRAPH CHARACTERS --clip 1 --epochs 3 --lr LR --seed SEED --out c.gguf
+
+trecqa CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --cell CELL --seed SEED TRECQA --out CELL-SEED.gguf
+trecqa | | ./carnn test ncarnn-1.gguf icarnn-1.gguf scarnn-1.gguf --data clean-dev.tsv
+trecqa | | ./carnn test ncarnn-1.gguf lstm-1.gguf --data clean-dev.tsv
+trecqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train train-all.tsv.gz --train clean-dev.tsv VECTORS
+trecqa-helped OPTION=,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
+trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
+wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz VECTORS
+ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
+ca-options OPTION=--pooling attention,--pooling attention --alignment none,--loss rank,--loss rank --alignment none,--epochs 6,--weight-decay 0,--dropout 0.4,--tune-vectors 1 --epochs 2 | | ./carnn train --task answer --model ca --epochs 3 OPTION TRECQA --out ca.gguf
+hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
+
+classification | | sh tests/fasttext.sh published
+classification-last SET=trec-train.label --test trec-dev.label,stsa.binary.train --test stsa.binary.dev,stsa.fine.train --test stsa.fine.dev,imdb-train.tsv --test imdb-dev.tsv;SEED=1,2,3 | | ./carnn train --task classify --train SET VECTORS --seed SEED --out c.gguf
+classification-rcrn SET=trec-train.label --valid trec-dev.label,stsa.binary.train --valid stsa.binary.dev;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --train SET VECTORS --seed SEED --out c.gguf
+classification-rcrn OPTION=,--encoder rcrn | | ./carnn train --task classify OPTION --train stsa.fine.train --valid stsa.fine.dev VECTORS --out c.gguf
+classification-rcrn OPTION=--layers 3,--encoder rcrn --cell gru,--encoder rcrn --cell icarnn --context text,--encoder rcrn --cell icarnn,--encoder rcrn --raw-output-gate 1 | | ./carnn train --task classify OPTION --train trec-train.label --valid trec-dev.label VECTORS --out c.gguf
+
+sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
+relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
+relatedness OPTION=icarnn,lstm,lstm --alignment overlap;SEED=1,2,3 | | ./carnn train --task pair --target relatedness --model manhattan --cell OPTION SICK --seed SEED --out p.gguf
+relatedness CELL=icarnn,lstm | | ./carnn train --task pair --target relatedness --model manhattan --cell CELL SICK --out CELL-r.gguf
+relatedness | | ./carnn test icarnn-r.gguf lstm-r.gguf --data SICK_trial.txt
+msrp OPTION=,--model manhattan,--cell lstm,--alignment overlap,--cell lstm --pooling attention,--alignment overlap --pooling attention,--cell lstm --overlap 0,--alignment overlap --overlap 0,--cell lstm --overlap 0 --pooling attention | | ./carnn train --task pair OPTION MSRP
+
+cloze | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so'); book_cloze --sentences 4 names4.txt $books; book_cloze --sentences 8 names8.txt $books; cat names4.txt names8.txt > names.txt; zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt
+cloze | | carnn train --task cloze --train names.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 6 --lr 0.003 --lr-end 0.05 --dropout 0.5 --average 0.99 --min-count 3
+cloze | | carnn train --task cloze --train nouns.txt --valid derived/CN_valid.txt.gz --out cn.gguf --hidden 64 --embedding 64 --epochs 5 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0
+cloze-normalised | | zcat derived/NE_train.txt.gz | head -n 44000 > ne.txt
+cloze-normalised CELL=lstm,lstm --normalise batch,mi-lstm,mi-lstm --normalise batch | | carnn train --task cloze --model attentive --cell CELL --train ne.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 24 --lr 0.002 --dropout 0.2 --min-count 5 --batch 64 --threads 2 --log ne.log
+cloze-ensembles | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so\|wizard-of-oz\|secret-garden'); zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt; book_cloze --stride 3 --words list hv books/wizard-of-oz.txt books/secret-garden.txt; zcat derived/CN_valid.txt.gz > valid
+cloze-ensembles | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train nouns.txt --valid hv --lr 0.003 --lr-end 0.05 --average 0.99 --threads 1 --anonymous 0 --min-count 3 --out c$s.gguf --hidden $((40 + 8 * s)) --embedding 64 --epochs 3 --dropout 0.4 --seed $s --max-time 150; done; carnn test c?.gguf --data valid --ensemble greedy --valid hv --out nouns.gguf; carnn test nouns.gguf --data valid --counts
+
+adding T=100,200;CELL=icarnn --layers 2,icarnn --layers 1,ncarnn --layers 1,lstm --layers 1,gru --layers 1 | | make_signal . adding T 20000; ./carnn train --task signal --columns 2 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 10 --out a.gguf
+copying | | make_signal . copying 100 5000; ./carnn train --task signal --cell gru --layers 1 --train copying-train.tsv --valid copying-dev.tsv --epochs 5 --out a.gguf
+mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-labels-idx1-ubyte.gz | tail -c +9 > labels; { printf '\0\0\10\3\0\0\303\120\0\0\0\34\0\0\0\34'; head -c 39200000 images; } > train-images; { printf '\0\0\10\3\0\0\47\20\0\0\0\34\0\0\0\34'; tail -c 7840000 images; } > dev-images; { printf '\0\0\10\1\0\0\303\120'; head -c 50000 labels; } > train-labels; { printf '\0\0\10\1\0\0\47\20'; tail -c 10000 labels; } > dev-labels
+mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
+mnist-pixels | | ./carnn train --task signal --cell lstm --layers 1 MNIST --max-time 540 --out m.gguf
+
+depth | quick | ./carnn depth sh st bu td fig4.3a:17 fig4.3b:1:17 fig4.3b:2:17 fig4.3b:3:17 fig4.3b:4:17 grid:2x3 grid:3x9 data/graph.txt
+bench ROW=cell --threads 1,lm --threads 1,beside,dialog --threads 1,encoder --threads 1,answer --threads 1,signal --threads 1 | quick | ./carnn bench ROW
+END
+}
+
+# expand NAME...: the rows of these sections, all without a name: row, name with its loops, command, tab
+# between; with `shown` set, as they are in the table.
+expand() {
+    table | awk -v OFS='\t' -v names="$*" -v quick="$QUICK" -v seeds="$SEEDS" \
+        -v shown="$shown" '
+        # Each whole word `word` of `s` becomes `value`.
+        function replace(s, word, value,    out, at, end) {
+            while ((at = index(s, word)) > 0) {
+                end = at + length(word)
+                if (substr(s, at - 1, at > 1) ~ /[A-Za-z0-9_]/ || substr(s, end, 1) ~ /[A-Za-z0-9_]/)
+                    out = out substr(s, 1, end - 1)
+                else out = out substr(s, 1, at - 1) value
+                s = substr(s, end)
+            }
+            return out s
+        }
+        function loop(loops, label, command,    rest, name, value, count, i) {
+            if (loops == "") {
+                for (i = parts; i > 0; i--) command = replace(command, part[i], text[i])
+                gsub(/  +/, " ", command)
+                print row, label, command
+                return
+            }
+            rest = index(loops, ";") ? substr(loops, index(loops, ";") + 1) : ""
+            sub(/;.*/, "", loops)
+            name = substr(loops, 1, index(loops, "=") - 1)
+            count = split(substr(loops, index(loops, "=") + 1), value, ",")
+            if (name == "SEED" && seeds && seeds < count) count = seeds
+            for (i = 1; i <= count; i++)
+                loop(rest, label " " name "=" (value[i] == "" ? "none" : value[i]),
+                     replace(command, name, value[i]))
+        }
+        BEGIN { wanted = split(names, want, " ") }
+        /^[A-Z0-9]+ = / { part[++parts] = $1; text[parts] = substr($0, index($0, "=") + 2); next }
+        match($0, /^[^|]*\|[^|]*\| /) {
+            command = substr($0, RLENGTH + 1)
+            loops = substr($0, length($1) + 2, index($0, " |") - length($1) - 2)
+            take = !wanted && (!quick || $0 ~ /^[^|]*\| quick \|/)
+            for (i = 1; i <= wanted; i++) if (want[i] == $1) take = found[i] = 1
+            row++
+            if (take && shown) print row, $1 (loops == "" ? "" : " " loops), command
+            if (take && !shown) loop(loops, $1, command)
+        }
+        END {
+            for (i = 1; i <= wanted; i++) if (!found[i]) {
+                print "results.sh: no section " want[i] | "cat >&2"
+                exit 2
+            }
+        }'
+}
+
+# means FILE: lines "label<TAB>what is printed" of one row; mean and deviation over the seeds of a label
+means() {
+    awk -F '\t' '{
+        sub(/ SEED=[0-9]+/, "", $1)
+        if (!($1 in labels)) { labels[$1] = ++count; label[count] = $1 }
+        words = split($2, word, " ")
+        for (i = 2; i < words; i += 2) {
+            at = $1 SUBSEP word[i]
+            if (!n[at]++) order[$1] = order[$1] " " word[i]
+            sum[at] += word[i + 1]
+            squares[at] += word[i + 1] * word[i + 1]
+        }
+    }
+    END {
+        for (k = 1; k <= count; k++) {
+            printf "%s, over seeds:", label[k]
+            words = split(order[label[k]], word, " ")
+            for (i = 1; i <= words; i++) {
+                at = label[k] SUBSEP word[i]
+                mean = sum[at] / n[at]
+                off = n[at] > 1 ? (squares[at] - n[at] * mean * mean) / (n[at] - 1) : 0
+                printf "  %s %.4f +- %.4f", word[i], mean, sqrt(off > 0 ? off : 0)
+            }
+            print ""
+        }
+    }' "$1"
+}
+
+# run NAME...: each command, what it prints, and how long it took; all that went wrong at the end
+run() {
+    failed=0 last= section=
+    while IFS="$tab" read -r row label command <&3; do
+        if [ "$row" != "$last" ] && [ -s scores ]; then means scores; fi
+        [ "$row" = "$last" ] || : > scores
+        last=$row
+        [ "${label%% *}" = "$section" ] || rm -f ./*.gguf ./*.gguf.resume
+        section=${label%% *}
+        printf '\n%s\n    %s\n' "$label" "$command"
+        start=$(date +%s)
+        sh -e -c "$command" > out 2> err < /dev/null
+        code=$?
+        cat out
+        case $command in *yardstick.sh*|*babi_reduced*) cat err ;; esac
+        [ $code -eq 0 ] || { tail -n 5 err; failed=$((failed + 1)); }
+        memory=$(sed -n 's/.*  \([0-9]* MiB\)$/, \1/p' err | tail -n 1)
+        echo "$(($(date +%s) - start)) s$memory$([ $code -eq 0 ] || echo ", failed: exit $code")"
+        case $label in *SEED=*) sed -n "s/^\(valid\|test\|mean\) /$label$tab&/p" out >> scores ;; esac
+    done 3< commands
+    [ ! -s scores ] || means scores
+    echo
+    echo "$(wc -l < commands | tr -d ' ') commands, $failed failed"
+    [ "$failed" -eq 0 ]
+}
+
+tab=$(printf '\t')
+shown=
+case $1 in --list|--commands)
+    [ "$1" = --commands ] || shown=1
+    shift
+    rows=$(expand "$@") || exit 2
+    printf '%s\n' "$rows" | cut -f 2- | sed "s/$tab/ | /"
+    exit ;;
+esac
+[ -d "$DATA" ] || { echo "results.sh: DATA=FOLDER is missing: the data sets" >&2; exit 2; }
+top=$PWD
+carnn=${CARNN:-./carnn}
+[ -x "$carnn" ] || { echo "results.sh: needs $carnn (make)" >&2; exit 2; }
+case $carnn in /*) ;; *) carnn=$top/$carnn ;; esac
+data=$(cd "$DATA" && pwd)
+work=${WORK:-build/results}
+mkdir -p "$work" && cd "$work" || exit 1
+for file in "$data"/*/* "$data"/cbt/derived "$data"/books; do ln -sfn "$file" .; done
+ln -sfn "$data" published
+ln -sfn "$top/data" data
+ln -sfn "$top/tests" tests
+ln -sfn "$carnn" carnn
+PATH=$PWD:$top/build:$PATH
+echo "$(./carnn help | head -n 1); $(uname -m), $(getconf _NPROCESSORS_ONLN) processors"
+expand "$@" > commands || exit 2
+run
