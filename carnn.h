@@ -18549,7 +18549,7 @@ static double carnn__choice_named(const carnn_option *option, const char *name) 
 
 /* The name of a choice from its value, "" where nothing is chosen. */
 static const char *carnn__choice_name(const carnn_option *option, double value) {
-    return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
+    return value > 0.0 ? carnn_option_choice(option, (size_t)fmin(value, 1e6) - 1) : "";
 }
 
 /* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a

@@ -80,7 +80,8 @@ fi
 machine Windows x86_64-w64-mingw32-gcc wine
 machine i386 i686-linux-gnu-gcc '' -msse2 -mfpmath=sse
 machine aarch64 aarch64-linux-gnu-gcc qemu-aarch64
-machine armhf arm-linux-gnueabihf-gcc qemu-arm
+# Without it readdir fails on file numbers of 64 bits.
+machine armhf arm-linux-gnueabihf-gcc qemu-arm -D_FILE_OFFSET_BITS=64
 machine s390x s390x-linux-gnu-gcc qemu-s390x -fexcess-precision=fast
 
 checked
