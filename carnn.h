@@ -18579,7 +18579,7 @@ static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
                               carnn_train_desc *train, double value) {
     char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
     const char *name = value > 0.0 ? carnn__choice_name(o, value) : NULL;
-    int64_t whole = (int64_t)value;
+    int64_t whole = (int64_t)fmax(-1e16, fmin(value, 1e16)); /* of a damaged file: out of range */
     if (o->place == CARNN_OPTION_OF_TASK) model->option[o->offset] = value;
     else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &name, sizeof name);
     else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &value, sizeof value);
