@@ -84,6 +84,8 @@ build/%: data/%.c data/generate.h
 	@mkdir -p build
 	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
 
+build/book_cloze: carnn.h
+
 # --- the main job -------------------------------------------------------------------------------
 
 demo: carnn

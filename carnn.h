@@ -44,14 +44,14 @@
        @@SEQ     packed batches
        @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
-       @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
+       @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, the entry of a task, a model at work
-       @@BATCH   token lists, pieces, the texts of a batch
+       @@BATCH   token lists, pieces, running text, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@NAMES   names that are exchanged in training (dialog)
+       @@NAMES   names that are exchanged in training (dialog, cloze)
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
@@ -5879,8 +5879,8 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #endif
 /* =============================================================================================
-   @@TEXT   pieces of text, numbers, tokenisers, lists of names, vocabularies, reading files, word
-            vectors
+   @@TEXT   pieces of text, numbers, tokenisers, lists of names, prose, vocabularies, reading files,
+            word vectors
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -5914,6 +5914,10 @@ static int carnn__equal(const char *known, const char *s, size_t length, int fol
     for (i = 0; i < length; i++)
         if ((unsigned char)known[i] != carnn__folded(s[i], fold)) return 0;
     return 1;
+}
+
+static inline int carnn__same(carnn__span a, carnn__span b) {
+    return a.length == b.length && carnn__equal(a.at, b.at, b.length, 0);
 }
 
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
@@ -6041,6 +6045,7 @@ typedef enum carnn__tokenizer {
     CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
                       as it is */
     CARNN__SPOKEN, /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+    CARNN__CANDIDATES, /* of a list "c1|c2|...", without the blanks at their ends */
     CARNN__CHARACTERS, /* each character, blanks among them */
     CARNN__LOWER_CHARACTERS /* the same, folded */
 } carnn__tokenizer;
@@ -6054,7 +6059,7 @@ typedef struct carnn__words {
 } carnn__words;
 
 static inline int carnn__folds(carnn__tokenizer kind) {
-    return kind != CARNN__SPACES && kind != CARNN__CHARACTERS;
+    return kind != CARNN__SPACES && kind != CARNN__CANDIDATES && kind != CARNN__CHARACTERS;
 }
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
@@ -6107,6 +6112,11 @@ static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
     int words = w->kind == CARNN__WORDS;
     if (w->kind >= CARNN__CHARACTERS) return carnn__character(at, (size_t)(w->end - at));
+    if (w->kind == CARNN__CANDIDATES) {
+        carnn__span rest = {at, (size_t)(w->end - at)}, candidate;
+        carnn__cut(&rest, '|', &candidate);
+        return carnn__blank(*at) ? 0 : carnn__trim(candidate).length;
+    }
     if (words || w->kind == CARNN__SPOKEN) {
         while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
                                (words && (*at == '_' || (unsigned char)*at >= 0x80))))
@@ -6139,6 +6149,13 @@ static int carnn__next_word(carnn__words *w) {
                                          carnn__is("an", w->word, 1) ||
                                          carnn__is("the", w->word, 1)));
     return w->word.length > 0;
+}
+
+static size_t carnn__count_words(carnn__tokenizer kind, carnn__span text) {
+    carnn__words w = carnn__words_of(kind, text.at, text.length);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
 }
 
 /* --- lists of names -----------------------------------------------------------------------------
@@ -6250,18 +6267,20 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     return status;
 }
 
-/* Returns how many words a text has and writes the numbers of the first `max`; 0, <unk>, for a word
-   that is not in the list. */
+/* The number of the word at hand; 0, <unk>, of one that is not in the list. */
+static uint32_t carnn__word_number(const carnn__names *words, const carnn__words *w) {
+    uint32_t id = carnn__names_find_folded(words, w->word.at, w->word.length,
+                                           carnn__folds(w->kind));
+    return id == CARNN__NO_INDEX ? 0 : id;
+}
+
+/* Returns how many words a text has and writes the numbers of the first `max`. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                               size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
     size_t count;
-    for (count = 0; carnn__next_word(&w); count++) {
-        uint32_t id;
-        if (count >= max) continue;
-        id = carnn__names_find_folded(words, w.word.at, w.word.length, carnn__folds(kind));
-        ids[count] = id == CARNN__NO_INDEX ? 0 : id;
-    }
+    for (count = 0; carnn__next_word(&w); count++)
+        if (count < max) ids[count] = carnn__word_number(words, &w);
     return count;
 }
 
@@ -6427,6 +6446,70 @@ static void carnn__names_drop(carnn__names *n) {
     stbds_arrfree(n->at);
     stbds_arrfree(n->slot);
     memset(n, 0, sizeof *n);
+}
+
+/* --- prose --------------------------------------------------------------------------------------
+   Text as people write it becomes words with blanks between them: pieces between blanks or dashes,
+   without the marks at their ends, which are words, as are 's and the like. */
+
+typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
+    char *to;
+    size_t size, length;
+} carnn__prose;
+
+static void carnn__prose_put(carnn__prose *p, char c) {
+    if (p->length + 1 < p->size) p->to[p->length] = c;
+    p->length++;
+}
+
+static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
+    size_t i;
+    if (length && p->length) carnn__prose_put(p, separator);
+    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
+}
+
+static size_t carnn__prose_end(carnn__prose *p) {
+    if (p->size) p->to[carnn__min(p->length, p->size - 1)] = 0;
+    return p->length;
+}
+
+/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
+static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
+        carnn__prose_word(p, ' ', s.at, 1);
+    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
+    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
+    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
+    }
+    carnn__prose_word(p, ' ', s.at, stem);
+    carnn__prose_word(p, ' ', s.at + stem, end - stem);
+    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
+}
+
+CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
+    carnn__prose p = {words, size, 0};
+    carnn__span rest = {text, length}, piece;
+    carnn__skip_order_mark(&rest);
+    while (rest.length) {
+        int dashes = 0;
+        piece = rest;
+        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
+             piece.length++) {
+            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
+            if (dashes) break;
+        }
+        carnn__skip(&rest, piece.length);
+        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
+        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
+        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
+            carnn__skip(&rest, 1);
+    }
+    return carnn__prose_end(&p);
 }
 
 /* --- vocabulary ---------------------------------------------------------------------------------
@@ -7167,18 +7250,6 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
     return carnn__mix(hash);
 }
 
-/* --- lists of candidates "c1|c2|..." --------------------------------------------------------- */
-
-/* Takes the next candidate off a list; 0: there is none. */
-static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
-    do {
-        if (!list->length) return 0;
-        carnn__cut(list, '|', candidate);
-        *candidate = carnn__trim(*candidate);
-    } while (!candidate->length);
-    return 1;
-}
-
 /* --- alignments ---------------------------------------------------------------------------------
    Words of two texts that are aligned, in the form of Pharaoh, "0-0 1-2": pairs of numbers from 0.
    A link i-j is the token i << 16 | j. */
@@ -7194,17 +7265,11 @@ static uint32_t carnn__link(carnn__span text) {
     return (uint32_t)(i << 16 | j);
 }
 
-static size_t carnn__count_words(carnn__span text) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-    size_t n = 0;
-    while (carnn__next_word(&w)) n++;
-    return n;
-}
-
 /* The first link between texts[0] and texts[1] in texts[2] that is none, or none is there. */
 static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
     carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
-    size_t m = carnn__count_words(texts[0]), n = carnn__count_words(texts[1]);
+    size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
+    size_t n = carnn__count_words(CARNN__TOKENS, texts[1]);
     carnn__span none = {NULL, 0};
     while (carnn__next_word(&w)) {
         uint32_t link = carnn__link(w.word);
@@ -8365,11 +8430,10 @@ static const carnn__reader carnn__labelled_reader = {
 
 /* The number of a candidate in a list, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
-    carnn__span candidate;
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t i;
-    for (i = 0; carnn__next_candidate(&list, &candidate); i++)
-        if (candidate.length == wanted.length && !memcmp(candidate.at, wanted.at, wanted.length))
-            return i;
+    for (i = 0; carnn__next_word(&w); i++)
+        if (carnn__same(w.word, wanted)) return i;
     return CARNN__NO_INDEX;
 }
 
@@ -8383,43 +8447,36 @@ static int carnn__any_candidate(carnn__span text, carnn__span list) {
 
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, sentence.at, sentence.length);
-    while (carnn__next_word(&w)) p->words++;
+    p->words += carnn__count_words(CARNN__SPACES, sentence);
     if (!p->begun) p->text = sentence.at;
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
     if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
-    return carnn__unexpected(p, "no more than 2048 words before a question",
-                             sentence);
+    return carnn__unexpected(p, "no more than 2048 words before a question", sentence);
 }
 
 /* A list is not empty, short enough and without repetitions. */
 static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) {
-    carnn__span rest = list, candidate;
-    uint32_t count = 0;
-    for (; carnn__next_candidate(&rest, &candidate); count++)
-        if (carnn__candidate_number(list, candidate) < count)
-            return carnn__unexpected(p, "each candidate once", candidate);
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    uint32_t count;
+    for (count = 0; carnn__next_word(&w); count++)
+        if (carnn__candidate_number(list, w.word) < count)
+            return carnn__unexpected(p, "each candidate once", w.word);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 640 candidates with | between "
-                                "them", list);
+    return carnn__unexpected(p, "1 to 640 candidates with | between them", list);
 }
 
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
     carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5};
-    carnn__words w = carnn__words_of(CARNN__SPACES, question.at, question.length);
-    size_t words = 0;
     carnn_status status;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
-    while (carnn__next_word(&w)) words++;
-    if (words > CARNN__CLOZE_QUESTION)
-        return carnn__unexpected(p, "no more than 512 words in a "
-                                    "question", question);
+    if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
+        return carnn__unexpected(p, "no more than 512 words in a question", question);
     status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
@@ -8429,11 +8486,23 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     return carnn__unexpected(p, "a candidate that is a word of the text", list);
 }
 
+/* The question of an example, and what belongs to it. */
+static void carnn__cloze_asked(carnn__record *r, carnn__span question, carnn__span answer,
+                               carnn__span list) {
+    uint32_t number = carnn__candidate_number(list, answer);
+    r->example = 1;
+    r->has_target = number != CARNN__NO_INDEX;
+    r->target = answer;
+    r->value = r->has_target ? (float)number : -1.0f;
+    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
+    carnn__record_text(r, CARNN__CLOZE_LIST, list);
+    r->own = r->count;
+}
+
 static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
     carnn__span question, none = {"", 0}, answer = none, list = none, field;
     size_t fields = 0;
     int more = carnn__cut(&rest, '\t', &question);
-    uint32_t number;
     while (more) {
         more = carnn__cut(&rest, '\t', &field);
         field = carnn__trim(field);
@@ -8445,17 +8514,10 @@ static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, ca
         return carnn__unexpected(p, "a question, its answer and candidates with tabs between them",
                                  p->lines.line);
     if (!p->lenient && carnn__cloze_check(p, question, answer, list)) return CARNN_ERR_DATA;
-    number = carnn__candidate_number(list, answer);
     r->begins = !p->begun;
     r->before = SIZE_MAX;
-    r->example = 1;
-    r->has_target = number != CARNN__NO_INDEX;
-    r->target = answer;
-    r->value = r->has_target ? (float)number : -1.0f;
     if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, none);
-    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
-    carnn__record_text(r, CARNN__CLOZE_LIST, list);
-    r->own = r->count;
+    carnn__cloze_asked(r, question, answer, list);
     p->begun = 0;
     return CARNN_OK;
 }
@@ -8520,18 +8582,14 @@ static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span te
     return CARNN_OK;
 }
 
-typedef struct carnn__question { /* a file: its blocks, and the entities among the candidates */
+typedef struct carnn__question { /* blocks of a file */
     carnn__span passage, asked, answer;
-    size_t candidates, number; /* so far; that of the answer, SIZE_MAX: none */
 } carnn__question;
 
 /* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
-static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
-    int right = entity.length == q->answer.length &&
-                !memcmp(entity.at, q->answer.at, entity.length);
-    if (!right && !carnn__any_candidate(q->passage, entity)) return;
-    if (right) q->number = q->candidates;
-    q->candidates++;
+static void carnn__question_entity(carnn__reading *r, const carnn__question *q,
+                                   carnn__span entity) {
+    if (!carnn__same(entity, q->answer) && !carnn__any_candidate(q->passage, entity)) return;
     memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
     stbds_arrput(r->scratch, '|');
 }
@@ -8576,26 +8634,23 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     const carnn__parser *p = &r->parser;
     carnn__record record;
     carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
-    memset(&record, 0, sizeof record);
-    if (!p->lenient && q->number == SIZE_MAX)
-        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient && (!q->candidates || q->candidates > CARNN__CLOZE_CANDIDATES))
-        return carnn__unexpected(p, "1 to 640 entities", list);
+    size_t count = carnn__count_words(CARNN__CANDIDATES, list);
     if (!list.length) list.at = "";
-    record.begins = record.example = 1;
-    record.has_target = q->number != SIZE_MAX;
-    record.target = q->answer;
-    record.value = record.has_target ? (float)q->number : -1.0f;
+    if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
+        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+    if (!p->lenient && count > CARNN__CLOZE_CANDIDATES)
+        return carnn__unexpected(p, "1 to 640 entities", list);
+    memset(&record, 0, sizeof record);
+    record.begins = 1;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
-    carnn__record_text(&record, CARNN__CLOZE_ASKED, q->asked);
-    carnn__record_text(&record, CARNN__CLOZE_LIST, list);
-    record.own = record.count;
+    carnn__cloze_asked(&record, q->asked, q->answer, list);
     return carnn__reading_record(r, &record);
 }
 
 static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__parser *p = &r->parser;
     carnn_source source = {name, NULL, 0};
+    carnn__span none = {"", 0};
     carnn__question q;
     size_t block = 0;
     int filled = 0;
@@ -8603,9 +8658,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__input_close(r->input, &r->allocator);
     status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
     if (status) return status;
-    memset(&q, 0, sizeof q);
-    q.passage.at = q.asked.at = q.answer.at = "";
-    q.number = SIZE_MAX;
+    q.passage = q.asked = q.answer = none;
     carnn__empty(r->scratch);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
@@ -10258,6 +10311,116 @@ static size_t carnn__row_place(size_t i, size_t P, size_t R) {
     return (i - from) % (each + (longer < more)) * R + row;
 }
 
+/* --- running text -------------------------------------------------------------------------------
+   The last texts of the items, which follow each other, cut into pieces of T words. A text is that
+   of an item, a sentence; where the corpus has chunks, it is that of a document. Words are targets:
+   all tokens but the first one, <s>, which of a document is that of its first sentence. The sizes
+   of a piece are its own words and, of a sentence, those of the piece before, of which the first
+   piece of a document has none. */
+
+typedef struct carnn__start { /* of a piece */
+    size_t at[2]; /* its first token, and that of the piece before */
+    size_t left;  /* words of its first sentence from there on */
+    int follows;  /* its document has a piece before */
+} carnn__start;
+
+typedef struct carnn__running {
+    const uint32_t *ids;  /* tokens: of each text <s> and its words */
+    carnn__start *start;  /* (pieces) */
+    size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
+                             many as there are pieces */
+} carnn__running;
+
+/* The token list of an item's sentence. */
+static size_t carnn__running_list(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__corpus_of(work)->list[x->first + x->count - 1];
+}
+
+static size_t carnn__running_length(const carnn__work *work, size_t item) {
+    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
+}
+
+/* The end of the text that begins with item i, which has *words. */
+static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *words) {
+    *words = 0;
+    do *words += carnn__running_length(work, i++);
+    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
+           work->data->items[i].count > 1);
+    return i;
+}
+
+/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
+   that of the first one. Returns that of the next text. */
+static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t T,
+                                    size_t item, size_t end, size_t n, size_t at, size_t number) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = c->piece_count, left = carnn__running_length(work, item), from, k;
+    for (from = 0; from < n; from += T, number++) {
+        size_t j = carnn__row_place(number, P, m->rows);
+        int follows = from || work->data->items[item].count > 1;
+        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
+        carnn__start start = {{at + from, 0}, left, follows};
+        if (follows && !c->chunk) { /* then pieces stand in reading order */
+            now.size[1] = c->pieces[j - 1].size[0];
+            start.at[1] = m->start[j - 1].at[0];
+        }
+        c->pieces[j] = now;
+        m->start[j] = start;
+        for (k = 0; k < now.size[0]; k++)
+            if (!--left && ++item < end) left = carnn__running_length(work, item);
+    }
+    return number;
+}
+
+/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
+   one group, in which rows stand side by side. */
+static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, size_t T,
+                                       carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
+    uint32_t *ids;
+    for (i = 0; i < count; i = end, total += n + 1) {
+        end = carnn__running_text(work, i, &n);
+        P += carnn__parts(n, T);
+    }
+    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    c->piece_count = P;
+    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
+    m->start = (carnn__start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
+    if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i = end) {
+        end = carnn__running_text(work, i, &n);
+        number = carnn__running_pieces(work, m, T, i, end, n, at, number);
+        for (j = i; j < end; j++) {
+            const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
+            n = carnn__running_length(work, j);
+            if (j == i) ids[at++] = *list;
+            memcpy(ids + at, list + 1, n * sizeof *ids);
+            at += n;
+        }
+    }
+    return CARNN_OK;
+}
+
+typedef struct carnn__running_part { /* of a sentence, in a piece */
+    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
+} carnn__running_part;
+
+/* The next part of piece number `piece`, or the first one where part->to is 0; 0: none is left. */
+static int carnn__running_next(const carnn__work *work, const carnn__running *m, size_t piece,
+                               carnn__running_part *part) {
+    const carnn__batch_piece *p = &carnn__corpus_of(work)->pieces[piece];
+    size_t t = part->to;
+    if (t == p->size[0]) return 0;
+    part->item = t ? part->item + 1 : p->first;
+    part->left = t ? carnn__running_length(work, part->item) : m->start[piece].left;
+    part->from = t;
+    part->to = carnn__min(t + part->left, p->size[0]);
+    return 1;
+}
+
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
@@ -11454,19 +11617,34 @@ static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, s
     return CARNN_OK;
 }
 
-/* The states of R rows before a batch, in the order of the ranks, 0 where fresh[b] is set; `after`:
-   those after the batch, for the next one. A batch finds the same states however often it runs. */
-static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m, size_t number, size_t R,
-                             const carnn__packed *p, const uint32_t *order, const uint32_t *fresh,
-                             float *state, int after) {
-    size_t P = p->sequences, h = m->h, s, b;
-    float *rows = carnn__corpus_of(work)->carried;
-    rows += (number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
-    for (s = 0; s < m->layers * carnn__rnn_states(m); s++)
+/* The states of the P rows of a batch, which begin or go on. */
+typedef struct carnn__carried {
+    size_t number;   /* of the batch */
+    uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
+    float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
+} carnn__carried;
+
+/* `carries`: floats of a row; 0: none goes on. */
+static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t carries) {
+    m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
+    m->state[0] = m->state[1] = carnn__floats(p->arena, P, carries);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, carries);
+}
+
+/* Finds the states before the batch; `after`: keeps those after it, for the next one. A batch finds
+   the same states however often it runs. A session has no others than those at hand. */
+static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
+                             const carnn__carried *carried, const carnn__packed *p,
+                             const uint32_t *order, int after) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
+    size_t half = (carried->number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
+    for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
         for (b = 0; b < P; b++) {
-            float *row = rows + (s * R + order[b]) * h, *own = state + (s * P + b) * h;
+            float *row = c->carried + half + (s * R + order[b]) * h;
+            float *own = carried->state[after] + (s * P + b) * h;
             if (after) memcpy(row, own, h * sizeof(float));
-            else if (fresh[b]) memset(own, 0, h * sizeof(float));
+            else if (carried->fresh[b]) memset(own, 0, h * sizeof(float));
             else memcpy(own, row, h * sizeof(float));
         }
 }
@@ -11564,6 +11742,18 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
     }
 }
 
+/* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
+
+static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
+                                int backward) {
+    size_t s;
+    for (s = 0; s < t->texts; s++) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (backward) carnn__softmax_back(work->engine->k, p->x + r, p->d + r, n);
+        else if (n) work->engine->k->softmax(p->x + r, n);
+    }
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
    k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
    the pair:
@@ -11599,24 +11789,19 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
                    h * sizeof(float));
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
-    for (s = 0; s < t->texts; s++)
-        if (t->at[s + 1] > t->at[s])
-            work->engine->k->softmax(m->score.y.x + t->at[s], t->at[s + 1] - t->at[s]);
+    carnn__text_softmax(work, t, &m->score.y, 0);
 }
 
 static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
                                      const carnn__texts *t, const carnn__mat *k,
                                      const carnn__mat *q) {
-    const carnn__kernels *kernels = work->engine->k;
     size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
-    for (s = 0; s < t->texts; s++)
-        carnn__softmax_back(kernels, m->score.y.x + t->at[s], m->score.y.d + t->at[s],
-                            t->at[s + 1] - t->at[s]);
+    carnn__text_softmax(work, t, &m->score.y, 1);
     carnn__linear_backward(work, &m->score, &m->keys.y, R);
     carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            kernels->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
+            work->engine->k->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -11749,6 +11934,46 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
                                  y->x + s * y->columns, D);
         }
     }
+}
+
+/* The same sums of the inputs of the words: x (U, D). Backward: dw is set. */
+static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
+                                const carnn__mat *w, const carnn__mat *y, int backward) {
+    size_t D = x->columns, s, r, j;
+    for (s = 0; s < t->texts; s++) {
+        const float *dy = y->d + s * D;
+        if (!backward) memset(y->x + s * D, 0, D * sizeof(float));
+        for (r = t->at[s]; r < t->at[s + 1]; r++) {
+            size_t input = t->ids[r] * D;
+            const float *from = backward ? dy : x->x + input;
+            float *sum = backward ? x->d + input : y->x + s * D;
+            if (backward) w->d[r] = work->engine->k->dot(dy, x->x + input, D);
+            for (j = 0; j < D; j++) sum[j] += w->x[r] * from[j];
+        }
+    }
+    if (!backward) carnn__mat_clear(y, t->texts);
+}
+
+/* --- attention by products ----------------------------------------------------------------------
+   p = softmax_r(e_r) over the words of each text s, e_r = x_r . q_s; x (R, D)  q (S, D)  p (R, 1).
+   Backward, from de in p->d: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
+
+static void carnn__point(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
+                         const carnn__mat *q, const carnn__mat *p, int backward) {
+    size_t D = x->columns, s;
+    for (s = 0; s < t->texts; s++) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (n && backward) {
+            carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, p->d + r, n, q->x + s * D,
+                          D, NULL, x->d + r * D, D);
+            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, p->d + r, n, x->x + r * D,
+                          D, NULL, q->d + s * D, D);
+        } else if (n) {
+            carnn__matmul(work->engine, CARNN__NT, 1, n, D, q->x + s * D, D, x->x + r * D, D, NULL,
+                          p->x + r, n);
+        }
+    }
+    if (!backward) carnn__text_softmax(work, t, p, 0);
 }
 
 /* --- attentive pooling --------------------------------------------------------------------------
@@ -12466,6 +12691,10 @@ typedef struct carnn__sequences {
     uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
     uint32_t *ids;                   /* (N) */
     carnn__mat x;                    /* (N, e) */
+    /* a cell that is to read them, see carnn__sequences_fit */
+    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; x, or what x becomes */
+    carnn__linear project;           /* (N, h) */
+    carnn__mat joined;               /* (N, e + h) */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
@@ -12474,6 +12703,7 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
     m->table = table;
     m->drop = drop;
     m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    m->read = &m->x;
     if (!p->arena) return;
     m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
     carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
@@ -12494,31 +12724,33 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* x (N, in) row by row, contexts c (P, d) or NULL. */
-static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
-                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL,
-                           NULL};
+/* Words for a cell of h units whose contexts are c (P, h) or NULL: projected, where a cell needs x
+   of its own size; [x; c], where it has no context. */
+static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
+                                 const carnn__mat *c) {
+    const char *cell = p->model->desc.cell;
+    size_t e = m->x.columns;
+    m->c = c;
+    if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
+        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
+        m->read = &m->project.y;
+    } else if (c && !carnn__reads_context(cell)) {
+        m->joined = carnn__plan_mat(p, N, e + h);
+        m->read = &m->joined;
+    }
+}
+
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows, m->c, NULL, 0,
+                           NULL, NULL};
     return in;
-}
-
-static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
-    carnn__drop(work, m->x.x, N * e, key, m->drop);
-    carnn__mat_clear(&m->x, N);
-}
-
-static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    carnn__drop(work, m->x.d, N * e, key, m->drop);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
 /* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
 static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
-                                  const carnn__mat *c, const carnn__mat *y, int backward) {
+                                  int backward) {
     const carnn__packed *p = &m->packed;
+    const carnn__mat *c = m->c, *y = &m->joined;
     size_t e = m->x.columns, h = c->columns, t, row;
     if (!backward) carnn__mat_clear(y, p->rows);
     for (t = 0; t < p->steps; t++)
@@ -12532,6 +12764,23 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
                 memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
             }
         }
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+    if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 0);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 1);
+    if (m->read == &m->project.y) carnn__linear_backward(work, &m->project, &m->x, N);
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
 /* --- last states --------------------------------------------------------------------------------
@@ -12893,17 +13142,14 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
 /* --- a class for each row -----------------------------------------------------------------------
    The target of an item has a word for each of its rows, or one that is for all of them. */
 
-static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+static carnn__span carnn__target(const carnn_dataset *data, size_t item) {
     uint32_t text = data->items[item].target;
-    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
-    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+    carnn__span none = {"", 0};
+    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
 }
 
 static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
-    carnn__words w = carnn__target_words(data, item);
-    size_t n = 0;
-    while (carnn__next_word(&w)) n++;
-    return n;
+    return carnn__count_words(CARNN__SPACES, carnn__target(data, item));
 }
 
 static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
@@ -12915,7 +13161,8 @@ static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
     for (b = 0; b < t->count; b++) {
-        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        carnn__span target_of = carnn__target(work->data, t->item[b]);
+        carnn__words w = carnn__words_of(CARNN__SPACES, target_of.at, target_of.length);
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
@@ -14330,6 +14577,37 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     return status;
 }
 
+/* Has the text, or the model, the word with a small first letter? */
+static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
+    char small[64];
+    if (word.length >= sizeof small) return 0;
+    memcpy(small, word.at, word.length);
+    *small = (char)carnn__folded(*small, 1);
+    word.at = small;
+    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
+           carnn__any_candidate(text, word);
+}
+
+CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
+                                   size_t size) {
+    carnn__prose p = {names, size, 0};
+    carnn__span text = {words, strlen(words)}, listed = {names, 0};
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
+    int begins = 1; /* a sentence */
+    while (carnn__next_word(&w)) {
+        const char *s = w.word.at;
+        size_t i = 0;
+        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
+        listed.length = carnn__min(p.length, size ? size - 1 : 0);
+        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
+            !(begins && carnn__prose_common(model, w.word, text)) &&
+            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
+            carnn__prose_word(&p, '|', s, i);
+        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
+    }
+    return carnn__prose_end(&p);
+}
+
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
@@ -14693,6 +14971,47 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
     else m->more.count--;
     return m->slot[slot];
+}
+
+/* --- words that are marked as names: @entity1 and the like --------------------------------------
+   In training all of the vocabulary change places with each other, otherwise in every batch. */
+
+typedef struct carnn__entities { /* n words of the vocabulary */
+    size_t count;
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *read;   /* (n) what each is read as, by `key`; 0: not yet */
+    uint64_t key;
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    uint32_t **of_word[] = {&e->number, &e->word, &e->read};
+    size_t i;
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_word, CARNN__COUNT(of_word), words->count);
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = carnn__string(words->bytes, words->at, i);
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
+    }
+}
+
+static int carnn__is_entity(const carnn__entities *e, uint32_t word) {
+    return e->number[word] != CARNN__NO_INDEX;
+}
+
+/* What an entity is read as in the batch that has this key, 0: as it is. */
+static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
+    if (!key) return word;
+    if (e->key != key) {
+        memcpy(e->read, e->word, e->count * sizeof *e->read);
+        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
+        e->key = key;
+    }
+    return e->read[e->number[word]];
 }
 
 #endif
@@ -15764,11 +16083,14 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
+/* What words are: the unit's number from 1, as above. */
+static size_t carnn__lm_words_are(const double *option) { return (size_t)option[CARNN__LM_UNIT]; }
+
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER)
+    if (carnn__lm_words_are(option) == CARNN__LM_CHARACTER)
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
@@ -15787,6 +16109,11 @@ static size_t carnn__lm_steps(const carnn_model *m) {
     return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
 }
 
+/* Are words characters? */
+static int carnn__lm_spells(const carnn_model *m) {
+    return carnn__lm_words_are(m->desc.option) >= CARNN__LM_CHARACTER;
+}
+
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
     if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
@@ -15802,7 +16129,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__option(model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER)
+    if (carnn__lm_words_are(model->desc.option) == CARNN__LM_CHARACTER)
         return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
@@ -15824,14 +16151,14 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
+    int characters = carnn__lm_words_are(option) == CARNN__LM_CHARACTER;
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && data->spoken)
+    if (characters && data->spoken)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
                            "words: expected --unit word");
-    if (option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER && carnn__spaced(data))
-        option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
+    if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
@@ -15851,35 +16178,21 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 /* --- parts --------------------------------------------------------------------------------------
    A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
-typedef struct carnn__lm_start { /* of a piece */
-    size_t at[2]; /* its first token, and that of the piece before */
-    size_t left;  /* words of its first sentence from there on, </s> among them */
-    int follows;  /* its document has a piece before */
-} carnn__lm_start;
-
 typedef struct carnn__lm {
     carnn__net net;
-    const uint32_t *ids;     /* tokens that pieces are of */
-    carnn__lm_start *first;  /* (pieces) */
-    size_t rows;             /* R of a batch, each of which reads a part of the text in chunks; or
-                                as many as there are pieces */
-    size_t number;           /* of the batch at hand */
-    int spells;              /* words are characters */
-    size_t words, start;     /* parameters: E, the learned context */
-    int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
-    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
-    const carnn__sequences *before; /* which the encoder reads, or NULL */
+    carnn__running text;
+    size_t start;            /* parameter: the learned context */
+    int encodes;             /* there is an encoder; else c, if any, is always the learned one */
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none,
+                                which the encoder reads */
     carnn__rnn encoder, cell;
-    carnn__linear project;   /* (N, h) of x, where the cell needs that size */
-    carnn__mat joined, c;    /* (N, e + h) [x; c], where the cell has no context; (B, h) by rank */
-    const carnn__mat *x;     /* what the cell reads: one of project.y, joined, seq.x */
+    carnn__mat c;            /* (B, h) by rank */
+    carnn__carried carried;  /* states of the cell */
     carnn__word_softmax output;
-    carnn__linear label;     /* (B, labels) */
-    size_t labels;           /* how many there are */
-    uint32_t *label_target, *piece, *fresh; /* (B) by rank; fresh: it begins with states of 0 */
+    carnn__linear label;     /* (B, labels); without columns where there are none */
+    uint32_t *label_target, *piece; /* (B) by rank */
     carnn_prediction told;   /* of the sentence that is not yet complete */
-    float *state[2];         /* (layers, carnn__rnn_states, B, h) before and after the batch */
-    carnn__lm_start at_hand; /* of a session: `first` of its only piece, */
+    carnn__start at_hand;    /* of a session: that of its only piece, */
     uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used, */
     size_t steps;            /* words of the chunk before the piece at hand, */
@@ -15891,184 +16204,110 @@ enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
-    uint32_t **of_piece[] = {&m->label_target, &m->piece, &m->fresh};
+    uint32_t **of_piece[] = {&m->label_target, &m->piece};
     int session = carnn__lm_in_session(m);
     size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    m->spells = carnn__option(p->model, CARNN__LM_UNIT) >= CARNN__LM_CHARACTER;
-    m->state[0] = m->state[1] = carnn__floats(p->arena, B, carries);
-    if (p->work->g) m->state[1] = carnn__floats(p->arena, B, carries);
+    carnn__carried_plan(p, &m->carried, B, carries);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
-    m->ids = m->net.corpus.tokens.ids;
+    m->text.ids = m->net.corpus.tokens.ids;
     m->at_hand.at[0] = carnn__lm_steps(p->model) + 1; /* behind the piece before */
-    m->first = &m->at_hand;
+    m->text.start = &m->at_hand;
 }
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
-    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model);
-    int session = carnn__lm_in_session(m), sees = carnn__reads_context(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden;
+    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model), words;
+    int session = carnn__lm_in_session(m), encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    int contexts = encodes || carnn__reads_context(d->cell);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
-    m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
-    m->contexts = m->encodes || sees;
-    m->x = &m->seq->x;
-    m->words = carnn__declare_words(p, 0.1f);
-    carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
+    m->encodes = encodes;
+    words = carnn__declare_words(p, 0.1f);
+    carnn__sequences_plan(p, &m->seq[0], words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
-    if (m->contexts)
+    if (contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    if (m->encodes) {
-        carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
+    if (encodes) {
+        carnn__sequences_plan(p, &m->seq[1], words, CARNN__LM_DROP_BEFORE, B, M, T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
-        m->before = &m->seq[1];
     }
-    if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
-        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        m->x = &m->project.y;
-    } else if (m->encodes && !sees) {
-        m->joined = carnn__plan_mat(p, N, e + h);
-        m->x = &m->joined;
-    }
-    cell.in = m->x->columns;
+    carnn__sequences_fit(p, m->seq, N, h, contexts ? &m->c : NULL);
+    cell.in = m->seq->read->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
-    carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
-    m->labels = m->encodes ? p->model->choices.count : 0;
-    if (m->labels)
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
+    carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
+    if (encodes && p->model->choices.count)
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
+                           CARNN__LOGITS);
     if (p->arena) carnn__lm_memory(p, m, B);
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
-   The sizes of a piece are its own words and those of the piece before, of which the first piece of
-   a document has none. Batches are not sorted by length: the softmax is most of the work. */
+   Batches are not sorted by length: the softmax is most of the work. */
 
-/* The token list of an item's sentence; its inputs are all but the last token. */
-static size_t carnn__lm_list(const carnn__work *work, size_t item) {
-    const carnn__item *x = &work->data->items[item];
-    return carnn__corpus_of(work)->list[x->first + x->count - 1];
-}
-
-static size_t carnn__lm_length(const carnn__work *work, size_t item) {
-    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
-}
-
-/* The end of the text that begins with item i: a sentence, or where there are chunks a document. It
-   has *words, </s> among them. */
-static size_t carnn__lm_text(const carnn__work *work, size_t i, size_t *words) {
-    *words = 0;
-    do *words += carnn__lm_length(work, i++);
-    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
-           work->data->items[i].count > 1);
-    return i;
-}
-
-/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
-   that of the first one. Returns that of the next text. */
-static size_t carnn__lm_cut(const carnn__work *work, size_t item, size_t end, size_t n, size_t at,
-                            size_t number) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t T = carnn__lm_steps(work->model), P = c->piece_count, left = 0, from, k;
-    for (from = 0; from < n; from += T, number++) {
-        size_t j = carnn__row_place(number, P, m->rows);
-        size_t before = carnn__row_place(number - (number > 0), P, m->rows);
-        int follows = from || work->data->items[item].count > 1;
-        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
-        carnn__lm_start start = {{at + from, 0}, 0, follows};
-        if (!from) left = carnn__lm_length(work, item);
-        if (follows) now.size[1] = c->pieces[before].size[0];
-        if (follows) start.at[1] = m->first[before].at[0];
-        start.left = left;
-        c->pieces[j] = now;
-        m->first[j] = start;
-        for (k = 0; k < now.size[0]; k++)
-            if (!--left && ++item < end) left = carnn__lm_length(work, item);
-    }
-    return number;
-}
-
-/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
-   one group, in which rows stand side by side; a text that is not learnt from is read by one row,
-   so that no state is lost. */
+/* A text in chunks that is not learnt from is read by one row, so that no state is lost. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__corpus *c = &m->net.corpus;
-    const carnn_allocator *a = &work->allocator;
-    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
-    uint32_t *ids;
-    c->chunk = carnn__lm_chunk(work->model);
-    if (c->chunk && !work->g) work->batch = 1;
-    for (i = 0; i < count; i = end, total += n + 1) {
-        end = carnn__lm_text(work, i, &n);
-        P += carnn__parts(n, carnn__lm_steps(work->model));
-    }
-    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
-    c->piece_count = P;
-    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
-    m->first = (carnn__lm_start *)carnn__own(&c->blocks, a, P, sizeof *m->first);
-    if (!ids || !m->first || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
-    for (i = 0; i < count; i = end) {
-        end = carnn__lm_text(work, i, &n);
-        number = carnn__lm_cut(work, i, end, n, at, number);
-        ids[at++] = CARNN__LM_BEGIN;
-        for (j = i; j < end; at += n, j++) {
-            n = carnn__lm_length(work, j);
-            memcpy(ids + at, c->tokens.ids + c->tokens.at[carnn__lm_list(work, j)] + 1,
-                   n * sizeof *ids);
-        }
-    }
-    return c->chunk ? carnn__net_carries(work, &m->cell, m->rows, error) : CARNN_OK;
+    carnn_status status;
+    m->net.corpus.chunk = carnn__lm_chunk(work->model);
+    if (m->net.corpus.chunk && !work->g) work->batch = 1;
+    status = carnn__running_cut(work, &m->text, carnn__lm_steps(work->model), error);
+    if (status || !m->net.corpus.chunk) return status;
+    return carnn__net_carries(work, &m->cell, m->text.rows, error);
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->ids;
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
+    const carnn__start *start = m->text.start;
     size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
-    m->number = number;
+    m->carried.number = number;
     for (k = 0; k <= (size_t)m->encodes; k++) {
         for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
         carnn__sequences_pack(&m->seq[k], B);
         for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]].at[k] + k,
+            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k,
                                  m->seq[k].ids);
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
-        m->fresh[m->seq->rank[i]] = !number || !m->first[queue[i]].follows;
-        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]].at[0] + 1, m->output.target);
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows;
+        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
     }
+}
+
+/* c from the states of the encoder; backward: from dc to them. */
+static void carnn__lm_last_states(carnn__work *work, int backward) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    if (m->seq->c)
+        carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
 }
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
-        carnn__sequences_forward(work, before, key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL),
-                           key);
+        carnn__sequences_forward(work, &m->seq[1], key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
     }
-    if (m->contexts)
-        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
+    carnn__lm_last_states(work, 0);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *before = &m->seq[1];
-    if (m->contexts)
-        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 1);
+    carnn__lm_last_states(work, 1);
     if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
-    carnn__sequences_backward(work, before, key);
+    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
+    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -16090,7 +16329,7 @@ enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq->packed.sequences, K = m->labels, b, known;
+    size_t B = m->seq->packed.sequences, K = m->label.y.columns, b, known;
     double sum;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
@@ -16107,26 +16346,10 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
 
 /* What the cell reads; `carried`: it begins with states. */
 static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
-    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
-    if (carried) in.state = m->state[0];
-    if (carried) in.next = m->state[1];
+    carnn__rnn_input in = carnn__sequences_input(m->seq);
+    if (carried) in.state = m->carried.state[0];
+    if (carried) in.next = m->carried.state[1];
     return in;
-}
-
-static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences_forward(work, m->seq, key);
-    if (m->x == &m->project.y)
-        carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
-    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
-}
-
-/* A session has its only states at hand. */
-static void carnn__lm_carry(const carnn__work *work, int after) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    if (!carnn__lm_in_session(m))
-        carnn__rnn_carry(work, &m->cell, m->number, m->rows, &m->seq->packed, m->seq->order,
-                         m->fresh, m->state[after], after);
 }
 
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
@@ -16134,11 +16357,14 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
     carnn__lm *m = (carnn__lm *)work->state;
     size_t N = m->seq->packed.rows;
     m->cell.before = m->steps;
-    carnn__lm_input_forward(work, key);
-    if (carried) carnn__lm_carry(work, 0);
-    if (carried) carnn__rnn_ready(work, &m->cell);
+    carnn__sequences_forward(work, m->seq, key);
+    if (carried) {
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 0);
+        carnn__rnn_ready(work, &m->cell);
+    }
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
-    if (carried) carnn__lm_carry(work, 1);
+    if (carried)
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
@@ -16146,45 +16372,34 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
-    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
-    if (m->x == &m->project.y)
-        carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
     carnn__sequences_backward(work, m->seq, key);
 }
 
 /* --- a batch --------------------------------------------------------------------------------- */
 
-typedef struct carnn__lm_part { /* of a sentence, in a piece */
-    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
-    double nll;                  /* its -log P */
-} carnn__lm_part;
-
-/* The next part of the piece of rank b, or the first one where part->to is 0. */
-static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__lm_part *part) {
+/* The next part of the piece of rank b, and its -log P. */
+static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__running_part *part,
+                               double *nll) {
     const carnn__lm *m = (const carnn__lm *)work->state;
-    const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
-    size_t t = part->to;
-    if (t == p->size[0]) return 0;
-    part->item = t ? part->item + 1 : p->first;
-    part->left = t ? carnn__lm_length(work, part->item) : m->first[m->piece[b]].left;
-    part->from = t;
-    part->to = carnn__min(t + part->left, p->size[0]);
-    for (part->nll = 0.0; t < part->to; t++)
-        part->nll += (double)m->output.loss[m->seq->start[t] + b];
+    size_t t;
+    if (!carnn__running_next(work, &m->text, m->piece[b], part)) return 0;
+    for (*nll = 0.0, t = part->from; t < part->to; t++)
+        *nll += (double)m->output.loss[m->seq->start[t] + b];
     return 1;
 }
 
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
+    double nll;
     size_t b;
-    tally->sum[CARNN__LM_SPELLS] += m->spells;
+    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(work->model);
     for (b = 0; b < m->seq->packed.sequences; b++) {
-        carnn__lm_part part = {0, 0, 0, 0, 0.0};
-        while (carnn__lm_next_part(work, b, &part)) {
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__lm_next_part(work, b, &part, &nll)) {
             size_t n = part.to - part.from;
-            tally->sum[CARNN__LM_NLL] += part.nll;
-            carnn__tell_part(work, part.nll, (double)n);
-            tally->sum[CARNN__LM_MACRO] += part.nll / (double)carnn__lm_length(work, part.item);
+            tally->sum[CARNN__LM_NLL] += nll;
+            carnn__tell_part(work, nll, (double)n);
+            tally->sum[CARNN__LM_MACRO] += nll / (double)carnn__running_length(work, part.item);
             tally->tokens += n;
             if (n < part.left) continue;
             tally->sum[CARNN__LM_END_NLL] +=
@@ -16197,11 +16412,12 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
 /* Tells of the sentences that end in a batch. */
 static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
+    double nll;
     size_t i;
     for (i = 0; i < m->seq->packed.sequences; i++) {
-        carnn__lm_part part = {0, 0, 0, 0, 0.0};
-        while (carnn__lm_next_part(work, m->seq->rank[i], &part)) {
-            m->told.score += part.nll;
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__lm_next_part(work, m->seq->rank[i], &part, &nll)) {
+            m->told.score += nll;
             m->told.tokens += part.to - part.from;
             if (part.to - part.from < part.left) continue;
             m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
@@ -16217,7 +16433,7 @@ static void carnn__lm_tell(const carnn__work *work) {
 static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t i;
-    if (work->g || !m->spells || !m->net.corpus.chunk) return;
+    if (work->g || !carnn__lm_spells(work->model) || !m->net.corpus.chunk) return;
     carnn__lm_forward(work, 0, 0.0, 0);
     for (i = 0; i < m->seq->packed.rows; i++)
         tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
@@ -16227,7 +16443,8 @@ static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
     double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
-    if (work->g && m->labels) share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    if (work->g && m->label.y.columns)
+        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
@@ -16238,7 +16455,8 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
                    share * labels * (double)m->seq->packed.rows;
     if (!work->g) return;
-    if (m->labels) carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    if (m->label.y.columns)
+        carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
     carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
@@ -16299,7 +16517,7 @@ static void carnn__lm_reset(carnn_session *s) {
     m->net.corpus.pieces->size[0] = 0;
     m->last = CARNN__LM_BEGIN;
     m->steps = 0;
-    memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+    memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
@@ -16324,12 +16542,8 @@ static carnn__words carnn__lm_words(const carnn_session *s, const char *text, si
 
 /* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
-    uint32_t id = CARNN__LM_END;
-    *more = carnn__next_word(w) != 0;
-    if (*more)
-        id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
-                                      carnn__folds(w->kind));
-    return id == CARNN__NO_INDEX ? 0 : id;
+    *more = carnn__next_word(w);
+    return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__LM_END;
 }
 
 /* The piece at hand goes on, in the same chunk or in the next one. */
@@ -16394,7 +16608,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
     if (!carnn__lm_chunk(s->model))
-        memset(m->state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+        memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -16410,7 +16624,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    const char *gap = carnn__option(s->model, CARNN__LM_UNIT) == CARNN__LM_CHARACTER ? "" : " ";
+    int characters = carnn__lm_words_are(s->model->desc.option) == CARNN__LM_CHARACTER;
+    const char *gap = characters ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
@@ -16423,7 +16638,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         }
         m->cell.before = m->steps + steps;
         m->seq->ids[0] = id;
-        carnn__lm_input_forward(&s->work, 0);
+        carnn__sequences_forward(&s->work, m->seq, 0);
         carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
@@ -16458,7 +16673,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
     int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    int before = m->contexts && !carnn__lm_chunk(s->model);
+    int before = m->seq->c && !carnn__lm_chunk(s->model);
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
@@ -16476,7 +16691,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     first = carnn__min(first, count);
     carnn__lm_explain_words(s, additive ? run : NULL,
                             carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first->at[0], n,
+                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->text.start->at[0], n,
                             out ? out + first : NULL, count - first, &e->rest);
 }
 
@@ -17419,8 +17634,7 @@ static const carnn__task carnn__pair_task = {
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
    is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
-   the like are such names already: in training all of the vocabulary change places with each other,
-   otherwise in every batch; else they are read as they are.
+   the like are such names already (@@NAMES).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -17442,8 +17656,8 @@ static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_END};
 
 static const carnn__role carnn__cloze_roles[] = {
-    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0}, {"candidates", CARNN__SPACES, 0},
-    {NULL, CARNN__SPACES, 0}};
+    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0},
+    {"candidates", CARNN__CANDIDATES, 0}, {NULL, CARNN__SPACES, 0}};
 
 static const char *const carnn__cloze_reserved[] = {
     CARNN__UNKNOWN_WORDS,
@@ -17462,18 +17676,25 @@ static uint32_t carnn__cloze_word(const carnn_model *model, carnn__span word) {
     return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
 }
 
+/* Words, and candidates, that are read. */
+static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION,
+                                           CARNN__CLOZE_CANDIDATES};
+
 static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                   uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
-    size_t n, most = role == CARNN__CLOZE_TEXT ? CARNN__CLOZE_WORDS : CARNN__CLOZE_QUESTION;
-    if (role == CARNN__CLOZE_LIST) {
-        for (n = 0; n < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&text, &w.word); n++)
-            if (n < max) ids[n] = carnn__cloze_word(model, w.word);
-        return n;
-    }
-    for (n = 0; n < most && carnn__next_word(&w); n++)
+    carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text.at, text.length);
+    size_t n;
+    for (n = 0; n < carnn__cloze_most[role] && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__cloze_word(model, w.word);
     return n;
+}
+
+/* The candidates (C) of a list as they are written; the last one has NULL behind it. */
+static void carnn__cloze_names(carnn__span list, carnn_text *name) {
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    size_t i;
+    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); i++) name[i] = w.word;
+    if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
 }
 
 /* The candidates of an item: a token list. */
@@ -17497,41 +17718,6 @@ static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uin
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-typedef struct carnn__entities { /* n words of the vocabulary */
-    size_t count;
-    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
-    uint32_t *word;   /* (n) */
-    uint32_t *order;  /* (n) how they have changed places by `key` */
-    uint64_t key;     /* 0: they have not */
-} carnn__entities;
-
-static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
-    const carnn__names *words = &p->model->words;
-    size_t i;
-    if (!p->arena) return;
-    e->number = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->word = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->order = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
-    e->key = e->count = 0;
-    for (i = 0; e->number && i < words->count; i++) {
-        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
-        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
-        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
-        if (is_one) e->word[e->count++] = (uint32_t)i;
-    }
-}
-
-/* What entity i is read as in the batch that has this key. */
-static uint32_t carnn__entity_read(carnn__entities *e, size_t i, uint64_t key) {
-    size_t j;
-    if (e->key != key) {
-        for (j = 0; j < e->count; j++) e->order[j] = (uint32_t)j;
-        carnn__shuffle(carnn__stream(key, 0), e->order, e->count);
-        e->key = key;
-    }
-    return e->word[e->order[i]];
-}
-
 typedef struct carnn__cloze {
     carnn__net net;             /* its texts: those that are read */
     carnn__texts question;      /* (B) */
@@ -17542,7 +17728,6 @@ typedef struct carnn__cloze {
     carnn__mat z;               /* (B, C) logits: log P of the pointer */
     uint32_t *candidate;        /* (R) which one each word of the texts is */
     uint32_t *target;           /* (B) */
-    carnn_text *name;           /* (B, C) the candidates as they are written */
     size_t kind;                /* sum, attentive, weighted */
     int everywhere;             /* what goes into a tanh is normalised */
     carnn__additive attend;
@@ -17558,8 +17743,7 @@ static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t w
     const carnn__net *net = carnn__net_of(t->work);
     uint32_t known = (uint32_t)t->work->model->words.count, i;
     carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
-    if (word < known && e->number[word] != CARNN__NO_INDEX)
-        return net->key ? carnn__entity_read(e, e->number[word], net->key) : word;
+    if (word < known && carnn__is_entity(e, word)) return carnn__entity_read(e, word, net->key);
     if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
         uint64_t r = net->key ? carnn__random(net->key, item) : 0;
         i = carnn__cloze_candidate(t->work, item, word);
@@ -17633,7 +17817,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     if (!m->z.d) m->z.d = carnn__floats(p->arena, B, C);
     m->candidate = (uint32_t *)carnn__take(p->arena, m->net.texts.most_rows, sizeof(uint32_t));
     m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->net.name = m->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->name);
+    m->net.name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->net.name);
 }
 
 /* Target, candidates and their places in the text, of every item of the batch. */
@@ -17645,82 +17829,49 @@ static void carnn__cloze_collect(carnn__work *work) {
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         size_t end = x->first + x->count - 2;
-        carnn__span list, *name = m->name + b * CARNN__CLOZE_CANDIDATES;
         m->target[b] = x->value < 0.0f ? CARNN__NO_INDEX : (uint32_t)x->value;
         for (r = t->at[b], i = x->first; i < end; i++)
             for (k = c->tokens.at[c->list[i]];
                  k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
                 m->candidate[r++] = carnn__cloze_candidate(work, t->item[b], c->tokens.ids[k]);
-        if (!work->data->bytes) continue; /* a session has the names */
-        list = carnn__text(work->data, work->data->members[end + 1].text);
-        memset(name, 0, CARNN__CLOZE_CANDIDATES * sizeof *name);
-        for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, name + i);) i++;
-        if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
+        if (work->data->bytes) /* a session has the names */
+            carnn__cloze_names(carnn__text(work->data, work->data->members[end + 1].text),
+                               m->net.name + b * CARNN__CLOZE_CANDIDATES);
     }
 }
 
 /* --- forward and backward -------------------------------------------------------------------- */
 
-/* s of item b: softmax of e_i = f_i . g;  backward, from de in s.d: df_i += de_i g;
-   dg += sum_i de_i f_i. */
-static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
-    size_t r = m->net.texts.at[b], n = m->net.texts.at[b + 1] - r, D = f->columns;
-    const float *de = backward ? m->s.d + r : NULL;
-    if (!n) return;
-    if (!backward) {
-        carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + r * D, D, NULL,
-                      m->s.x + r, n);
-        work->engine->k->softmax(m->s.x + r, n);
-        return;
-    }
-    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, de, n, g->x + b * D, D, NULL,
-                  f->d + r * D, D);
-    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + r * D, D, NULL,
-                  g->d + b * D, D);
+/* log P of the candidates of item b from s. */
+static void carnn__cloze_total(const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at, C = m->z.columns;
+    float *z = m->z.x + b * C;
+    size_t r, i;
+    memset(z, 0, C * sizeof(float));
+    for (r = at[b]; r < at[b + 1]; r++)
+        if (m->candidate[r] < C) z[m->candidate[r]] += m->s.x[r];
+    for (i = 0; i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
 }
 
-/* log P of the candidates of item b from s;  backward: dP_c = dz_c / P_c;
-   de_i = s_i (dP of d_i - sum_c dz_c). */
-static void carnn__cloze_total(const carnn__cloze *m, size_t b, int backward) {
+/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c) */
+static void carnn__cloze_total_back(const carnn__cloze *m, size_t b) {
     const size_t *at = m->net.texts.at, C = m->z.columns;
-    float *z = m->z.x + b * C, all = 0.0f;
-    const float *dz = backward ? m->z.d + b * C : NULL;
+    const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
+    float all = 0.0f;
     size_t r, i;
-    for (i = 0; i < C; i++)
-        if (backward) all += dz[i];
-        else z[i] = 0.0f;
+    for (i = 0; i < C; i++) all += dz[i];
     for (r = at[b]; r < at[b + 1]; r++) {
         size_t c = m->candidate[r];
-        if (backward)
-            m->s.d[r] = m->s.x[r] * ((c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f) - all);
-        else if (c < C) z[c] += m->s.x[r];
+        float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+        m->s.d[r] = m->s.x[r] * (dP - all);
     }
-    for (i = 0; !backward && i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
-}
-
-/* r = sum_i s_i x_i of item b, x_i the vector of word i;  backward: ds_i = dr . x_i, de by the
-   softmax;  dx_i += s_i dr. */
-static void carnn__cloze_blend(const carnn__work *work, const carnn__cloze *m, size_t b,
-                               int backward) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *x = &m->words[0].y, *y = &m->top.y;
-    size_t e = y->columns, r, j, n = t->at[b + 1] - t->at[b];
-    if (!backward) memset(y->x + b * e, 0, e * sizeof(float));
-    for (r = t->at[b]; r < t->at[b + 1]; r++) {
-        const float s = m->s.x[r], *from = backward ? y->d + b * e : x->x + t->ids[r] * e;
-        float *sum = backward ? x->d + t->ids[r] * e : y->x + b * e;
-        if (backward) m->s.d[r] = work->engine->k->dot(from, x->x + t->ids[r] * e, e);
-        for (j = 0; j < e; j++) sum[j] += s * from[j];
-    }
-    if (backward) carnn__softmax_back(work->engine->k, m->s.x + t->at[b], m->s.d + t->at[b], n);
 }
 
 /* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
 static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
     size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
     const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
-    const float *y = m->top.y.x + b * e, *dz = m->z.d + b * m->z.columns;
+    const float *y = m->top.y.x + b * e, *dz = backward ? m->z.d + b * m->z.columns : NULL;
     for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
     for (i = 0; i < count; i++) {
         size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
@@ -17771,19 +17922,24 @@ static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward
 
 /* What stands between the readers and the loss. */
 static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward) {
-    size_t b, B = m->net.texts.count;
-    int points = m->kind != CARNN__CLOZE_ATTENTIVE, blends = m->kind == CARNN__CLOZE_WEIGHTED;
-    if (!points && !backward) carnn__cloze_attend(work, m, 0);
-    if (blends && !backward) carnn__mat_clear(&m->top.y, B);
-    for (b = 0; b < B; b++) {
-        if (points && !backward) carnn__cloze_point(work, m, b, 0);
-        if (blends && !backward) carnn__cloze_blend(work, m, b, 0);
-        if (m->kind == CARNN__CLOZE_SUM) carnn__cloze_total(m, b, backward);
-        else carnn__cloze_choose(work, m, b, backward);
-        if (blends && backward) carnn__cloze_blend(work, m, b, 1);
-        if (points && backward) carnn__cloze_point(work, m, b, 1);
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y, *x = &m->words[0].y;
+    int attends = m->kind == CARNN__CLOZE_ATTENTIVE, weighs = m->kind == CARNN__CLOZE_WEIGHTED;
+    size_t b;
+    if (!backward) {
+        if (attends) carnn__cloze_attend(work, m, 0);
+        else carnn__point(work, t, f, g, &m->s, 0);
+        if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 0);
     }
-    if (!points && backward) carnn__cloze_attend(work, m, 1);
+    for (b = 0; b < t->count; b++)
+        if (m->kind != CARNN__CLOZE_SUM) carnn__cloze_choose(work, m, b, backward);
+        else if (backward) carnn__cloze_total_back(m, b);
+        else carnn__cloze_total(m, b);
+    if (!backward) return;
+    if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 1);
+    if (weighs) carnn__text_softmax(work, t, &m->s, 1);
+    if (attends) carnn__cloze_attend(work, m, 1);
+    else carnn__point(work, t, f, g, &m->s, 1);
 }
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
@@ -17819,37 +17975,38 @@ static carnn__logits carnn__cloze_output(const carnn__work *work) {
     return o;
 }
 
+/* Has item b an answer from which something is learnt? P needs a word of the text. */
+static int carnn__cloze_learns(const carnn__cloze *m, size_t b) {
+    size_t C = m->z.columns;
+    if (m->target[b] >= C) return 0;
+    return m->kind != CARNN__CLOZE_SUM || m->z.x[b * C + m->target[b]] > logf(FLT_MIN);
+}
+
 /* -log P of the answers; z->d becomes the gradient of the mean over those that are known. */
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     carnn__cloze *m = (carnn__cloze *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const float least = logf(FLT_MIN);
     size_t C = m->z.columns, b, count, known = 0;
     double sum = 0.0;
-    float loss = 0.0f;
-    int sums = m->kind == CARNN__CLOZE_SUM;
     memset(m->z.d, 0, t->count * C * sizeof(float));
-    for (b = 0; b < t->count; b++)
-        known += m->target[b] < C && (!sums || m->z.x[b * C + m->target[b]] > least);
+    for (b = 0; b < t->count; b++) known += (size_t)carnn__cloze_learns(m, b);
     for (b = 0; b < t->count; b++) {
-        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
-        double right;
-        size_t best;
+        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known, loss;
+        size_t best = SIZE_MAX;
         carnn__cloze_candidates(work, t->item[b], &count);
-        best = count ? work->engine->k->argmax(z, count) : SIZE_MAX;
-        right = best == m->target[b];
-        tally->sum[0] += right;
+        if (count) best = work->engine->k->argmax(z, count);
+        tally->sum[0] += best == m->target[b];
         carnn__count_top(z, count, best, m->target[b], tally->sum + 1);
-        carnn__tell_part(work, right, 1.0);
-        if (m->target[b] >= C || (sums && !(z[m->target[b]] > least))) continue;
-        if (!sums) {
+        carnn__tell_part(work, best == m->target[b], 1.0);
+        if (!carnn__cloze_learns(m, b)) continue;
+        if (m->kind == CARNN__CLOZE_SUM) {
+            loss = -z[m->target[b]];
+            dz[m->target[b]] = -scale;
+        } else {
             memcpy(dz, z, count * sizeof(float));
             carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
-            sum += (double)loss;
-        } else {
-            sum -= (double)z[m->target[b]];
-            dz[m->target[b]] = -scale;
         }
+        sum += (double)loss;
     }
     tally->examples += t->count;
     return sum;
@@ -17858,7 +18015,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
 /* --- sessions: a text comes sentence by sentence --------------------------------------------- */
 
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
-    const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
+    const size_t *most = carnn__cloze_most;
     carnn__corpus *c = carnn__corpus_of(&s->work);
     s->desc.words = 0; /* its texts have room of their own */
     carnn__net_session_carve(s, arena);
@@ -17891,15 +18048,12 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
                                  carnn_prediction *p) {
     carnn__cloze *m = (carnn__cloze *)s->work.state;
     carnn__lists *l = &m->net.corpus.tokens;
-    carnn__span list = texts[2];
-    size_t i;
+    uint32_t role;
     carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
-    l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
-                                              l->ids + l->at[1], CARNN__CLOZE_QUESTION);
-    l->at[3] = l->at[2] + carnn__cloze_tokens(s->model, texts[2], CARNN__CLOZE_LIST,
-                                              l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
-    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
-    if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    for (role = CARNN__CLOZE_ASKED; role <= CARNN__CLOZE_LIST; role++)
+        l->at[role + 1] = l->at[role] + carnn__cloze_tokens(s->model, texts[role], role,
+                                                            l->ids + l->at[role], SIZE_MAX);
+    carnn__cloze_names(texts[CARNN__CLOZE_LIST], m->net.name);
     m->answered = 1;
     carnn__texts_collect(&m->net.texts, 0);
     carnn__cloze_forward(&s->work, 0);
@@ -17934,103 +18088,6 @@ static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
     carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
-/* --- prose ------------------------------------------------------------------------------------ */
-
-#ifndef CARNN_NO_TEXT
-
-typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
-    char *to;
-    size_t size, length;
-} carnn__prose;
-
-static void carnn__prose_put(carnn__prose *p, char c) {
-    if (p->length + 1 < p->size) p->to[p->length] = c;
-    p->length++;
-}
-
-static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
-    size_t i;
-    if (length && p->length) carnn__prose_put(p, separator);
-    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
-}
-
-static size_t carnn__prose_end(carnn__prose *p) {
-    if (p->size) p->to[carnn__min(p->length, p->size - 1)] = 0;
-    return p->length;
-}
-
-/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
-static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
-    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
-    static const char marks[] = ".,;:?!\"'()[]`*";
-    size_t end, stem, i, n;
-    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
-        carnn__prose_word(p, ' ', s.at, 1);
-    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
-    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
-    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
-        n = strlen(ends[i]);
-        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
-    }
-    carnn__prose_word(p, ' ', s.at, stem);
-    carnn__prose_word(p, ' ', s.at + stem, end - stem);
-    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
-}
-
-CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
-    carnn__prose p = {words, size, 0};
-    carnn__span rest = {text, length}, piece;
-    carnn__skip_order_mark(&rest);
-    while (rest.length) {
-        int dashes = 0;
-        piece = rest;
-        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
-             piece.length++) {
-            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
-            if (dashes) break;
-        }
-        carnn__skip(&rest, piece.length);
-        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
-        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
-        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
-            carnn__skip(&rest, 1);
-    }
-    return carnn__prose_end(&p);
-}
-
-/* Has the text, or the model, the word with a small first letter? */
-static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
-    char small[64];
-    if (word.length >= sizeof small) return 0;
-    memcpy(small, word.at, word.length);
-    *small = (char)carnn__folded(*small, 1);
-    word.at = small;
-    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
-           carnn__any_candidate(text, word);
-}
-
-CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
-                                   size_t size) {
-    carnn__prose p = {names, size, 0};
-    carnn__span text = {words, strlen(words)}, listed = {names, 0};
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
-    int begins = 1; /* a sentence */
-    while (carnn__next_word(&w)) {
-        const char *s = w.word.at;
-        size_t i = 0;
-        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
-        listed.length = carnn__min(p.length, size ? size - 1 : 0);
-        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
-            !(begins && carnn__prose_common(model, w.word, text)) &&
-            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
-            carnn__prose_word(&p, '|', s, i);
-        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
-    }
-    return carnn__prose_end(&p);
-}
-
-#endif
-
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
 #ifndef CARNN_NO_TEXT
@@ -18038,23 +18095,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 /* Those of all texts and questions, and the candidates. */
 static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
                                        carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn__vocabulary v;
-    size_t i;
     carnn__model_vocabulary(&v, model, error);
-    if (!seen) v.status = carnn__out_of_memory(error);
-    for (i = 0; seen && i < data->member_count; i++) {
-        const carnn__member *m = &data->members[i];
-        carnn__span text = carnn__text(data, m->text), candidate;
-        if (seen[m->text]) continue;
-        seen[m->text] = 1;
-        if (m->role != CARNN__CLOZE_LIST)
-            carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
-        else while (carnn__next_candidate(&text, &candidate))
-            carnn__vocabulary_add(&v, CARNN__SPACES, candidate.at, candidate.length, 1);
-    }
-    carnn__free(a, seen);
+    carnn__net_add_words(&v, model, data, 0, 1);
     return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
 }
 
@@ -18764,7 +18807,7 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
                            "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
-    if (normal > 1.0 + CARNN__NORMALISE_BATCH &&
+    if (normal > 1.0 + (double)CARNN__NORMALISE_BATCH &&
         (model->task != &carnn__cloze_task ||
          carnn__chosen(model, CARNN__CLOZE_MODEL) != CARNN__CLOZE_ATTENTIVE))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "

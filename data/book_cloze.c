@@ -10,12 +10,18 @@
 
    A name is a word that has a capital in the middle of a sentence three times or more in the book,
    and begins with a small letter at most a tenth as often. With --words the words of LIST, one a
-   line, are asked for instead (common nouns, for example). Words: punctuation stands by itself, as
-   do 's, 'll, 've, 're, 'm and 'd.
+   line, are asked for instead (common nouns, for example). Words are those of carnn_prose.
 
    Licence: MIT-0 or public domain, as you like. */
 
 #include "generate.h"
+
+/* One thread, portable C: the header is wanted for its words alone, and compiles quickly so. */
+#define CARNN_IMPLEMENTATION
+#define CARNN_NO_TRAIN
+#define CARNN_NO_THREADS
+#define CARNN_NO_SIMD
+#include "../carnn.h"
 
 enum { CANDIDATES = 10, LONGEST_WORD = 60, MAX_NAMES = 400 };
 
@@ -110,71 +116,27 @@ static int is_capital(char c)
 
 /* ---- Sentences ------------------------------------------------------------------------------- */
 
-static void add_token(const char *s, int length)
-{
-    if (length == 0) return;
-    tokens = grow(tokens, token_count, sizeof *tokens);
-    tokens[token_count++] = word_number(s, length);
-    sentences[sentence_count - 1].count++;
-}
-
-/* The length of a piece without 's and the like at its end. */
-static int stem_length(const char *s, int length)
-{
-    static const char *const ends[] = { "'s", "'ll", "'ve", "'re", "'m", "'d" };
-
-    for (int i = 0; i < (int)(sizeof ends / sizeof *ends); i++) {
-        int end = (int)strlen(ends[i]);
-
-        if (length > end && memcmp(s + length - end, ends[i], (size_t)end) == 0) {
-            return length - end;
-        }
-    }
-    return length;
-}
-
-/* A piece between blanks, which has no "--": marks at both ends, and the word between them. A
-   period after a short word that begins with a capital stays ("Mr."), if another piece follows. */
-static void add_piece(const char *s, int length, int last)
-{
-    static const char marks[] = ".,;:?!\"'()[]`*";
-    int end = length, stem;
-
-    while (length > 0 && strchr(marks, *s) != NULL) {
-        add_token(s++, 1);
-        length--;
-        end--;
-    }
-    while (end > 0 && strchr(marks, s[end - 1]) != NULL) end--;
-    if (!last && end < length && end <= 3 && s[end] == '.' && is_capital(*s)) end++;
-    stem = stem_length(s, end);
-    add_token(s, stem);
-    add_token(s + stem, end - stem);
-    for (; end < length; end++) add_token(s + end, 1);
-}
-
-static void add_sentence(const char *s, int length)
+/* Splits a line into words. A bar, which stands between candidates, and a NUL separate words. */
+static void add_sentence(char *line, int length)
 {
     struct sentence empty = { token_count, 0 };
+    size_t size = 2 * (size_t)length + 1;
+    char *prose = malloc(size);
 
+    if (prose == NULL) fail(EXIT_DISK, "out of memory");
+    for (int i = 0; i < length; i++) {
+        if (line[i] == '|' || line[i] == '\0') line[i] = ' ';
+    }
+    carnn_prose(line, (size_t)length, prose, size);
     sentences = grow(sentences, sentence_count, sizeof *sentences);
     sentences[sentence_count++] = empty;
-    for (int at = 0, end; at < length; at = end) {
-        int dashes = 0;
-
-        for (end = at; end < length && s[end] != ' ' && s[end] != '\t'; end++) {
-            dashes = s[end] == '-' && end + 1 < length && s[end + 1] == '-';
-            if (dashes) break;
-        }
-        if (end > at) add_piece(s + at, end - at, end == length);
-        if (dashes) {
-            add_token("--", 2);
-            while (end < length && s[end] == '-') end++;
-        } else if (end < length) {
-            end++;
-        }
+    for (char *word = strtok(prose, " "); word != NULL; word = strtok(NULL, " ")) {
+        tokens = grow(tokens, token_count, sizeof *tokens);
+        tokens[token_count++] = word_number(word, (int)strlen(word));
+        sentences[sentence_count - 1].count++;
     }
     if (sentences[sentence_count - 1].count == 0) sentence_count--;
+    free(prose);
 }
 
 static void read_book(const char *path)
@@ -190,7 +152,7 @@ static void read_book(const char *path)
             length = 0;
         } else if (c != '\r') {
             line = grow(line, length, 1);
-            line[length++] = c == '|' || c == '\0' ? ' ' : (char)c;
+            line[length++] = (char)c;
         }
     }
     if (ferror(file)) fail(EXIT_DISK, "%s: cannot read", path);

@@ -157,16 +157,17 @@ static void ensemble_by_hand(size_t number) {
         }
         for (target = 0; chooses && target < n; target++) {
             const char *name = carnn_dataset_target(data, i);
-            carnn_text all = {NULL, 0}, one = {NULL, 0};
+            const char *all;
+            carnn__words w;
             size_t at = 0;
             if (strcmp(task, "cloze")) {
                 if (!strcmp(carnn_model_choice(e, target), name)) break;
                 continue;
             }
-            all.at = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
-            all.length = strlen(all.at);
-            while (carnn__next_candidate(&all, &one) && at++ < target) continue;
-            if (!strncmp(one.at, name, one.length)) break;
+            all = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
+            w = carnn__words_of(CARNN__CANDIDATES, all, strlen(all));
+            while (carnn__next_word(&w) && at++ < target) continue;
+            if (!strncmp(w.word.at, name, w.word.length)) break;
         }
         right += best == target;
         if (!chooses) continue;

@@ -52,6 +52,7 @@ static void test_tokenizers(void) {
         {CARNN__SPOKEN, "<>'\"-/ \t'", ""},
         {CARNN__SPOKEN, "I'", "i|"},
         {CARNN__SPOKEN, "", ""},
+        {CARNN__CANDIDATES, " a|B  c | |\td\t||", "a|B  c|d|"},
     };
     char out[256];
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
