@@ -46,9 +46,10 @@ test:
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
 		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
-		"sh tests/book_cloze.sh build/book_cloze" "sh tests/results.sh"
+		"sh tests/book_cloze.sh build/book_cloze" "sh tests/results.sh" \
+		"sh tests/portability.sh quick"
 
-portability: build/tests.c
+portability:
 	sh tests/portability.sh
 
 run = $(patsubst test_%,"$(1)tests %",$(2))

@@ -131,7 +131,8 @@
 
    MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
    memory before the first step; a session is one block whose size is known before (a small bot's:
-   some 100 KB, by the longest dialog of its training data).
+   some 100 KB). Opened with NULL it reads dialogs as long as the longest of the training data and
+   forgets the oldest of longer ones; {.utterances = 1024} reads as much as scoring does.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -3236,7 +3237,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
-    float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
+    float *scratch = x->e->scratch ? x->e->scratch + worker * CARNN__PANEL_SIZE : NULL;
     const int packed = x->form & CARNN__PACKED, dense = !(x->form & (CARNN__PACKED | CARNN__NT));
     size_t width = packed ? j1 - j0 : k->tile_columns, j;
     if (dense && i1 - i0 <= k->tile_rows) /* B is read once */
@@ -5925,7 +5926,7 @@ static inline int carnn__is(const char *known, carnn__span s, int fold) {
 
 /* Removes `count` bytes from the front. */
 static inline void carnn__skip(carnn__span *s, size_t count) {
-    s->at += count;
+    if (count) s->at += count; /* nothing may be NULL */
     s->length -= count;
 }
 
@@ -9640,11 +9641,12 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
 static size_t carnn__graph_line(const carnn_graph *g, size_t i, char line[128]) {
     static const char *const kinds[] = {"in", "hidden", "out"};
     const carnn_graph_node *n = g->node + i;
-    const carnn_graph_edge *e = g->edge + (i - g->node_count);
+    const carnn_graph_edge *e;
     if (i < g->node_count)
         return (size_t)snprintf(line, 128, "node %s %s %ld\n", n->name, kinds[n->kind],
                                 (long)n->time);
     if (i - g->node_count >= g->edge_count) return 0;
+    e = &g->edge[i - g->node_count];
     return (size_t)snprintf(line, 128, "edge %s %s %ld\n", g->node[e->from].name,
                             g->node[e->to].name, (long)e->delay);
 }
@@ -10888,7 +10890,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
-    carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
+    carnn__encoder job = {count, y->columns, which, lists->ids,
+                          lists->at ? lists->at + first : NULL, m->ramp,
                           carnn__weight(work, m->table), y->x + at,
                           backward ? carnn__gradient(work, m->table) : NULL,
                           backward ? y->d + at : NULL};
@@ -12024,7 +12027,7 @@ static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
     const size_t *at = m->t->at + 2 * pair;
     size_t D = m->x->columns, rows = at[1] - at[0], n = at[2] - at[1], i, cells = rows * n;
     size_t from = m->row_at[pair] * D, second = at[1] * D;
-    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d + (m->G.d ? m->cell_at[pair] : 0);
+    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d ? m->G.d + m->cell_at[pair] : NULL;
     if (!m->backward) {
         carnn__matmul(&e, CARNN__NT, rows, n, D, m->project.y.x + from, D, m->x->x + second, D,
                       NULL, G, n);
@@ -16690,7 +16693,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     carnn__lm_explain_words(s, additive ? run : NULL,
                             carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
                             "word", CARNN_HAS_SCORE, c->tokens.ids + m->text.start->at[0], n,
-                            out + first, count - first, &e->rest);
+                            out ? out + first : NULL, count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -16936,9 +16939,9 @@ static void carnn__answer_join(const carnn__work *work, carnn__answer *m, int ba
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = v->columns;
     for (p = 0; p < t->count; p++) {
-        float *top = m->top.x + p * width, *d = m->top.d + (backward ? p * width : 0);
+        float *top = m->top.x + p * width, *d = backward ? m->top.d + p * width : NULL;
         const float *x = v->x + 2 * p * D;
-        float *dx = v->d + (backward ? 2 * p * D : 0);
+        float *dx = backward ? v->d + 2 * p * D : NULL;
         if (!backward && m->siamese) *top = carnn__cosine(work->engine->k, D, x, x + D);
         else if (!backward) memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
         else if (m->siamese) carnn__cosine_back(work->engine->k, D, x, x + D, *d, dx, dx + D);
@@ -17458,7 +17461,8 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
         size_t at = 2 * b * s;
         const float *x = v->x + at, *y = x + s;
         for (j = 0; j < s; j++) {
-            float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
+            size_t to = 4 * b * s + j;
+            float *f = m->f.x + to, *df = backward ? m->f.d + to : NULL;
             if (backward) {
                 v->d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
                 v->d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
@@ -17868,7 +17872,7 @@ static void carnn__cloze_total_back(const carnn__cloze *m, size_t b) {
 static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
     size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
     const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
-    const float *y = m->top.y.x + b * e, *dz = m->z.d + b * m->z.columns;
+    const float *y = m->top.y.x + b * e, *dz = backward ? m->z.d + b * m->z.columns : NULL;
     for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
     for (i = 0; i < count; i++) {
         size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
@@ -18589,7 +18593,7 @@ static double carnn__choice_named(const carnn_option *option, const char *name) 
 
 /* The name of a choice from its value, "" where nothing is chosen. */
 static const char *carnn__choice_name(const carnn_option *option, double value) {
-    return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
+    return value > 0.0 ? carnn_option_choice(option, (size_t)fmin(value, 1e6) - 1) : "";
 }
 
 /* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL; of a
@@ -18619,7 +18623,7 @@ static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
                               carnn_train_desc *train, double value) {
     char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
     const char *name = value > 0.0 ? carnn__choice_name(o, value) : NULL;
-    int64_t whole = (int64_t)value;
+    int64_t whole = (int64_t)fmax(-1e16, fmin(value, 1e16)); /* of a damaged file: out of range */
     if (o->place == CARNN_OPTION_OF_TASK) model->option[o->offset] = value;
     else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &name, sizeof name);
     else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &value, sizeof value);
@@ -19396,12 +19400,13 @@ static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__
 
 /* The next `count` items of `size` bytes, or NULL. */
 static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, size_t size) {
-    const unsigned char *bytes = g->bytes + g->at;
+    const unsigned char *bytes;
     size_t left = g->size - g->at;
     if (g->status == CARNN_OK && count > left / size)
         carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %zu, %zu are left",
                          (unsigned long long)count * size, g->at, left);
     if (g->status != CARNN_OK) return NULL;
+    bytes = g->bytes + g->at;
     g->at += (size_t)count * size;
     return bytes;
 }
@@ -19423,9 +19428,9 @@ static carnn__span carnn__gguf_string(carnn__gguf *g) {
 
 static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
-    const carnn__gguf_key *key;
-    size_t prefix = strlen(g->prefix);
-    for (key = g->key; key < g->key + g->keys; key++)
+    const carnn__gguf_key *key = g->key;
+    size_t prefix = strlen(g->prefix), left;
+    for (left = g->keys; left; left--, key++)
         if (key->name.length == prefix + length && !memcmp(key->name.at, g->prefix, prefix) &&
             !memcmp(key->name.at + prefix, name, length))
             return key;
@@ -20119,6 +20124,8 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
                                           carnn_ensemble_rule rule, carnn_error *error) {
     carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
     size_t columns = 0, found = 0, m;
+    if ((unsigned)rule > (unsigned)CARNN_ENSEMBLE_VOTE)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no rule %d", (int)rule);
     if (!count || count > CARNN_MEMBERS_MAX)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
                            "%d", count, CARNN_MEMBERS_MAX);

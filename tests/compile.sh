@@ -99,6 +99,14 @@ if command -v clang > /dev/null; then # no macro tells this option
         -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
     check "contraction is refused" "$folder/fast"
 fi
+if command -v clang > /dev/null; then # gcc's sanitizers let these pass
+    sh tests/gather.sh test_tag test_from test_odd test_session test_file > "$folder/null.c"
+    compiles "null pointers, numbers out of range" clang -std=c99 -w -g1 -DCARNN_NO_SIMD -fsanitize=pointer-overflow,float-cast-overflow \
+        -fno-sanitize-recover=all -I. -Itests "$folder/null.c" -o "$folder/null" -lm -lpthread
+    for test in from odd session file; do
+        check "null pointers: $test" quiet "$folder/null" $test
+    done
+fi
 { cat "$folder/make.c"; echo 'static int nobody_calls(void) { return 0; }'; } > "$folder/host.c"
 check "warnings of the host stay" fails ${CC:-cc} -std=c99 $strict -DCARNN_NO_THREADS -I. \
     -c "$folder/host.c" -o "$folder/host.o"

@@ -462,6 +462,7 @@ static void ensemble_refused(void) {
                      "model 1 is of the task dialog, model 2 of the task classify");
     ensemble_refuses(m[4][0], m[4][1], CARNN_ENSEMBLE_VOTE,
                      "models of the task answer cannot vote: they do not choose; take the mean");
+    ensemble_refuses(m[0][0], m[0][1], (carnn_ensemble_rule)2, "there is no rule 2");
     e = ensemble_of(m[0], ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
     ensemble_refuses(m[0][0], e, CARNN_ENSEMBLE_MEAN,
                      "model 2 is an ensemble itself: name its members");

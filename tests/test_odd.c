@@ -59,6 +59,10 @@ static void odd_tables(void) {
         carnn_option_get(o, &model, &train, text, sizeof text); /* too little room: cut off */
         CHECK(strlen(text) < sizeof text);
     }
+    o = carnn_option_at("lm", shared); /* a number that is none of its choices */
+    model.option[o->offset] = 1e300;
+    carnn_option_get(o, &model, &train, text, sizeof text);
+    model.option[o->offset] = 0.0;
     FAILS(carnn_set(&model, &train, "no such option", "1", &error));
     FAILS(carnn_set(&model, NULL, "epochs", "1", &error)); /* nowhere to set it */
     model.task = "no such task";

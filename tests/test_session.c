@@ -297,7 +297,7 @@ static void test_words(void) {
                                "n\tthe dog that we saw runs\tthe sun shines on us all\n";
     static const carnn_text longer[] = {{"a man eats the dog that runs", 28},
                                         {"the sun is on us all we saw", 27}};
-    static const carnn_text first[] = {{longer[0].at, 18}, {longer[1].at, 16}};
+    static const carnn_text first[] = {{"a man eats the dog", 18}, {"the sun is on us", 16}};
     carnn_dataset *data = test_data("pair", text, sizeof text - 1, 0, 0);
     carnn_session_desc desc = {0, 5, NULL};
     carnn_model_desc of;
