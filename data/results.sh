@@ -26,6 +26,7 @@ MSRP = --train msr_paraphrase_train.txt --folds 5 VECTORS
 SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt --epochs 1 --dropout 0.1
 GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128
 CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
+WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
 
@@ -69,6 +70,9 @@ characters | | zcat ptb.char.train.txt.gz | head -n 16000 > ptb-train.txt; head 
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn;SEED=1,2 | | ./carnn train --task lm --cell CELL CHARACTERS --hidden 128 --epochs 3 --lr 0.016 --seed SEED --out c.gguf
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm --cell CELL --train half.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0 --hidden 128 --epochs 1 --lr 0.016 --out c.gguf
 characters GRAPH=sh --hidden 128,st --hidden 82,bu --hidden 72,td --hidden 72;LR=0.004,0.008,0.016;SEED=1,2,3 | | ./carnn train --task lm --cell rnn --encoder graph --graph GRAPH CHARACTERS --clip 1 --epochs 3 --lr LR --seed SEED --out c.gguf
+chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
+chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
+chunks GRAPH=sh --hidden 300,st --hidden 173,bu --hidden 150,td --hidden 150 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 1 WHOLE --out m.gguf
 
 trecqa CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --cell CELL --seed SEED TRECQA --out CELL-SEED.gguf
 trecqa | | ./carnn test ncarnn-1.gguf icarnn-1.gguf scarnn-1.gguf --data clean-dev.tsv
