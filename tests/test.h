@@ -172,6 +172,25 @@ static inline carnn_scores test_scores(const carnn_model *model, const carnn_dat
     return scores;
 }
 
+/* The metric of this name; -1: there is none. */
+static inline double test_metric(const carnn_scores *s, const char *name) {
+    size_t i;
+    for (i = 0; i < s->count; i++)
+        if (!strcmp(s->metric[i].name, name)) return s->metric[i].value;
+    return -1.0;
+}
+
+/* Makes the checksum of a model file right again, as an attacker would. */
+static inline void test_seal(unsigned char *bytes, size_t size) {
+    size_t at = 0;
+    carnn__sum all;
+    while (memcmp(bytes + at, "carnn.checksum", 14)) at++;
+    memset(bytes + at + 18, 0, 8);
+    carnn__sum_start(&all);
+    carnn__sum_add(&all, bytes, size);
+    carnn__set64(bytes + at + 18, carnn__sum_end(&all));
+}
+
 /* Options of `train` as most tests want them. */
 static inline carnn_train_desc test_training(int64_t epochs, int64_t batch, double lr,
                                              double dropout) {

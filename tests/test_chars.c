@@ -17,13 +17,6 @@ static carnn_model *chars_model(const char *options, const carnn_dataset *data) 
     return test_model("lm", all, NULL, data);
 }
 
-static double chars_metric(const carnn_scores *s, const char *name) {
-    size_t i;
-    for (i = 0; i < s->count; i++)
-        if (!strcmp(s->metric[i].name, name)) return s->metric[i].value;
-    return -1.0;
-}
-
 /* --- what a character is ---------------------------------------------------------------------- */
 
 static void chars_units(void) {
@@ -51,7 +44,7 @@ static void chars_units(void) {
     model = chars_model("", spaced);
     CHECK_INT(carnn_model_word_count(model), 3 + 7);
     CHECK_INT(test_scores(model, spaced).tokens, 6 + 4 + 2);
-    CHECK(chars_metric(carnn_model_scores(model), "bpc") < 0.0); /* not trained */
+    CHECK(test_metric(carnn_model_scores(model), "bpc") < 0.0); /* not trained */
     carnn_model_free(model);
     near = chars_data("t h e\nca t\n"); /* blanks of its own */
     model = chars_model("", near);
@@ -138,17 +131,17 @@ static void chars_loss(void) {
         s = test_scores(model, data);
         CHECK_INT(s.examples, 6);
         CHECK_INT(s.tokens, 47);
-        CHECK_NEAR(chars_metric(&s, "bpc"), bits, 1e-5);
-        CHECK_NEAR(chars_metric(&s, "bpc"), log(chars_metric(&s, "perplexity")) / log(2.0), 1e-9);
-        CHECK_NEAR(chars_metric(&s, "bpc_chunked"),
+        CHECK_NEAR(test_metric(&s, "bpc"), bits, 1e-5);
+        CHECK_NEAR(test_metric(&s, "bpc"), log(test_metric(&s, "perplexity")) / log(2.0), 1e-9);
+        CHECK_NEAR(test_metric(&s, "bpc_chunked"),
                    chars_loop(model, (size_t)chunks[i]) / 47.0 / log(2.0), 1e-5);
     }
-    CHECK_NEAR(chars_metric(&s, "bpc_chunked"), chars_metric(&s, "bpc"), 0.0);
-    CHECK_NEAR(chars_metric(&s, "label_accuracy"), -1.0, 0.0);
+    CHECK_NEAR(test_metric(&s, "bpc_chunked"), test_metric(&s, "bpc"), 0.0);
+    CHECK_NEAR(test_metric(&s, "label_accuracy"), -1.0, 0.0);
     model->desc.option[CARNN__LM_CHUNKS] = CARNN_NONE; /* sentence by sentence */
     s = test_scores(model, data);
-    CHECK(chars_metric(&s, "bpc") > 0.0);
-    CHECK_NEAR(chars_metric(&s, "bpc_chunked"), -1.0, 0.0);
+    CHECK(test_metric(&s, "bpc") > 0.0);
+    CHECK_NEAR(test_metric(&s, "bpc_chunked"), -1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -358,7 +351,7 @@ static void chars_generate(void) {
     carnn_explanation e;
     size_t i;
     CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
-    CHECK(chars_metric(carnn_model_scores(model), "bpc") < 0.3);
+    CHECK(test_metric(carnn_model_scores(model), "bpc") < 0.3);
     CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
     memset(&how, 0, sizeof how);
     how.temperature = CARNN_NONE;

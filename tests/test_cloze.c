@@ -604,11 +604,9 @@ static void cloze_news_entities(void) {
     carnn_dataset *data = NULL;
     carnn_model *model, *again;
     carnn_error error;
-    carnn__engine engine;
-    carnn__work work;
-    carnn__arena arena = {NULL, 0, 0, 0};
     carnn__cloze *m;
     size_t i, k, moved = 0;
+    test_work w;
     test_write(source.name, cloze_news, sizeof cloze_news - 1);
     memset(&desc, 0, sizeof desc);
     desc.task = "cloze";
@@ -617,13 +615,9 @@ static void cloze_news_entities(void) {
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     remove(source.name);
     model = test_model("cloze", "", NULL, data);
-    CHECK_INT(carnn__engine_open(&engine, NULL, 1, model->allocator, &error), CARNN_OK);
-    work = carnn__scoring_work(model, data, &engine);
-    CHECK_INT(carnn__net_open(&work, &error), CARNN_OK);
-    carnn__net_carve(&work, &arena);
-    CHECK_INT(carnn__arena_open(&arena, &model->allocator, &error), CARNN_OK);
-    carnn__net_carve(&work, &arena);
-    m = (carnn__cloze *)work.state;
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_begin(&w), 1);
+    m = (carnn__cloze *)w.work.state;
     CHECK_INT(m->entities.count, 3); /* the fourth one is in no text */
     for (k = 0; k < 20; k++) {
         unsigned seen = 0;
@@ -640,9 +634,7 @@ static void cloze_news_entities(void) {
         CHECK_INT(seen, 7);
     }
     CHECK(moved > 20);
-    carnn__net_close(&work);
-    carnn__free_aligned(&model->allocator, arena.base);
-    carnn__engine_close(&engine);
+    test_work_close(&w);
     again = test_model("cloze", "", NULL, data);
     CHECK_INT(cloze_fit(model, data, 3), CARNN_OK);
     CHECK_INT(cloze_fit(again, data, 3), CARNN_OK);

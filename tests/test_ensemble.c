@@ -20,18 +20,16 @@ static const struct {
 /* Three models with random weights, of unlike sizes and vocabularies where the task allows it. */
 static void ensemble_models(carnn_model **models, const char *task, const char *options,
                             const carnn_dataset *data) {
-    carnn_train_desc unused;
     size_t m, i;
     for (m = 0; m < ENSEMBLE_MODELS; m++) {
         carnn_model_desc desc;
         carnn_error error;
         memset(&desc, 0, sizeof desc);
-        memset(&unused, 0, sizeof unused);
         desc.task = task;
         desc.seed = m + 1;
         desc.hidden = strcmp(task, "answer") ? (int64_t)(4 + m) : 4;
         if (strcmp(task, "dialog")) desc.embedding = 5;
-        CHECK_INT(carnn__set_all(&desc, &unused, 0, options, &error), CARNN_OK);
+        CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
         CHECK_INT(carnn_model_create(&models[m], &desc, data, &error), CARNN_OK);
         for (i = 0; i < models[m]->params.trained; i++)
             if (models[m]->params.value[i] != 0.0f) models[m]->params.value[i] *= 3.0f;
@@ -48,13 +46,11 @@ static carnn_dataset *ensemble_data(const char *task, const char *options, const
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
     carnn_model_desc model;
-    carnn_train_desc unused;
     carnn_error error;
     memset(&desc, 0, sizeof desc);
     memset(&model, 0, sizeof model);
-    memset(&unused, 0, sizeof unused);
     model.task = desc.task = task;
-    CHECK_INT(carnn__set_all(&model, &unused, 0, options, &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&model, NULL, 0, options, &error), CARNN_OK);
     desc.model = &model;
     desc.sources = &source;
     desc.source_count = 1;
@@ -507,7 +503,6 @@ static void ensemble_lengths(void) {
     const carnn_model *one;
     carnn_dataset *data;
     carnn_model_desc model;
-    carnn_train_desc unused;
     carnn_scores scores;
     carnn_error error;
     size_t i, j, at = 0;
@@ -519,11 +514,9 @@ static void ensemble_lengths(void) {
     data = test_data("classify", text, at, 0, 0);
     for (i = 0; i < 2; i++) {
         memset(&model, 0, sizeof model);
-        memset(&unused, 0, sizeof unused);
         model.task = "classify";
         model.hidden = model.embedding = 2;
-        CHECK_INT(carnn__set_all(&model, &unused, 0, i ? "max_words=300" : "max_words=5", &error),
-                  0);
+        CHECK_INT(carnn__set_all(&model, NULL, 0, i ? "max_words=300" : "max_words=5", &error), 0);
         CHECK_INT(carnn_model_create(&models[i], &model, data, &error), CARNN_OK);
     }
     one = e = ensemble_of(models, 2, CARNN_ENSEMBLE_MEAN);
@@ -546,16 +539,6 @@ static carnn_status ensemble_load(carnn_model **model, const void *bytes, size_t
                                   const carnn_allocator *a, carnn_error *error) {
     carnn_source source = test_source("image", bytes, size);
     return carnn_model_load(model, &source, a, error);
-}
-
-static void ensemble_seal(ensemble_image i) {
-    size_t at = 0;
-    carnn__sum all;
-    while (memcmp(i.bytes + at, "carnn.checksum", 14)) at++;
-    memset(i.bytes + at + 18, 0, 8);
-    carnn__sum_start(&all);
-    carnn__sum_add(&all, i.bytes, i.size);
-    carnn__set64(i.bytes + at + 18, carnn__sum_end(&all));
 }
 
 /* Whatever is loaded can be asked. */
@@ -625,11 +608,11 @@ static void ensemble_files(void) {
         for (v = 0; v < sizeof value && memcmp(i.bytes + at, "carnn.checksum", 5); v++) {
             i.bytes[at] = value[v];
             for (bad = 0; bad + 14 <= i.size && memcmp(i.bytes + bad, "carnn.checksum", 14);) bad++;
-            if (bad + 14 <= i.size) ensemble_seal(i), ensemble_try(i);
+            if (bad + 14 <= i.size) test_seal(i.bytes, i.size), ensemble_try(i);
         }
         i.bytes[at] = was;
     }
-    ensemble_seal(i);
+    test_seal(i.bytes, i.size);
     for (memory.fail_at = 1;; memory.fail_at++) { /* memory that runs out */
         carnn_status status;
         memory.calls = 0;

@@ -74,13 +74,6 @@ static size_t lm_generate(carnn_session *session, const carnn_sampling *how, con
     return size ? strlen(text) : 0;
 }
 
-static double metric(const carnn_scores *s, const char *name) {
-    size_t i;
-    for (i = 0; i < s->count; i++)
-        if (!strcmp(s->metric[i].name, name)) return s->metric[i].value;
-    return -1.0;
-}
-
 /* Upper case folded: in data, and in what a session reads. */
 static void test_lower(void) {
     carnn_dataset *data = lm_data("The Cat sat\nthe cat SAT\n");
@@ -160,11 +153,11 @@ static void test_counts(void) {
     CHECK_INT(s.examples, 2);
     CHECK_NEAR(s.unknown, 1.0 / 3.0, 1e-12);
     CHECK_NEAR(s.loss, 9.0 / 5.0 * log(2.0), 1e-6);
-    CHECK_NEAR(metric(&s, "perplexity"), pow(2.0, 9.0 / 5.0), 1e-5);
-    CHECK_NEAR(metric(&s, "perplexity_n2"), pow(2.0, 9.0 / 7.0), 1e-5);
-    CHECK_NEAR(metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
-    CHECK_NEAR(metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
-    CHECK_NEAR(metric(&s, "label_accuracy"), -1.0, 0.0);
+    CHECK_NEAR(test_metric(&s, "perplexity"), pow(2.0, 9.0 / 5.0), 1e-5);
+    CHECK_NEAR(test_metric(&s, "perplexity_n2"), pow(2.0, 9.0 / 7.0), 1e-5);
+    CHECK_NEAR(test_metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
+    CHECK_NEAR(test_metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
+    CHECK_NEAR(test_metric(&s, "label_accuracy"), -1.0, 0.0);
     bias[0] = 9.0f; /* <unk> is the most probable word, and is never drawn */
     memset(&how, 0, sizeof how);
     how.temperature = CARNN_NONE;
@@ -192,10 +185,10 @@ static void test_labels(void) {
     model->desc.option[CARNN__LM_LABEL_WEIGHT] = 0.5; /* a few rows are to be learnt by heart */
     CHECK_INT(lm_fit(model, data, 1, 40, 0.02), CARNN_OK);
     s = test_scores(model, data);
-    CHECK(metric(&s, "label_accuracy") >= 0.99);
-    CHECK(metric(&s, "perplexity") < 4.0);
+    CHECK(test_metric(&s, "label_accuracy") >= 0.99);
+    CHECK(test_metric(&s, "perplexity") < 4.0);
     s = test_scores(model, odd); /* y, new, x count: at most two of three */
-    CHECK(metric(&s, "label_accuracy") >= 0.0 && metric(&s, "label_accuracy") < 0.67);
+    CHECK(test_metric(&s, "label_accuracy") >= 0.0 && test_metric(&s, "label_accuracy") < 0.67);
     carnn_model_free(model);
     model = lm_model("ncarnn", NULL, data);
     model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */
@@ -212,7 +205,7 @@ static void test_labels(void) {
     model = lm_model("ncarnn", NULL, data);
     model->desc.option[CARNN__LM_LABEL_ROW] = 0.0; /* as in a file that says nothing of it */
     s = test_scores(model, data);
-    CHECK(isfinite(metric(&s, "perplexity")));
+    CHECK(isfinite(test_metric(&s, "perplexity")));
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
@@ -504,7 +497,7 @@ static void test_odd_texts(void) {
     CHECK_INT(lm_fit(model, data, 1, 1, 0.001), CARNN_OK);
     s = test_scores(model, data);
     CHECK_INT(s.tokens, 3 + 4 + WORDS + 1);
-    CHECK(metric(&s, "perplexity") > 1.0 && metric(&s, "perplexity") < 100.0);
+    CHECK(test_metric(&s, "perplexity") > 1.0 && test_metric(&s, "perplexity") < 100.0);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     lm_score(session, bytes, at, &tokens);
     CHECK_INT(tokens, 5 + WORDS + 1);

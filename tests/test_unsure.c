@@ -266,7 +266,7 @@ static void unsure_check_scores(const carnn_model *model) {
     carnn_dataset_free(data);
 }
 
-/* The same weights with any number of threads and on all SIMD paths; and from a file. */
+/* The same weights with any number of threads; and from a file. */
 static void unsure_learns(void) {
     carnn_dataset *data = unsure_data();
     carnn_model *model = NULL, *next, *again;
