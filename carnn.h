@@ -5212,10 +5212,10 @@ static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states, to which
-   skip connections add; dx
-   (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
-   r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
-   projections; the gradients of the recurrent weights have been added to g. */
+   skip connections add; dx (U, e) is added to by cells whose candidate is the input (NULL: it is
+   not wanted). Afterwards r->scan.dh and .dc (B, h) are the gradients of the initial states and
+   .dpc that of the context projections; the gradients of the recurrent weights have been added to
+   g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -8724,6 +8724,13 @@ enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* in pa
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
 
+/* What separates the fields of a line: a tab, semicolon or comma that it has, else blanks. */
+static char carnn__separator(carnn__span line) {
+    const char *separator = "\t;,";
+    while (*separator && !memchr(line.at, *separator, line.length)) separator++;
+    return *separator ? *separator : ' ';
+}
+
 /* The next field of a line, without quotation marks; returns 0 behind the last one. */
 static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     const char *end;
@@ -8748,11 +8755,12 @@ static carnn_status carnn__field_number(const carnn__parser *p, carnn__span fiel
                                         float *number) {
     char what[48];
     double x;
+    if (carnn__number(field, &x) && fabs(x) <= CARNN__NUMBER_MOST) {
+        *number = (float)x;
+        return CARNN_OK;
+    }
     snprintf(what, sizeof what, "a number in column %zu", column);
-    if (!carnn__number(field, &x) || !(fabs(x) <= CARNN__NUMBER_MOST))
-        return carnn__unexpected(p, what, field);
-    *number = (float)x;
-    return CARNN_OK;
+    return carnn__unexpected(p, what, field);
 }
 
 /* Numbers of a row where lines and images are whole sequences. */
@@ -8851,12 +8859,12 @@ static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
         if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
         status = carnn__table_row(p, &other, &right);
         if (status) return status;
-        if (other.length != key.length || memcmp(other.at, key.at, key.length)) {
+        if (!carnn__same(other, key)) {
             stbds_arrsetlen(p->reading->row, numbers); /* it begins the next group */
             p->lines = before;
             break;
         }
-        if (right.length != target.length || memcmp(right.at, target.at, right.length))
+        if (!carnn__same(right, target))
             return carnn__unexpected(p, "the same to be right in all rows of a group", right);
     }
     return carnn__signal_record(p, r, target, columns);
@@ -8971,9 +8979,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     if (!carnn__says_something(p)) return CARNN_OK;
     carnn__empty(p->reading->row);
     if (!p->style) {
-        const char *separator = "\t;,";
-        while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
-        p->style = *separator ? *separator : ' ';
+        p->style = carnn__separator(rest);
         if (rows && (rows->labels || rows->permutation))
             return carnn__unexpected(p, "images (idx3-ubyte)", rest);
         if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
@@ -9155,9 +9161,10 @@ static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64
     return carnn__graph_expected(w, what, i);
 }
 
+static const char *const carnn__node_kinds[] = {"in", "hidden", "out"};
+
 /* node NAME KIND TIME */
 static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
-    static const char *const kinds[] = {"in", "hidden", "out"};
     carnn_graph *g = w->graph;
     carnn__span name = w->word[1];
     int64_t time = 0;
@@ -9168,7 +9175,7 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
         return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
     if (carnn__graph_find(g, name) < g->node_count)
         return carnn__graph_expected(w, "a name that no node above has", 1);
-    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
+    while (kind < 3 && !carnn__is(carnn__node_kinds[kind], w->word[2], 0)) kind++;
     if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
     if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
         return CARNN_ERR_DATA;
@@ -9639,12 +9646,11 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
 
 /* Line i of a file of this graph; returns its length, 0 past the last one. */
 static size_t carnn__graph_line(const carnn_graph *g, size_t i, char line[128]) {
-    static const char *const kinds[] = {"in", "hidden", "out"};
     const carnn_graph_node *n = g->node + i;
     const carnn_graph_edge *e;
     if (i < g->node_count)
-        return (size_t)snprintf(line, 128, "node %s %s %ld\n", n->name, kinds[n->kind],
-                                (long)n->time);
+        return (size_t)snprintf(line, 128, "node %s %s %ld\n", n->name,
+                                carnn__node_kinds[n->kind], (long)n->time);
     if (i - g->node_count >= g->edge_count) return 0;
     e = &g->edge[i - g->node_count];
     return (size_t)snprintf(line, 128, "edge %s %s %ld\n", g->node[e->from].name,
@@ -10106,19 +10112,20 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     const carnn_allocator *a = &work->allocator;
     size_t roles = 0, pairs, i, j, at, n = 0;
     uint32_t *number;
-    while (work->model->task->roles[roles].name) roles++;
-    pairs = data->text_count * roles;
-    number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
-    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, carnn__min(pairs, data->member_count) + 1,
-                                        sizeof(size_t));
-    if (!number || !c->list || !c->tokens.at) return carnn__out_of_memory(error);
-    for (i = 0; data->columns && i < data->member_count; i++) c->list[i] = data->members[i].text;
+    if (!c->list) return carnn__out_of_memory(error);
     if (data->columns) { /* row r is token r */
+        for (i = 0; i < data->member_count; i++) c->list[i] = data->members[i].text;
         c->tokens.count = data->row_count;
         c->tokens.at = data->row_at;
         return CARNN_OK;
     }
+    while (work->model->task->roles[roles].name) roles++;
+    pairs = data->text_count * roles;
+    number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
+    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, carnn__min(pairs, data->member_count) + 1,
+                                        sizeof(size_t));
+    if (!number || !c->tokens.at) return carnn__out_of_memory(error);
     memset(number, 0xFF, pairs * sizeof(uint32_t));
     for (j = 0; j < 2; j++) { /* count, then write */
         for (at = i = n = 0; i < data->member_count; i++) {
@@ -14481,21 +14488,24 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
 static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *found,
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
-    const char *separator = "\t;,";
     size_t n = 0, columns = s->data.columns;
-    char what[48];
+    char what[48], separator;
     int more = rest.length > 0;
-    if (!more) carnn_session_reset(s);
-    if (!more) return CARNN_OK;
-    snprintf(what, sizeof what, "a row of %zu numbers", columns);
-    while (*separator && !memchr(rest.at, *separator, rest.length)) separator++;
+    if (!more) {
+        carnn_session_reset(s);
+        return CARNN_OK;
+    }
+    separator = carnn__separator(rest);
     while (more && n < columns) {
-        more = carnn__field(&rest, *separator ? *separator : ' ', &field);
+        more = carnn__field(&rest, separator, &field);
         if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))
             return CARNN_ERR_DATA;
         n++;
     }
-    if (more || n < columns) return carnn__unexpected(&s->parser, what, s->parser.lines.line);
+    if (more || n < columns) {
+        snprintf(what, sizeof what, "a row of %zu numbers", columns);
+        return carnn__unexpected(&s->parser, what, s->parser.lines.line);
+    }
     *found = 1;
     return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
 }
@@ -15610,7 +15620,7 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
         for (j = line; names && j <= m->end[last]; j++) {
             if (!m->exchange.list[m->seq[j]]) continue;
             m->local[m->seq[j]] = CARNN__NO_INDEX;
-            if (carnn__dialog_mark(m, j, m->end[last]) == CARNN_FACT) continue;
+            if (!m->again || m->again[m->seq[j]] == CARNN__NO_INDEX) continue;
             m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
             m->local[m->again[m->seq[j]] + 1] = CARNN__NO_INDEX;
         }
@@ -16927,7 +16937,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
     top = carnn__named(&model->params, "output.weight");
-    for (i = 0; i < (carnn__option(model, CARNN__TWO_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
+    for (i = 0; i < (carnn__two_told(model) ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
@@ -17115,6 +17125,13 @@ static const char *const carnn__poolings[] = {
     "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
     "max,mean,min,last", NULL};
 
+/* The kinds that `names`, one of them, has. */
+static void carnn__pool_named(carnn__pool_part *m, const char *names) {
+    size_t i;
+    for (m->kinds = i = 0; i < CARNN__POOL_COUNT; i++)
+        if (strstr(names, carnn__poolings[i])) m->kind[m->kinds++] = (carnn__pooling)i;
+}
+
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
 static const carnn_option carnn__classify_options[] = {
@@ -17192,8 +17209,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
-    for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
-        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
+    carnn__pool_named(&m->pool, pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
                        CARNN__RELU);
@@ -18296,7 +18312,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
     int steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
     int number = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
-    size_t C = (size_t)d->embedding, i, D, outputs;
+    size_t C = (size_t)d->embedding, D, outputs;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
                                               (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
                                               carnn__signal_has_context(p->model) ? C : 0);
@@ -18309,8 +18325,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
     m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
-    for (m->pool.kinds = i = 0; !steps && i < CARNN__POOL_COUNT; i++)
-        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
+    carnn__pool_named(&m->pool, steps ? "" : pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
                        number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
@@ -18319,7 +18334,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
-    m->state = carnn__floats(p->arena, s.layers * carnn__rnn_states(&m->encoder), s.h);
+    m->state = carnn__floats(p->arena, 1, carnn__rnn_carries(&m->encoder));
     if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
 }
 
@@ -18406,8 +18421,7 @@ static void carnn__signal_reset(carnn_session *s) {
     carnn__rnn_ready(&s->work, &m->encoder);
     m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
     m->row.state = m->row.next = m->state;
-    memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
-                            sizeof(float));
+    memset(m->state, 0, carnn__rnn_carries(&m->encoder) * sizeof(float));
     m->seen = 0;
 }
 
@@ -18797,8 +18811,7 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     size_t cell = carnn__cell_number(model->desc.cell);
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
-    int graph = encoder && carnn__option_value(encoder, &model->desc, NULL) ==
-                               carnn__choice_named(encoder, "graph");
+    int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
@@ -20539,7 +20552,7 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
                                       carnn_error *error) {
     const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
     carnn__logits first, o;
-    size_t m, batches = carnn__scoring_batches(works, count);
+    size_t m, batches = carnn__net_batches(works[0], 0);
     memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
         b = carnn__corpus_of(works[m]);
@@ -20550,8 +20563,7 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
-        if (a->piece_count != b->piece_count ||
-            carnn__net_batches(works[m], 0) != carnn__net_batches(works[0], 0) ||
+        if (a->piece_count != b->piece_count || carnn__net_batches(works[m], 0) != batches ||
             memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "they read texts up to different lengths", m + 1);
@@ -21093,8 +21105,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
         carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
-        value = t->valid_scores.metric[0].value;
-        if (t->valid_scores.metric[0].lower_is_better) value = -value;
+        value = carnn__rated(&t->valid_scores);
         if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;
@@ -22260,6 +22271,16 @@ static void carnn__bench_recurrence(carnn__bench *b) {
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
+/* The data set and the model of a row, whose memory is counted. */
+static void carnn__bench_make(carnn__bench *b, const carnn_dataset_desc *data,
+                              carnn_model_desc *model) {
+    b->live = b->most = 0;
+    model->simd = b->simd;
+    model->allocator = &b->counting;
+    if (!b->status) b->status = carnn_dataset_load(&b->data, data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, model, b->data, b->error);
+}
+
 /* n: hidden, task. A model of the task, and its data set, from the texts of its entry. */
 static void carnn__bench_task(carnn__bench *b) {
     const carnn__task *task = carnn__task_at(b->n[1]);
@@ -22267,7 +22288,6 @@ static void carnn__bench_task(carnn__bench *b) {
     carnn_model_desc model;
     carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, &model, NULL, NULL};
     size_t i;
-    b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
         carnn__bench_data(&text, task->bench, i == 1);
@@ -22282,10 +22302,7 @@ static void carnn__bench_task(carnn__bench *b) {
         b->status = carnn__set_all(&model, NULL, 0, task->bench->other, b->error);
     model.min_count = 1;
     model.hidden = (int64_t)b->n[0];
-    model.simd = b->simd;
-    model.allocator = &b->counting;
-    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
-    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
+    carnn__bench_make(b, &data, &model);
 }
 
 /* Notes the speed of each epoch, and stops when there are enough; memory is the same in all. */
@@ -22324,7 +22341,6 @@ static void carnn__bench_encoder(carnn__bench *b) {
     carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL, NULL, NULL};
     carnn_model_desc model;
     unsigned i;
-    b->live = b->most = 0;
     for (i = 0; i < 64; i++) {
         carnn__bench_print(&text, "c%u\t", i % 6);
         carnn__bench_words(&text, 1, i, 16 + i * 37 % 241);
@@ -22336,11 +22352,8 @@ static void carnn__bench_encoder(carnn__bench *b) {
     model.hidden = (int64_t)b->n[0];
     model.embedding = 2 * model.hidden;
     model.layers = (int64_t)carnn__max(b->n[1], 1);
-    model.simd = b->simd;
-    model.allocator = &b->counting;
     b->status = carnn_set(&model, NULL, "encoder", b->n[1] ? "rnn" : "rcrn", b->error);
-    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
-    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
+    carnn__bench_make(b, &data, &model);
     carnn__bench_train(b, 32, NULL);
 }
 
