@@ -7185,6 +7185,13 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
 }
 
+/* The target of an item, empty where it has none. */
+static inline carnn__span carnn__target(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0};
+    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+}
+
 /* The numbers of text i, as bytes. */
 static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
     size_t at = data->row_at[i] * data->columns, end = data->row_at[i + 1] * data->columns;
@@ -7629,12 +7636,10 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
 static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
                                        carnn_error *error) {
     char shown[4 * CARNN__SHOWN + 8];
-    const carnn__item *x = &data->items[i];
-    carnn__span target = {NULL, 0};
-    if (x->target != CARNN__NO_INDEX) target = carnn__text(data, x->target);
-    return carnn__fail(error, CARNN_ERR_DATA, x->line, "%s:%u: expected %s, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, i)), (unsigned)x->line, what,
-                       carnn__show(shown, target));
+    return carnn__fail(error, CARNN_ERR_DATA, data->items[i].line, "%s:%u: expected %s, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, i)),
+                       (unsigned)data->items[i].line, what,
+                       carnn__show(shown, carnn__target(data, i)));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -10963,18 +10968,21 @@ typedef struct carnn__multigraph { /* one direction */
 
    Dropout is on what layers read. Each base has a mask of its own.
 
-   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL);
-   `everywhere`: what goes into a tanh of the attentive reader, too (cloze). */
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). A
+   task may have further choices behind it. */
 
 #define CARNN__BASES 3
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
-static const char *const carnn__normalising[] = {"none", "batch", "everywhere", NULL};
-enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHERE };
+static const char *const carnn__normalising[] = {"none", "batch", NULL};
+enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 
-/* Options `number` to number + 3 of a task that has an encoder, and its graph. */
+/* Options `number` to number + 3 of a task that has an encoder, and its graph; `normalising`: the
+   choices of the last one, `more`: what help says of those that are not of all tasks. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
+#define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
                          "the edges of a graph"),                                                  \
@@ -10985,9 +10993,8 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHER
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
                             "K: gates also read the state K steps before; 0: none"),               \
-        CARNN__OPTION_CHOICE("normalise", (number) + 3, carnn__normalising,                        \
-                             "none; batch: each step over the texts of a batch (rnn, lstm); "     \
-                             "everywhere: in the attentive reader (cloze), too")
+        CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
+                             "none; batch: each step over the texts of a batch (rnn, lstm)" more)
 
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
@@ -13150,12 +13157,6 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
 /* --- a class for each row -----------------------------------------------------------------------
    The target of an item has a word for each of its rows, or one that is for all of them. */
 
-static carnn__span carnn__target(const carnn_dataset *data, size_t item) {
-    uint32_t text = data->items[item].target;
-    carnn__span none = {"", 0};
-    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
-}
-
 static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
     return carnn__count_words(CARNN__SPACES, carnn__target(data, item));
 }
@@ -14295,14 +14296,20 @@ CARNN_API void carnn_session_free(carnn_session *session) {
     carnn__free_aligned(&a, session->own);
 }
 
-CARNN_API void carnn_session_reset(carnn_session *session) {
+/* All members forget what was heard. */
+static void carnn__session_forget(carnn_session *s) {
     size_t i;
+    if (!carnn__session_of(s)->reset) return;
+    for (i = 1; i < s->members; i++) carnn__session_of(s)->reset(s->member[i]);
+    carnn__session_of(s)->reset(s);
+}
+
+CARNN_API void carnn_session_reset(carnn_session *session) {
     session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
-    for (i = 1; i < session->members; i++) carnn_session_reset(session->member[i]);
-    if (carnn__session_of(session)->reset) carnn__session_of(session)->reset(session);
+    carnn__session_forget(session);
 }
 
 /* A text that comes before the example, and the example, of all members; the first one, which comes
@@ -14532,9 +14539,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
-    for (i = 1; r.begins && kind->reset && i < session->members; i++)
-        kind->reset(session->member[i]);
-    if (r.begins && kind->reset) kind->reset(session);
+    if (r.begins) carnn__session_forget(session);
     session->spoken = r.spoken;
     for (; r.own + count < kind->texts; count++) /* has been heard */
         texts[count].at = "", texts[count].length = 0;
@@ -17632,14 +17637,29 @@ enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
 
 static const char *const carnn__cloze_models[] = {"sum", "attentive", "weighted", NULL};
 enum { CARNN__CLOZE_SUM, CARNN__CLOZE_ATTENTIVE, CARNN__CLOZE_WEIGHTED };
+static const char *const carnn__cloze_normalising[] = {"none", "batch", "everywhere", NULL};
+enum { CARNN__CLOZE_EVERYWHERE = 2 };
 
 static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
                          "sum (attention-sum reader), attentive, or weighted"),
     CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
                         "1: candidates are names without a meaning"),
-    CARNN__ENCODER_OPTIONS(CARNN__CLOZE_ENCODER),
+    CARNN__ENCODER_OPTIONS_AND(CARNN__CLOZE_ENCODER, carnn__cloze_normalising,
+                               "; everywhere: in the model attentive, too"),
     CARNN__OPTION_END};
+
+static int carnn__cloze_everywhere(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) == CARNN__CLOZE_EVERYWHERE;
+}
+
+static carnn_status carnn__cloze_check_model(const carnn_model *model, carnn_error *error) {
+    if (!carnn__cloze_everywhere(model) ||
+        carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_ATTENTIVE)
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
+                       "attentive");
+}
 
 static const carnn__role carnn__cloze_roles[] = {
     {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0},
@@ -17765,8 +17785,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
-    m->everywhere = carnn__chosen(p->model, CARNN__CLOZE_ENCODER + 3) ==
-                    CARNN__NORMALISE_EVERYWHERE;
+    m->everywhere = carnn__cloze_everywhere(p->model);
     m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
     carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
@@ -18119,7 +18138,8 @@ static const carnn__task carnn__cloze_task = {
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-    CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
+    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model,
+    sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
@@ -18790,11 +18810,6 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
                            "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
-    if (normal > 1.0 + (double)CARNN__NORMALISE_BATCH &&
-        (model->task != &carnn__cloze_task ||
-         carnn__chosen(model, CARNN__CLOZE_MODEL) != CARNN__CLOZE_ATTENTIVE))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
-                           "attentive of the task cloze");
     if (graph != (*model->desc.graph != 0))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
                            "(a file, sh, st, bu, td, ..) need each other");
