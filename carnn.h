@@ -16043,14 +16043,14 @@ enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARN
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 enum { CARNN__LM_CHARACTER = 2, CARNN__LM_SPACED };
 
-static const char *const carnn__lm_context[] = {"previous", "none", NULL};
+static const char *const carnn__lm_contexts[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
 static const char *const carnn__lm_unit[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
                         "words that are kept, the most frequent"),
-    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
+    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
                          "what the context is, previous or none"),
     CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
@@ -16068,14 +16068,19 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
-/* What words are: the unit's number from 1, as above. */
-static size_t carnn__lm_words_are(const double *option) { return (size_t)option[CARNN__LM_UNIT]; }
+/* Are words characters, with blanks between them or not; are they the characters of the file? */
+static int carnn__lm_spells(const carnn_model_desc *d) {
+    return d->option[CARNN__LM_UNIT] >= CARNN__LM_CHARACTER;
+}
+static int carnn__lm_splits(const carnn_model_desc *d) {
+    return d->option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER;
+}
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (carnn__lm_words_are(option) == CARNN__LM_CHARACTER)
+    if (carnn__lm_splits(model))
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
@@ -16094,11 +16099,6 @@ static size_t carnn__lm_steps(const carnn_model *m) {
     return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
 }
 
-/* Are words characters? */
-static int carnn__lm_spells(const carnn_model *m) {
-    return carnn__lm_words_are(m->desc.option) >= CARNN__LM_CHARACTER;
-}
-
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
     if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
@@ -16114,7 +16114,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__lm_words_are(model->desc.option) == CARNN__LM_CHARACTER)
+    if (carnn__lm_splits(&model->desc))
         return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
@@ -16136,7 +16136,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
-    int characters = carnn__lm_words_are(option) == CARNN__LM_CHARACTER;
+    int characters = carnn__lm_splits(&model->desc);
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
@@ -16270,29 +16270,20 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
 }
 
-/* c from the states of the encoder; backward: from dc to them. */
-static void carnn__lm_last_states(carnn__work *work, int backward) {
+/* From the pieces before to c, the last state of their encoder; backward from dc. */
+static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    if (before && !backward) {
+        carnn__sequences_forward(work, before, key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
+    }
     if (m->seq->c)
         carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
-}
-
-static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    if (m->encodes) {
-        carnn__sequences_forward(work, &m->seq[1], key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
+    if (before && backward) {
+        carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
+        carnn__sequences_backward(work, before, key);
     }
-    carnn__lm_last_states(work, 0);
-}
-
-static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__lm_last_states(work, 1);
-    if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
-    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -16377,7 +16368,7 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     double nll;
     size_t b;
-    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(work->model);
+    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(&work->model->desc);
     for (b = 0; b < m->seq->packed.sequences; b++) {
         carnn__running_part part = {0, 0, 0, 0};
         while (carnn__lm_next_part(work, b, &part, &nll)) {
@@ -16418,7 +16409,7 @@ static void carnn__lm_tell(const carnn__work *work) {
 static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t i;
-    if (work->g || !carnn__lm_spells(work->model) || !m->net.corpus.chunk) return;
+    if (work->g || !carnn__lm_spells(&work->model->desc) || !m->net.corpus.chunk) return;
     carnn__lm_forward(work, 0, 0.0, 0);
     for (i = 0; i < m->seq->packed.rows; i++)
         tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
@@ -16431,7 +16422,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     if (work->g && m->label.y.columns)
         share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
-    carnn__lm_context_forward(work, key);
+    carnn__lm_context(work, key, 0);
     labels = carnn__lm_label_forward(work, share, tally);
     carnn__lm_count_chunked(work, tally);
     carnn__lm_forward(work, key, 1.0 - share, m->net.corpus.chunk > 0);
@@ -16443,7 +16434,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     if (m->label.y.columns)
         carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
     carnn__lm_backward(work, key);
-    carnn__lm_context_backward(work, key);
+    carnn__lm_context(work, key, 1);
 }
 
 /* The mean of the models' probabilities of every word. */
@@ -16551,7 +16542,7 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
             memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
         }
         carnn__lm_collect(work, 0);
-        carnn__lm_context_forward(work, 0);
+        carnn__lm_context(work, 0, 0);
         carnn__lm_forward(work, 0, 0.0, carnn__lm_chunk(s->model) > 0);
         carnn__lm_advance(s, (carnn__lm *)work->state, c->pieces->size[0]);
     }
@@ -16588,7 +16579,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, 0);
-    carnn__lm_context_forward(&s->work, 0);
+    carnn__lm_context(&s->work, 0, 0);
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
@@ -16609,8 +16600,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    int characters = carnn__lm_words_are(s->model->desc.option) == CARNN__LM_CHARACTER;
-    const char *gap = characters ? "" : " ";
+    const char *gap = carnn__lm_splits(&s->model->desc) ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
