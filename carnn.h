@@ -15305,7 +15305,7 @@ typedef struct carnn__dialog {
     carnn__exchange exchange;
     /* of the data */
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *place, *anew;  /* of each of them, the number in the batch; that of a fact when it is
+    uint32_t *place, *past;  /* of each of them, the number in the batch; that of a fact when it is
                                 past, before that when it is told */
     carnn__fact *fact;       /* likewise, or of the slots of a session; NULL: none can be told */
     uint32_t *told;          /* (facts that can be told) their token lists */
@@ -15313,7 +15313,7 @@ typedef struct carnn__dialog {
     size_t marked;           /* facts are marked by the lines of their dialog before this one */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local;         /* (2, token lists) numbers of a list: as it is, and when it is past */
+    uint32_t *local;         /* (token lists, 2) number of a list as it is, and of a past fact */
     carnn__lists lists;      /* (U) the utterances, those without a meaning behind the others */
     uint32_t *turn;          /* (R) items */
     size_t turns, odd;       /* R; those among them that are without a meaning */
@@ -15321,7 +15321,6 @@ typedef struct carnn__dialog {
     carnn__exchanged names;  /* while names are exchanged */
     uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
-    unsigned char *declined; /* (R) was it not answered, as the model was unsure? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
     /* of the chunk at hand, which begins with turn `from` of the batch */
@@ -15358,21 +15357,16 @@ static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, 
 /* Cuts the dialogs; where names are exchanged, their classes are found first. */
 static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn_model *model = work->model;
-    carnn__lists said = {model->choices.count, NULL, NULL};
-    void *scratch = NULL; /* carnn__own */
-    carnn_status status;
-    if (!work->g || carnn__option(model, CARNN__DIALOG_EXCHANGE) <= 0.0)
-        return carnn__corpus_cut(work, error);
-    said.at = (size_t *)carnn__own(&scratch, &work->allocator, said.count + 1, sizeof(size_t));
-    said.ids = (uint32_t *)carnn__own(&scratch, &work->allocator,
-                                      carnn__dialog_candidates(model, NULL, NULL) + 1,
-                                      sizeof(uint32_t));
-    if (said.at && said.ids) {
-        carnn__dialog_candidates(model, said.ids, said.at);
-        status = carnn__exchange_find(work, &m->exchange, &said, error);
-    } else status = carnn__out_of_memory(error);
-    carnn__disown(&scratch, &work->allocator);
+    size_t L = work->model->choices.count, n = carnn__dialog_candidates(work->model, NULL, NULL);
+    void **blocks = &m->net.corpus.blocks;
+    carnn_status status = CARNN_OK;
+    m->own.count = L;
+    m->own.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
+    if (!m->own.at || !m->own.ids) return carnn__out_of_memory(error);
+    carnn__dialog_candidates(work->model, m->own.ids, m->own.at);
+    if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
+        status = carnn__exchange_find(work, &m->exchange, &m->own, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
@@ -15399,7 +15393,7 @@ static void carnn__dialog_mark(const carnn__work *work, size_t item) {
 
 /* The speaker with whose word a line ends now: CARNN_FACT, also of others than facts: as it was
    said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
-static uint32_t carnn__dialog_marked(const carnn__dialog *m, size_t line) {
+static uint32_t carnn__dialog_mark_of(const carnn__dialog *m, size_t line) {
     if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
     return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
 }
@@ -15411,7 +15405,7 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
     size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
     size_t at = 0, start = 0, line = 0, facts = 0, lines;
-    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->anew};
+    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->past};
     items = data->item_count;
     lines = data->member_count + items;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
@@ -15459,7 +15453,6 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.ids = (uint32_t *)carnn__take(p->arena, words, sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R + odd, 1);
-    m->declined = (unsigned char *)carnn__take(p->arena, R + odd, 1);
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
     m->y = carnn__plan_mat(p, work->g ? L + more
@@ -15494,21 +15487,16 @@ static void carnn__dialog_plan_facts(carnn__plan *p, carnn__dialog *m) {
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
-    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
+    size_t D = (size_t)p->model->desc.hidden;
     carnn__list_encoder_plan(p, &m->words, D);
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
     m->ready = 0;
-    m->own.count = L;
-    m->own.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
-    m->own.ids = (uint32_t *)carnn__take(
-        p->arena, carnn__dialog_candidates(p->model, NULL, NULL), sizeof(uint32_t));
-    if (m->own.ids) carnn__dialog_candidates(p->model, m->own.ids, m->own.at);
     carnn__dialog_plan_facts(p, m);
     carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m, D, L);
+    carnn__dialog_plan_batch(p, m, D, m->own.count);
 }
 
 /* The number in the batch of the utterance in a line; `past`: of a fact when it is past, behind
@@ -15559,8 +15547,7 @@ static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uin
         size_t words = carnn__list_length(tokens, list) - 1;
         ids[k] = 0;
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
-        if (!known && carnn__random(own, 3) & 1)
-            ids[k] = carnn__dialog_any_word(m, drawn);
+        if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__dialog_any_word(m, drawn);
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
     }
@@ -15610,8 +15597,8 @@ static void carnn__dialog_collect(const carnn__work *work, size_t number, uint64
         carnn__dialog_mark(work, last);
         for (j = line; j <= m->end[last]; j++) {
             m->place[j] = carnn__dialog_number(m, j, 0);
-            if (carnn__dialog_marked(m, j) != CARNN_FACT)
-                m->anew[j] = carnn__dialog_number(m, j, 1);
+            if (carnn__dialog_mark_of(m, j) != CARNN_FACT)
+                m->past[j] = carnn__dialog_number(m, j, 1);
         }
         for (j = line; names && j <= m->end[last]; j++)
             if (m->exchange.list[m->seq[j]])
@@ -15665,8 +15652,8 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
         carnn__dialog_mark(work, item);
         for (t = 0; t < m->length[i]; t++) {
             size_t line = m->first[item] + t;
-            uint32_t mark = carnn__dialog_marked(m, line);
-            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->anew[line] + mark;
+            uint32_t mark = carnn__dialog_mark_of(m, line);
+            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->past[line] + mark;
         }
         m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + i];
         m->label[b] = m->answer[m->from + i];
@@ -15720,10 +15707,10 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
-    CARNN__DIALOG_TOP, /* 2, 5 */
-    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2,
+enum { /* sums of a tally: the metrics', then KNOWN: turns whose response is a candidate */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* 2, 5 */
+    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
+    CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
     CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
@@ -15735,7 +15722,6 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->sum[CARNN__DIALOG_DECLINED] += m->declined[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
@@ -15753,13 +15739,13 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
     return o;
 }
 
-/* Is the best of L logits the right one? */
+/* Counts a turn by its L logits. */
 static void carnn__dialog_judge(const carnn__work *work, size_t turn, const float *z, size_t L,
                                 uint32_t right, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t best = work->engine->k->argmax(z, L);
     m->right[turn] = best == right;
-    m->declined[turn] = best == work->model->unsure;
+    tally->sum[CARNN__DIALOG_DECLINED] += best == work->model->unsure;
     carnn__count_top(z, L, best, right, &tally->sum[CARNN__DIALOG_TOP]);
 }
 
@@ -15818,13 +15804,12 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     size_t i;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
-    scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
-    for (i = 0; i < 2; i++)
-        scores->metric[2 + i].value = sum[CARNN__DIALOG_TOP + i] /
-                                      (double)carnn__max(tally->examples, 1);
-    scores->metric[4].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
-    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 4;
+    for (i = 0; i < CARNN__DIALOG_METRICS; i++) {
+        int dialogs = i == CARNN__DIALOG_ALL_RIGHT;
+        double of = dialogs ? sum[CARNN__DIALOG_DIALOGS] : (double)tally->examples;
+        scores->metric[i].value = sum[i] / fmax(of, 1.0);
+    }
+    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = CARNN__DIALOG_DECLINED;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -15835,10 +15820,15 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
+    size_t words = carnn__dialog_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->fact);
+    m->own.count = s->model->choices.count;
+    m->own.at = (size_t *)carnn__take(arena, m->own.count + 1, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
+    if (m->own.ids) carnn__dialog_candidates(s->model, m->own.ids, m->own.at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
@@ -17727,7 +17717,7 @@ typedef struct carnn__cloze {
     size_t kind;                /* sum, attentive, weighted */
     int everywhere;             /* what goes into a tanh is normalised */
     carnn__additive attend;
-    carnn__mat sum;             /* (B, 2D) [r; g], or (B, D) r */
+    carnn__mat joined;          /* (B, 2D) [r; g], or (B, D) r */
     carnn__linear top, asked;   /* (B, e) what candidates are compared with; W4 g */
     carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
@@ -17800,7 +17790,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
         m->attend.normal = m->top.normal = m->asked.normal = m->top.adds = m->everywhere;
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
         m->s = m->attend.score.y;
-        m->sum = carnn__plan_mat(p, B, width);
+        m->joined = carnn__plan_mat(p, B, width);
         carnn__linear_plan(p, &m->top, "hidden", "weight", B, width, e, 0, CARNN__TANH);
         if (m->everywhere)
             carnn__linear_plan(p, &m->asked, "hidden", "other", B, 2 * h, e, 0, CARNN__IDENTITY);
@@ -17880,14 +17870,14 @@ static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t
 }
 
 /* [r; g] of every item, or r alone. */
-static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, int backward) {
+static void carnn__cloze_joined(carnn__work *work, const carnn__cloze *m, int backward) {
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
     size_t D = f->columns, b;
-    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->sum, backward);
+    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->joined, backward);
     for (b = 0; b < m->net.texts.count && !m->everywhere; b++) {
         size_t g = (2 * b + 1) * D;
-        if (backward) work->engine->k->add(m->sum.d + g, m->last.y.d + b * D, D);
-        else memcpy(m->sum.x + g, m->last.y.x + b * D, D * sizeof(float));
+        if (backward) work->engine->k->add(m->joined.d + g, m->last.y.d + b * D, D);
+        else memcpy(m->joined.x + g, m->last.y.x + b * D, D * sizeof(float));
     }
 }
 
@@ -17896,23 +17886,23 @@ static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
     size_t B = m->net.texts.count, size = B * m->top.y.columns;
     if (backward) {
-        carnn__linear_backward(work, &m->top, &m->sum, B);
+        carnn__linear_backward(work, &m->top, &m->joined, B);
         if (m->everywhere) {
             work->engine->k->add(m->top.y.d, m->asked.y.d, size);
             carnn__linear_backward(work, &m->asked, g, B);
         }
-        carnn__cloze_sum(work, m, 1);
+        carnn__cloze_joined(work, m, 1);
         carnn__additive_backward(work, &m->attend, &m->net.texts, f, g);
         return;
     }
     carnn__additive_forward(work, &m->attend, &m->net.texts, f, g);
-    carnn__cloze_sum(work, m, 0);
-    carnn__mat_clear(&m->sum, B);
+    carnn__cloze_joined(work, m, 0);
+    carnn__mat_clear(&m->joined, B);
     if (m->everywhere) {
         carnn__linear_forward(work, &m->asked, g, B);
         memcpy(m->top.y.x, m->asked.y.x, size * sizeof(float));
     }
-    carnn__linear_forward(work, &m->top, &m->sum, B);
+    carnn__linear_forward(work, &m->top, &m->joined, B);
 }
 
 /* What stands between the readers and the loss. */

@@ -90,6 +90,16 @@ static void add_item(list *l, const char *item) {
     l->item[l->count++] = item;
 }
 
+typedef struct numbers {
+    double *item;
+    size_t count, room;
+} numbers;
+
+static void add_number(numbers *n, double item) {
+    n->item = (double *)grow(n->item, n->count, &n->room, sizeof *n->item);
+    n->item[n->count++] = item;
+}
+
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
     const char *from, *unsure, *ensemble, *text, *group, *target, *permutation;
@@ -834,19 +844,10 @@ typedef struct report { /* what a model chose */
     size_t seen;
 } report;
 
-typedef struct parts { /* numbers, one for each of what a score is the mean of */
-    double *value;
-    size_t count, room;
-} parts;
-
-static void add_part(parts *p, double value) {
-    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
-    p->value[p->count++] = value;
-}
-
 static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
-    parts parts[MODELS + 1], weight; /* likewise; the weights are the same for all */
+    numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
+    numbers weight;                  /* of the parts, the same for all */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
@@ -856,8 +857,8 @@ static struct { /* what is scored */
 
 static void on_part(size_t number, double value, double weight, void *user) {
     (void)user;
-    add_part(&tested.parts[number], value);
-    if (!number) add_part(&tested.weight, weight);
+    add_number(&tested.parts[number], value);
+    if (!number) add_number(&tested.weight, weight);
 }
 
 /* Of several models the vote is written. The files are opened here: a task that does not rank
@@ -877,8 +878,8 @@ static void on_ranked(const carnn_ranked *r, void *user) {
 
 /* The probability that model i and the first differ as much by chance. */
 static double significance(size_t i) {
-    const parts *w = &tested.weight, *p = tested.parts;
-    return carnn_significance(w->count, p[0].value, p[i].value, w->value, 1);
+    const numbers *w = &tested.weight, *p = tested.parts;
+    return carnn_significance(w->count, p[0].item, p[i].item, w->item, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -1614,6 +1615,7 @@ static const struct {
 typedef struct point { double epoch, value; } point;
 
 typedef struct curve {
+    const char *name;
     point *point;
     size_t count, room;
 } curve;
@@ -1688,6 +1690,7 @@ static void read_history(history *h, const char *file) {
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
         for (i = TRAIN_LOSS; i < LOGGED; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
     }
+    for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
     fclose(in);
     free(l.text);
@@ -1712,12 +1715,6 @@ typedef struct panel { /* a diagram of the curves of one name */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
-/* A curve of a run, which is empty where it belongs to another panel. */
-static const curve *shown(const panel *p, const history *h, size_t number) {
-    static const curve none;
-    return strcmp(p->name, logged_name(h, number)) ? &none : &h->curve[number];
-}
-
 /* Where a point is, as a part of the panel from the left, or from the top. */
 static double x_of(const panel *p, double x) { return (x - p->left) / (p->right - p->left); }
 static double y_of(const panel *p, double y) { return (p->top - y) / (p->top - p->bottom); }
@@ -1733,8 +1730,8 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     size_t i, k;
     *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
     for (i = 0; i < LOGGED * runs; i++) {
-        const curve *c = shown(p, h + i / LOGGED, i % LOGGED);
-        for (k = 0; k < c->count; k++) {
+        const curve *c = &h[i / LOGGED].curve[i % LOGGED];
+        for (k = 0; k < c->count && !strcmp(c->name, name); k++) {
             p->left = fmin(p->left, c->point[k].epoch);
             p->right = fmax(p->right, c->point[k].epoch);
             p->bottom = fmin(p->bottom, c->point[k].value);
@@ -1758,7 +1755,7 @@ static size_t row_of(const panel *p, double y) { return (size_t)((ROWS - 1) * y_
 static void text_curve(char field[ROWS][COLUMNS], const panel *p, const curve *c, char letter) {
     double last = COLUMNS - 1, column;
     size_t i;
-    for (i = 0; i < c->count; i++) {
+    for (i = 0; i < c->count && !strcmp(c->name, p->name); i++) {
         const point *to = &c->point[i], *from = i ? to - 1 : to;
         column = ceil(last * x_of(p, from->epoch));
         for (; column <= last * x_of(p, to->epoch); column++) {
@@ -1779,7 +1776,7 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
     memset(field, ' ', sizeof field);
     for (i = 0; i < runs; i++)
         for (k = 0; k < LOGGED; k++)
-            text_curve(field, p, shown(p, h + i, k),
+            text_curve(field, p, &h[i].curve[k],
                        (char)((*logged[k].within ? 'A' : 'a') + i % 26));
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
         snprintf(label[row_of(p, mark)], sizeof *label, "%.6g", mark);
@@ -1792,11 +1789,8 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
 
 enum { WIDE = 380, HIGH = 260, FOOT = 64 }; /* of a panel; they stand side by side */
 
-static const char *svg_color(size_t run) {
-    static const char colors[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                      "#e69f00", "#56b4e9", "#000000", "#999999"};
-    return colors[run % 8];
-}
+static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                     "#e69f00", "#56b4e9", "#000000", "#999999"};
 
 static void svg_axes(const panel *p) {
     double mark, x, y;
@@ -1819,7 +1813,7 @@ static void svg_axes(const panel *p) {
 static void svg_curve(const panel *p, const curve *c, double best, const char *color,
                       const char *style) {
     const point *at;
-    if (!c->count) return;
+    if (!c->count || strcmp(c->name, p->name)) return;
     svg("<polyline fill='none' stroke='%s' stroke-width='2'%s points='", color, style);
     for (at = c->point; at < c->point + c->count; at++)
         svg("%g,%g ", WIDE * x_of(p, at->epoch), HIGH * y_of(p, at->value));
@@ -1838,13 +1832,13 @@ static void svg_panels(const panel *p, size_t panels, const history *h, size_t r
         svg_axes(p);
         for (r = 0; r < runs; r++)
             for (k = 0; k < LOGGED; k++)
-                svg_curve(p, shown(p, h + r, k), k == SCORE ? h[r].best : NAN, svg_color(r),
+                svg_curve(p, &h[r].curve[k], k == SCORE ? h[r].best : NAN, svg_color[r % 8],
                           *logged[k].within ? "" : " stroke-dasharray=\"5 3\"");
         svg("</g>\n");
     }
     for (r = 0; r < runs; r++, below += LEGEND)
         svg("<path d='M%d %dh24' stroke='%s' stroke-width='3'/><text x='%d' y='%d'>%s: %s</text>\n",
-            MARGIN, below, svg_color(r), MARGIN + 32, below + 4, h[r].file, summary(&h[r]));
+            MARGIN, below, svg_color[r % 8], MARGIN + 32, below + 4, h[r].file, summary(&h[r]));
     svg("<text x='%d' y='%d' fill='#666'>dashed: training, solid: validation, dot: best</text>\n",
         MARGIN, below + 4);
     end_picture();
@@ -1856,7 +1850,7 @@ static int plot(void) {
     size_t i, k, runs = arg.files.count, panels = 0;
     for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
     for (i = 0; i < LOGGED * runs; i++) {
-        const char *name = logged_name(&h[i / LOGGED], i % LOGGED);
+        const char *name = h[i / LOGGED].curve[i % LOGGED].name;
         for (k = 0; k < panels && strcmp(p[k].name, name);) k++;
         if (k == panels) panels += (size_t)make_panel(p + panels, name, h, runs);
     }
@@ -1994,12 +1988,8 @@ static struct { /* what is drawn */
     double left;                             /* of the part that is being drawn */
 } drawn;
 
-static const carnn_graph_node *node(size_t number) {
-    return carnn_graph_node_at(drawn.graph, number);
-}
-static const carnn_graph_edge *edge(size_t number) {
-    return carnn_graph_edge_at(drawn.graph, number);
-}
+static const carnn_graph_node *node(size_t i) { return carnn_graph_node_at(drawn.graph, i); }
+static const carnn_graph_edge *edge(size_t i) { return carnn_graph_edge_at(drawn.graph, i); }
 static int64_t start_of(size_t number) { return node(edge(number)->from)->time; }
 
 /* Edges within a step lead upwards: a valid graph has no cycle of them. */
@@ -2091,19 +2081,18 @@ static size_t draw_walk(const carnn_graph_value *v, int64_t t, int cycle, const 
     return i;
 }
 
+/* The longest one that the picture has room for. */
 static void draw_value(const carnn_graph_value *v, size_t number, int folded) {
     int64_t t, best = 0;
     int cycle = number != 1;
-    size_t i, shown, longest = 0;
+    size_t i, longest = 0;
     char style[96];
-    if (!v->length) return;
     snprintf(style, sizeof style, "fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" opacity=\"0.5\"",
              measures[number].color, 12 - 3 * (int)number);
     for (i = 0; folded && i < v->length; i++) draw_edge(v->edge[i], start_of(v->edge[i]), 1, style);
-    for (t = start_of(*v->edge); !folded && t < (int64_t)drawn.steps; t += drawn.period) {
-        shown = draw_walk(v, t, cycle, NULL);
-        if (shown > longest) longest = shown, best = t;
-    }
+    if (folded || !v->length) return;
+    for (t = start_of(*v->edge); t < (int64_t)drawn.steps; t += drawn.period)
+        if (draw_walk(v, t, cycle, NULL) > longest) longest = draw_walk(v, best = t, cycle, NULL);
     if (longest) draw_walk(v, best, cycle, style);
 }
 

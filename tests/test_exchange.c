@@ -154,8 +154,8 @@ static void test_permutations(void) {
         carnn__dialog_mark(&w.work, item - item % 5 + 4);
         for (; line <= m->end[item]; line++)
             for (i = 0; i < 3 && m->seq[line] < c->tokens.count; i++) { /* as said, past, told */
-                size_t place = i ? m->anew[line] + i - 1 : m->place[line];
-                if (i && carnn__dialog_marked(m, line) == CARNN_FACT) continue;
+                size_t place = i ? m->past[line] + i - 1 : m->place[line];
+                if (i && carnn__dialog_mark_of(m, line) == CARNN_FACT) continue;
                 told += i > 0;
                 ids = m->lists.ids + m->lists.at[place];
                 n = carnn__list_length(&c->tokens, m->seq[line]);

@@ -60,7 +60,7 @@ static void told_marks(void) {
                 if (data->items[i].group != dialog) start = m->end[i] + 1;
             carnn__dialog_mark(&w.work, item);
             for (i = start; i < m->end[item]; i++)
-                CHECK_INT(carnn__dialog_marked(m, i),
+                CHECK_INT(carnn__dialog_mark_of(m, i),
                           told_mark(dialog, i - start, m->end[item] - start, CARNN_FACT));
         }
     CHECK(data->items[data->item_count - 1].group > 0);
