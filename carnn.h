@@ -16060,10 +16060,10 @@ static const carnn_option carnn__lm_options[] = {
 
 /* Are words characters, with blanks between them or not; are they the characters of the file? */
 static int carnn__lm_spells(const carnn_model_desc *d) {
-    return d->option[CARNN__LM_UNIT] >= CARNN__LM_CHARACTER;
+    return (int)d->option[CARNN__LM_UNIT] >= CARNN__LM_CHARACTER;
 }
 static int carnn__lm_splits(const carnn_model_desc *d) {
-    return d->option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER;
+    return (int)d->option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER;
 }
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
