@@ -12394,7 +12394,8 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
-   every pair: the share of the first text's words that are in the second, by number and by idf. */
+   every pair: the share of the first text's words that are in the second, the very word or one that
+   counts as the same. In it a word weighs idf^3, by which frequent words hardly count. */
 
 #define CARNN__OVERLAPS 2
 
@@ -12467,16 +12468,18 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, float *to) {
     const float *idf = carnn__weight(work, m->idf);
-    float sum = 0.0f, found = 0.0f, both = 0.0f;
-    size_t i, from = t->at[2 * pair], end = t->at[2 * pair + 1];
+    float sum = 0.0f, same = 0.0f, similar = 0.0f;
+    size_t i, j, from = t->at[2 * pair], end = t->at[2 * pair + 1], last = t->at[2 * pair + 2];
     for (i = from; i < end; i++) {
-        uint32_t input = t->input[t->ids[i]];
-        sum += idf[input / 2];
-        found += input & 1 ? idf[input / 2] : 0.0f;
-        both += (float)(input & 1);
+        uint32_t input = t->input[t->ids[i]], word = input / 2;
+        float weight = idf[word] * idf[word] * idf[word];
+        for (j = end; j < last && t->input[t->ids[j]] / 2 != word;) j++;
+        sum += weight;
+        same += j < last ? weight : 0.0f;
+        similar += input & 1 ? weight : 0.0f;
     }
-    to[0] = end > from ? both / (float)(end - from) : 0.0f;
-    to[1] = sum > 0.0f ? found / sum : 0.0f;
+    to[0] = sum > 0.0f ? same / sum : 0.0f;
+    to[1] = sum > 0.0f ? similar / sum : 0.0f;
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -16853,7 +16856,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
     m->top = carnn__plan_mat(p, t->most_items, (m->siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+    carnn__linear_plan(p, &m->output, "score", "weight", t->most_items, m->top.columns, 1,
                        m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
 }
 
@@ -16886,13 +16889,16 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
+    size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL);
     float *top;
-    size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
-    top = carnn__named(&model->params, "output.weight");
-    for (i = 0; i < (carnn__two_told(model) ? 1 + CARNN__OVERLAPS : 1);)
-        top[i++] = 5.0f; /* a cosine is small for a sigmoid */
+    if (kind >= CARNN__ANSWER_CA) return;
+    top = carnn__named(&model->params, "score.weight");
+    if (kind == CARNN__ANSWER_SIAMESE) *top++ = 5.0f; /* a cosine is small for a sigmoid */
+    else top += model->desc.hidden;
+    if (!carnn__two_told(model)) return;
+    top[0] = 4.0f; /* a score that is good at once: what the sentences say has to add to it */
+    top[1] = 2.0f;
 }
 
 /* The vectors of siamese, or what iwan has made of each pair, and what it is told of both texts, to
@@ -19533,8 +19539,9 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     if (known.at && (known.length != prefix + strlen(name) ||
                      memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
                                                                    known.length - prefix)))
-        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
-                         (int)carnn__min(known.length, 60), known.at);
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\": of another version of carnn? "
+                         "Train it again", g->prefix, name, (int)carnn__min(known.length, 60),
+                         known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
