@@ -272,6 +272,24 @@ typedef struct carnn_model_desc {
 
 /* Called after every few batches and after every epoch, with a report that is valid during the call
    only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
+/* What the states h_t of the last recurrent layer are like, on up to 64 texts of the validation
+   data, or of the training data where there are none (Zhang 2019, section 6.3.1). C is the loss of
+   a text, where every step has a loss that of its last step; states begin with zeros, nothing is
+   dropped, and the weights are those that the next epoch begins with. */
+#define CARNN_PROBE_STEPS 3
+#define CARNN_PROBE_BINS 20
+
+typedef struct carnn_probe {
+    size_t units;                       /* of a state */
+    double loss;                        /* mean of C */
+    size_t step[CARNN_PROBE_STEPS];     /* t, from 1 */
+    size_t texts[CARNN_PROBE_STEPS];    /* that have so many steps */
+    double log_norm[CARNN_PROBE_STEPS]; /* their mean of log |dC/dh_t|, 0 taken for FLT_MIN; NaN
+                                           where there are none */
+    double share[CARNN_PROBE_BINS];     /* of the values of all states in [-1, -0.9), [-0.9, -0.8),
+                                           ..; the first and the last have those beyond, too */
+} carnn_probe;
+
 typedef struct carnn_progress carnn_progress;
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
@@ -295,6 +313,7 @@ typedef struct carnn_train_desc {
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between epochs, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint` */
+    int64_t probe;         /* not 0: `progress` is told of a carnn_probe, too */
     carnn_progress_fn progress;
     void *user;
 } carnn_train_desc;
@@ -457,6 +476,7 @@ struct carnn_progress {
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
     int64_t best_epoch;
+    const carnn_probe *probe;   /* after this epoch, where it has ended and one is wanted; or NULL */
 };
 
 #ifndef CARNN_NO_TRAIN
@@ -4688,6 +4708,7 @@ typedef struct carnn__cell_run {
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
     const float *past;  /* (skip, B, h): states before the first step, the latest last; or NULL */
+    int gathers;        /* backward leaves in dout all that reaches each state */
     carnn__cell_norm norm;
 } carnn__cell_run;
 
@@ -5043,6 +5064,15 @@ static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t
             s->out[(row + b) * h + j] = tape[(b * k->tape + 2) * h + j] * y[b * h + j];
 }
 
+/* Moves what reaches the states of step t from later ones to dout. */
+static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, count = (carnn__scan_end(s, t) - s->first) * h;
+    float *dh = s->dh + s->first * h;
+    e->k->add(dh, (float *)s->dout + (s->seq->start[t] + s->first) * h, count);
+    memset(dh, 0, count * sizeof(float));
+}
+
 /* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
     size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
@@ -5057,6 +5087,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
             carnn__cell_skip(r, e, t);
         }
         if (!r->scan.back && normal) carnn__norm_products(r, e, t);
+        if (r->scan.back && r->gathers && (number + 1) % stages == 0) carnn__cell_gather(r, e, t);
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         if (r->scan.back && state) carnn__norm_state(r, e, t);
         carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
@@ -5122,7 +5153,7 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products && !r->gate)
+    if (!r->products && !r->gate && !(r->gathers && r->scan.back))
         carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
@@ -9741,6 +9772,7 @@ typedef struct carnn__work {
     const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
     size_t number;  /* the model's, for them; that of a vote is the number of models */
     int as_vote;    /* the logits are those of a vote */
+    carnn_probe *probe; /* what training asks of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
     size_t member_count;                /* 0: it is none */
     carnn_ensemble_rule rule;           /* of a vote that it leads */
@@ -11011,6 +11043,7 @@ typedef struct carnn__rnn {
     size_t drop;       /* of the second one, the output of the first; the others follow */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* steps before the first one, where a state goes on */
+    int probed;        /* a carnn_probe tells of it; set before carnn__rnn_plan */
     carnn__mat masked; /* of several bases: what one of them reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
@@ -11391,6 +11424,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
                                  p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
                 one->run[i].shares = m->bases * m->directions > 1;
+                one->run[i].gathers = p->work->probe && m->probed && l + 1 == s.layers;
                 if (s.normal) carnn__plan_population(p, &one->run[i].norm.population);
                 if (p->work->g && !i && (b || !s.rcrn))
                     one->dout = carnn__floats(p->arena, N, s.h);
@@ -11409,6 +11443,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
         s.in = s.directions * s.h;
         U = N;
     }
+    if (p->arena && p->work->probe && m->probed && !s.rcrn) p->work->probe->units = s.h;
 }
 
 static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
@@ -11573,6 +11608,28 @@ static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, siz
     work->engine->k->add(dx, in->x->d, count);
 }
 
+/* Adds the states of the last layer, read forwards, and all that reaches them to a probe. */
+static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
+    const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
+    const carnn__multigraph *graph = layer->graph;
+    const float *h = carnn__rnn_states_of(m, layer, 0);
+    const float *D = m->bases ? layer->base->dout : graph->unit[graph->output].dout;
+    size_t i, j, row;
+    for (i = 0; i < CARNN_PROBE_STEPS; i++)
+        for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
+             row < p->start[carnn__min(probe->step[i], p->steps)]; row++) {
+            double squares = 0.0;
+            for (j = 0; j < m->h; j++)
+                squares += (double)D[row * m->h + j] * (double)D[row * m->h + j];
+            probe->log_norm[i] += log(fmax(sqrt(squares), (double)FLT_MIN));
+            probe->texts[i]++;
+        }
+    for (i = 0; i < p->rows * m->h; i++) {
+        double bin = 0.5 * CARNN_PROBE_BINS * ((double)h[i] + 1.0);
+        probe->share[(size_t)fmin(fmax(bin, 0.0), CARNN_PROBE_BINS - 1)] += 1.0;
+    }
+}
+
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                 uint64_t key) {
     size_t l, b, i;
@@ -11588,6 +11645,8 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
             if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
+            if (work->probe && m->probed && l + 1 == m->layers && !i)
+                carnn__rnn_probe(work->probe, m, x.packed);
         }
         if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
         if (m->bases <= 1 && read->d)
@@ -13178,6 +13237,12 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
             target[i] = last;
         }
     }
+}
+
+/* Of the text of a probe the last row alone has a loss. */
+static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_t rows) {
+    size_t i;
+    for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__NO_INDEX;
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -16253,6 +16318,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     cell.in = m->seq->read->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
+    m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
     if (encodes && p->model->choices.count)
@@ -16291,9 +16357,10 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
-        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows;
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
         carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
     }
+    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
 }
 
 /* c from the states of the encoder; backward: from dc to them. */
@@ -16377,7 +16444,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
     if (carried)
         carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
-                            (float)(share / (double)N));
+                            work->probe ? 1.0f : (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
@@ -16454,7 +16521,7 @@ static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
     double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
-    if (work->g && m->label.y.columns)
+    if (work->g && !work->probe && m->label.y.columns)
         share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
     carnn__lm_context_forward(work, key);
@@ -17208,6 +17275,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     if (s.d) carnn__position_plan(p, &m->context, e, t);
     m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.probed = 1;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__pool_named(&m->pool, pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
@@ -18324,6 +18392,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (s.d) carnn__position_plan(p, &m->context, C, t);
     else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
     m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
+    m->encoder.probed = 1;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__pool_named(&m->pool, steps ? "" : pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
@@ -18356,6 +18425,7 @@ static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     size_t i;
     for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     if (steps) carnn__row_targets(work, t, m->target);
+    if (steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     if (c) carnn__position_run(work, &m->context, t, x, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
@@ -20871,6 +20941,8 @@ typedef struct carnn__training {
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
     carnn__work train, valid; /* valid.data is NULL without a validation set */
+    carnn__work probed;       /* not open where nobody asks */
+    carnn_probe probe;
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
@@ -20929,6 +21001,47 @@ static void carnn__training_checkpoint(carnn__training *t) {
     t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
+/* --- probes: each text is a batch of its own, so that its loss is C -------------------------- */
+
+#define CARNN__PROBE_TEXTS 64
+
+static carnn_status carnn__probe_open(carnn__training *t, carnn_error *error) {
+    carnn__work *work = &t->probed;
+    carnn_status status;
+    *work = t->valid.data ? t->valid : t->train;
+    work->state = NULL;
+    work->g = t->gradient;
+    work->batch = 1;
+    work->dropout = work->smoothing = 0.0;
+    work->probe = &t->probe;
+    if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
+    carnn__net_carve(work, &t->arena);
+    if (t->probe.units) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a probe is of the tasks lm, classify and "
+                       "signal with the encoder rnn or graph");
+}
+
+/* The texts lie evenly over the data. */
+static void carnn__probe_run(carnn__training *t) {
+    static const size_t step[CARNN_PROBE_STEPS] = {1, 5, 10};
+    carnn__work *work = &t->probed;
+    carnn_probe *probe = &t->probe;
+    carnn__tally tally;
+    double all = 0.0;
+    size_t batches = carnn__net_batches(work, 0), n = carnn__min(batches, CARNN__PROBE_TEXTS), i;
+    memset(&tally, 0, sizeof tally);
+    memset(probe, 0, sizeof *probe);
+    memcpy(probe->step, step, sizeof step);
+    t->arena.used = 0;
+    carnn__net_carve(work, &t->arena);
+    for (i = 0; i < n; i++) carnn__net_batch(work, i * batches / n, 0, &tally);
+    probe->loss = tally.loss / (double)n;
+    for (i = 0; i < CARNN_PROBE_STEPS; i++) probe->log_norm[i] /= (double)probe->texts[i];
+    for (i = 0; i < CARNN_PROBE_BINS; i++) all += probe->share[i];
+    for (i = 0; i < CARNN_PROBE_BINS; i++) probe->share[i] /= all;
+    memset(t->gradient, 0, t->model->params.trained * sizeof(float)); /* as between all steps */
+}
+
 /* Takes all memory of a training, before its first step. */
 static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset *train,
                                          const carnn_dataset *valid, carnn_error *error) {
@@ -20958,7 +21071,9 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
     if (!status && valid) status = carnn__net_open(&t->valid, error);
+    if (!status && t->desc.probe) status = carnn__probe_open(t, error);
     if (status) return status;
+    t->arena.used = 0;
     carnn__net_carve(&t->train, &t->arena);
     if (valid) carnn__scoring_carve(&scored, 1, &t->arena);
     carnn__training_checkpoint(t);
@@ -21019,6 +21134,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
     p.best_epoch = t->model->best_epoch;
+    p.probe = epoch_ended && t->desc.probe ? &t->probe : NULL;
     return t->desc.progress(&p, t->desc.user);
 }
 
@@ -21162,6 +21278,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->at.epoch++;
     t->at.batch = 0;
+    if (t->desc.probe) carnn__probe_run(t);
     stopped = carnn__report(t, 1.0, 1);
     memset(&t->at.tally, 0, sizeof t->at.tally);
     if (!stopped) return CARNN_OK;
@@ -21213,7 +21330,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
-    model->trained.resume = 0;
+    model->trained.resume = model->trained.probe = 0;
     status = carnn__training_open(&t, train, valid, error);
     if (!status && t.desc.resume) {
         status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
@@ -21223,6 +21340,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);
+    carnn__net_close(&t.probed);
     carnn__optimizer_close(&t.optimizer, &model->allocator);
     carnn__free_aligned(&model->allocator, t.gradient);
     carnn__free_aligned(&model->allocator, t.arena.base);
