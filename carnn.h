@@ -476,7 +476,7 @@ struct carnn_progress {
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
     int64_t best_epoch;
-    const carnn_probe *probe;   /* after this epoch, where it has ended and one is wanted; or NULL */
+    const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
 };
 
 #ifndef CARNN_NO_TRAIN

@@ -92,7 +92,7 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation;
+    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
@@ -169,6 +169,9 @@ static const flag flags[] = {
     {"explain", NULL, "show where it looked, as on a terminal", ASK, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
+    {"probe", "FILE", "lm, classify, signal: write one JSON line per epoch: log |dC/dh_t| for t = "
+     "1, 5, 10 (C: loss of a text's last step), and how the values of h are spread", TRAIN,
+     AT(probe)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
@@ -512,8 +515,8 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out,      arg.log,  arg.qrels, arg.run,        arg.candidates,
-                         arg.folds_by, arg.from, arg.text,  arg.permutation};
+    const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
+                         arg.candidates, arg.folds_by, arg.from,  arg.text,  arg.permutation};
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
@@ -524,7 +527,7 @@ static void check_files(void) {
         add_item(&all, arg.training.checkpoint = name);
     }
     for (i = 0; i < COUNT(one); i++)
-        if (one[i]) add_item(&all, one[i]), written += i < 4;
+        if (one[i]) add_item(&all, one[i]), written += i < 5;
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
             add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
@@ -634,7 +637,7 @@ static void print_metrics(const carnn_scores *s, int counts) {
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
-    FILE *log;
+    FILE *log, *probe;
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
@@ -656,6 +659,25 @@ static void log_epoch(const carnn_progress *p) {
     fflush(job.log);
 }
 
+static void log_probe(const carnn_progress *p) {
+    char name[LONGEST_NAME];
+    size_t i;
+    json(job.probe, "{");
+    if (job.fold) json(job.probe, "'fold': %z", job.fold);
+    json(job.probe, "'epoch': %g, 'loss': %g", (double)p->epoch, p->probe->loss);
+    for (i = 0; i < CARNN_PROBE_STEPS; i++) {
+        snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
+        json(job.probe, "%s: %g", name, p->probe->log_norm[i]);
+    }
+    json(job.probe, "'activations': {");
+    for (i = 0; i < CARNN_PROBE_BINS; i++) { /* from where */
+        snprintf(name, sizeof name, "%g", -1.0 + 2.0 / CARNN_PROBE_BINS * (double)i);
+        json(job.probe, "%s: %g", name, p->probe->share[i]);
+    }
+    json(job.probe, "}}\n");
+    fflush(job.probe);
+}
+
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
     char text[512], left[32];
@@ -665,6 +687,7 @@ static int on_progress(const carnn_progress *p, void *user) {
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
     if (job.log && p->epoch_ended) log_epoch(p);
+    if (p->probe) log_probe(p);
     if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
     if (job.fold) ADD("fold %zu  ", job.fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
@@ -808,8 +831,10 @@ static int train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
+    job.probe = open_result(arg.probe, arg.resume ? "a" : "w");
     check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
+    arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
     if (!arg.quiet) print_start();
     can_stop = 1;
@@ -823,6 +848,7 @@ static int train(void) {
     if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
     if (!result && !folds && !arg.json) print_training();
     close_result(job.log, arg.log);
+    close_result(job.probe, arg.probe);
     return result;
 }
 
@@ -1572,12 +1598,15 @@ static int info(void) {
 }
 
 /* ==== plot =================================================================================== */
-enum { EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, LOGGED }; /* numbers of an epoch; NAN: there is none */
+enum { /* numbers of an epoch; NAN: there is none */
+    EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, NORMS, BARS = NORMS + CARNN_PROBE_STEPS,
+    LOGGED = BARS + CARNN_PROBE_BINS, CURVES = BARS - TRAIN_LOSS
+};
 
-typedef struct history { /* a run, as `train --log` wrote it */
+typedef struct history { /* a run, as `train --log` or `--probe` wrote it */
     const char *file;
-    char metric[32]; /* the name of the scores, "" while there are none */
-    double best;     /* the epoch with the best one */
+    char name[BARS][32]; /* of curves; "" while there is none */
+    double best;         /* the epoch with the best score */
     double (*epoch)[LOGGED];
     size_t count, room;
 } history;
@@ -1585,7 +1614,8 @@ typedef struct history { /* a run, as `train --log` wrote it */
 /* Reads a line: an object of numbers, strings and objects of them; 0: it is none. The first metric
    of the validation set is the one that chooses the best epoch. */
 static int read_epoch(history *h, double *e, const char *s) {
-    char key[sizeof h->metric], within[sizeof h->metric] = "", *end;
+    char key[sizeof *h->name], within[sizeof *h->name] = "", *end;
+    int norms = 0, bars = 0;
     if (*s++ != '{') return 0;
     for (;;) {
         double number = NAN, unused, *kept = &unused;
@@ -1600,8 +1630,13 @@ static int read_epoch(history *h, double *e, const char *s) {
         }
         if (!strcmp(key, "loss") && (valid || !*within)) kept = e + TRAIN_LOSS + valid;
         else if (valid && strcmp(key, "tokens")) {
-            if (!*h->metric) strcpy(h->metric, key);
-            if (!strcmp(h->metric, key)) kept = e + SCORE;
+            if (!*h->name[SCORE]) strcpy(h->name[SCORE], key);
+            if (!strcmp(h->name[SCORE], key)) kept = e + SCORE;
+        } else if (!strcmp(within, "activations") && bars < CARNN_PROBE_BINS) {
+            kept = e + BARS + bars++;
+        } else if (!*within && !strncmp(key, "log_norm_", 9) && norms < CARNN_PROBE_STEPS) {
+            snprintf(h->name[NORMS + norms], sizeof key, "log |dC/dh_%s|", key + 9);
+            kept = e + NORMS + norms++;
         } else if (!*within && !strcmp(key, "epoch")) kept = e + EPOCH;
         else if (!*within && !strcmp(key, "best_epoch")) kept = &h->best;
         if (*s == '"') {
@@ -1625,10 +1660,12 @@ static int read_epoch(history *h, double *e, const char *s) {
 static void read_history(history *h, const char *file) {
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
-    *h = (history){.file = file, .best = NAN};
+    *h = (history){file, {[TRAIN_LOSS] = "loss", [VALID_LOSS] = "loss"}, .best = NAN};
     while (next_line(in, file, &l)) {
-        double e[LOGGED] = {NAN, NAN, NAN, NAN};
-        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
+        double e[LOGGED];
+        int right, i;
+        for (i = 0; i < LOGGED; i++) e[i] = NAN;
+        right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
@@ -1647,19 +1684,33 @@ static const char *summary(const history *h) {
     const double *e = h->epoch[h->count - 1], *best = e;
     while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
     if (best[EPOCH] == h->best && is_finite(best[SCORE]))
-        snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
+        snprintf(text, 96, "%s %.4f at epoch %.0f", h->name[SCORE], best[SCORE], h->best);
     else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
     return text;
 }
 
-typedef struct panel { /* a diagram: the losses, or the scores of one name */
-    const char *name;
+/* What the last epoch says of activations, as a run whose epochs are the middles of the bins. */
+static void read_bars(history *to, const history *from) {
+    const double *last = from->epoch[from->count - 1];
+    int i;
+    *to = (history){from->file, {[SCORE] = "activations"}, .best = NAN};
+    to->epoch = (double(*)[LOGGED])resize(NULL, CARNN_PROBE_BINS, sizeof *to->epoch);
+    for (; to->count < CARNN_PROBE_BINS; to->count++) {
+        for (i = 0; i < LOGGED; i++) to->epoch[to->count][i] = NAN;
+        to->epoch[to->count][EPOCH] = ((double)to->count + 0.5) * 2.0 / CARNN_PROBE_BINS - 1.0;
+        to->epoch[to->count][SCORE] = last[BARS + to->count];
+    }
+}
+
+typedef struct panel { /* a diagram: the curves of one name */
+    const char *name, *axis;
+    const history *of;
     double left, right, bottom, top; /* epochs and values at its edges */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
 static int shows(const panel *p, const history *h, int curve) {
-    return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
+    return !strcmp(p->name, h->name[curve]);
 }
 
 /* Where a point is, as a part of the panel from the left, or from the top. */
@@ -1673,13 +1724,14 @@ static double mark_step(double range) {
 }
 
 /* A panel around all that it shows; 0: that is nothing. */
-static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
+static int make_panel(panel *p, const char *name, const char *axis, const history *h,
+                      size_t runs) {
     const history *end = h + runs;
     size_t i;
     int curve;
-    *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
+    *p = (panel){name, axis, h, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
     for (; h < end; h++)
-        for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
+        for (curve = TRAIN_LOSS; curve < BARS; curve++)
             for (i = 0; i < h->count && shows(p, h, curve); i++) {
                 if (!is_finite(h->epoch[i][curve])) continue;
                 p->left = fmin(p->left, h->epoch[i][EPOCH]);
@@ -1689,7 +1741,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
             }
     if (p->left > p->right) return 0;
     p->right = fmax(p->right, p->left + 1.0);
-    p->across = fmax(mark_step(p->right - p->left), 1.0);
+    p->across = fmax(mark_step(p->right - p->left), strcmp(axis, "epoch") ? 0.0 : 1.0);
     p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
     p->bottom = p->up * floor(p->bottom / p->up);
     p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
@@ -1722,14 +1774,14 @@ static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history 
 }
 
 /* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
-static void text_panel(const panel *p, const history *h, size_t runs) {
+static void text_panel(const panel *p, size_t runs) {
     char field[ROWS][COLUMNS];
     size_t r, i;
     double mark;
     memset(field, ' ', sizeof field);
-    for (r = 0; r < 3 * runs; r++)
-        draw_curve(field, p, h + r / 3, (int)(TRAIN_LOSS + r % 3),
-                   (char)((r % 3 ? 'A' : 'a') + r / 3 % 26));
+    for (r = 0; r < CURVES * runs; r++)
+        draw_curve(field, p, p->of + r / CURVES, (int)(TRAIN_LOSS + r % CURVES),
+                   (char)((r % CURVES ? 'A' : 'a') + r / CURVES % 26));
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) {
         char label[16] = "";
@@ -1739,7 +1791,8 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
     }
     memset(field, '-', sizeof field);
     printf("%10s +%.*s\n", "", COLUMNS, field[0]);
-    printf("%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
+    i = p->across < 1.0 ? 2 : 0; /* decimals */
+    printf("%13.*f%*.*f %s\n\n", (int)i, p->left, COLUMNS - 1, (int)i, p->right, p->axis);
 }
 
 /* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
@@ -1760,8 +1813,8 @@ static void svg_axes(FILE *to, const panel *p) {
     fprintf(to, "<text y=\"-12\" font-weight=\"bold\">");
     put_escaped(to, p->name, "<>&", "&#%d;");
     fprintf(to, "</text>\n<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>\n"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE,
-            HIGH + 36);
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", HIGH, WIDE, WIDE,
+            HIGH + 36, p->axis);
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
         svg_mark(to, 0.0, HIGH * y_of(p, mark), "h380", -8.0, 4.0, "end", mark);
     for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
@@ -1795,8 +1848,9 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
     for (i = 0; i < panels; i++, p++) {
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
         svg_axes(to, p);
-        for (r = 0; r < 3 * runs; r++)
-            svg_curve(to, p, h + r / 3, (int)(TRAIN_LOSS + r % 3), svg_color[r / 3 % 8]);
+        for (r = 0; r < CURVES * runs; r++)
+            svg_curve(to, p, p->of + r / CURVES, (int)(TRAIN_LOSS + r % CURVES),
+                      svg_color[r / CURVES % 8]);
         fprintf(to, "</g>\n");
     }
     for (r = 0; r < runs; r++, h++, below += LEGEND) {
@@ -1811,17 +1865,21 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
 }
 
 static int plot(void) {
-    static history h[MODELS];
-    panel p[MODELS + 1];
+    static history h[MODELS], bars[MODELS];
+    panel p[MODELS + CARNN_PROBE_STEPS + 2];
     FILE *to;
-    size_t i, k, runs = arg.files.count, panels;
-    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
-    for (i = 0, panels = (size_t)make_panel(p, "loss", h, runs); i < runs; i++) {
-        for (k = 0; k < panels && strcmp(p[k].name, h[i].metric);) k++;
-        if (k == panels) panels += (size_t)make_panel(p + panels, h[i].metric, h, runs);
-    }
+    size_t i, k, runs = arg.files.count, panels = 0;
+    int curve;
+    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]), read_bars(&bars[i], &h[i]);
+    for (curve = TRAIN_LOSS; curve < BARS; curve++)
+        for (i = 0; i < runs; i++) {
+            for (k = 0; k < panels && strcmp(p[k].name, h[i].name[curve]);) k++;
+            if (k == panels)
+                panels += (size_t)make_panel(p + panels, h[i].name[curve], "epoch", h, runs);
+        }
+    panels += (size_t)make_panel(p + panels, "activations", "value", bars, runs);
     if ((to = open_result(arg.out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
-    for (i = 0; i < panels && !to; i++) text_panel(&p[i], h, runs);
+    for (i = 0; i < panels && !to; i++) text_panel(&p[i], runs);
     for (i = 0; i < runs && !to; i++)
         printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
     if (!to) printf("  small letters: training, capitals: validation, *: several\n");
@@ -2174,7 +2232,7 @@ static const command commands[] = {
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
-    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
+    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws what train --log or --probe wrote",
      "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
     {"depth", "GRAPH... [--out FILE.svg] [--json]",
      "measures how deep the graph of a recurrent network is",
