@@ -1773,6 +1773,10 @@ typedef struct carnn__norm {
       3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES)                                    \
     X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
       1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
+    X(lin_rnn, linear, "lin-rnn", "RNN without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,    \
+      CARNN__TAPE_SUFFICES)                                                                        \
+    X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3, 2.0f, \
+      0.5f, 0)                                                                                     \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -3408,7 +3412,8 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
-    CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
+    CARNN__INIT_GLOROT, /* uniform in +-`scale`; where that is 0, +-sqrt(6 / (rows + columns)):
+                           Glorot and Bengio 2010 */
     CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
@@ -3488,7 +3493,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
         uint64_t key = carnn__stream(seed, number);
         size_t count = p->rows * p->columns;
         size_t fan = (p->block ? p->block : p->rows) + p->columns;
-        float range = (float)sqrt(6.0 / (double)carnn__max(fan, 1));
+        float range = p->scale > 0.0f ? p->scale : (float)sqrt(6.0 / (double)carnn__max(fan, 1));
         for (i = 0; i < count; i++)
             switch (p->init) {
             case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
@@ -3945,7 +3950,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
 }
 
 /* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
-   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. In
+   lin-rnn and lin-mi-rnn h = a (Zhang 2019, section 6.3.1). */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3953,6 +3959,16 @@ static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
 
 static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     gate_back(r, 0, tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dh, 0, zero());
+}
+
+/* h = a; da = D. */
+static CARNN__INLINE void CARNN__K(linear_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, gate(r, 0));
+}
+
+static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
+    gate_back(r, 0, reaching(r));
     put(r, r->dh, 0, zero());
 }
 
@@ -7314,7 +7330,7 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 9 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 10 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -7323,7 +7339,7 @@ enum {
     CARNN__TWO_OVERLAP = 10,
     CARNN__TWO_TUNE,
     CARNN__TWO_ENCODER,
-    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 4,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 5,
     CARNN__TWO_ALIGNMENT,
     CARNN__TWO_DIRECTION
 };
@@ -11005,7 +11021,7 @@ enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
 static const char *const carnn__normalising[] = {"none", "batch", "everywhere", NULL};
 enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHERE };
 
-/* Options `number` to number + 3 of a task that has an encoder, and its graph. */
+/* Options `number` to number + 4 of a task that has an encoder, and its graph. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
@@ -11019,7 +11035,9 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHER
                             "K: gates also read the state K steps before; 0: none"),               \
         CARNN__OPTION_CHOICE("normalise", (number) + 3, carnn__normalising,                        \
                              "none; batch: each step over the texts of a batch (rnn, lstm); "     \
-                             "everywhere: in the attentive reader (cloze), too")
+                             "everywhere: in the attentive reader (cloze), too"),                  \
+        CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
+                           "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
 
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
@@ -11054,6 +11072,7 @@ typedef struct carnn__rnn_shape {
     size_t skip;                               /* k of skip connections; 0: none */
     int normal;                                /* batch normalisation */
     const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
+    float range;                               /* of initial input weights; 0: Glorot's */
 } carnn__rnn_shape;
 
 /* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
@@ -11064,7 +11083,8 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
                           carnn__option(model, option + 1) > 0.0,
                           (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph};
+                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
+                          (float)carnn__option(model, option + 4)};
     return s;
 }
 
@@ -11418,6 +11438,8 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                 snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
                          s.directions > 1 ? direction[i] : "");
                 carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
+                p->store->item[carnn__min(one->cell[i].input, CARNN__PARAMS_MAX - 1)].scale =
+                    s.range;
                 carnn__cell_declare_skip(&one->cell[i], p->store, prefix, s.skip);
                 if (s.normal) carnn__cell_declare_norm(&one->cell[i], p->store, prefix);
                 if (!p->arena) continue;
@@ -16302,7 +16324,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL, 0.0f};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = encodes;
     words = carnn__declare_words(p, 0.1f);

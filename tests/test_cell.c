@@ -193,6 +193,7 @@ static double gru_candidate(const terms *t) {
 /* The new state of unit i; *state is its c. */
 static double unit(const char *cell, const terms *t, double *state) {
     double before = t->h[t->i];
+    if (!strncmp(cell, "lin-", 4)) return XHB(t, 0);
     if (!strncmp(cell, "mi-", 3)) cell += 3; /* together() differs */
     if (!strcmp(cell, "rnn")) return tanh(XHB(t, 0));
     if (!strcmp(cell, "lstm") || !strcmp(cell, "carnn-high")) {
@@ -276,14 +277,17 @@ static double equations_loss(const subject *s) {
 
 /* --- our code against the equations ----------------------------------------------------------- */
 
-/* The largest error of the states. */
+/* The largest error of the states, relative to the largest of them where that is above 1. */
 static double state_error(const subject *s) {
-    double *states = (double *)calloc(s->rows * s->h + 1, sizeof *states), worst = 0.0;
+    double *states = (double *)calloc(s->rows * s->h + 1, sizeof *states), worst = 0.0, size = 1.0;
     size_t b, i;
     if (!states) abort();
     for (b = 0; b < s->sequences; b++) equations(s, b, states);
-    for (i = 0; i < s->rows * s->h; i++)
+    for (i = 0; i < s->rows * s->h; i++) {
         worst = test_worse(worst, fabs((double)s->run.scan.out[i] - states[i]));
+        size = fmax(size, fabs(states[i]));
+    }
+    worst /= size;
     free(states);
     return worst;
 }

@@ -224,7 +224,8 @@ int main(void) {
     static const char texts[] = "x\ta b c d e f\ny\tb a\nx\tc\ny\td e f a b c d e f a b c\n";
     const char *const *cell;
     static const char *const cells[] = {"ncarnn", "icarnn", "scarnn", "lstm", "gru", "gru-after",
-                                        "ran", "ran-tanh", "mi-rnn", "mi-lstm", "mi-gru", NULL};
+                                        "ran", "ran-tanh", "mi-rnn", "mi-lstm", "mi-gru",
+                                        "lin-mi-rnn", NULL};
     char options[80];
     probe_plain();
     probe_graph();
