@@ -10482,8 +10482,9 @@ static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts];
 
 static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
                                 size_t count) {
+    uint32_t *all = (uint32_t *)carnn__take(arena, carnn__times(lists, count), sizeof *all);
     size_t i;
-    for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
+    for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
 }
 
 /* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
@@ -11039,14 +11040,14 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHER
         CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
                            "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
 
-typedef struct carnn__rnn_base {
-    carnn__cell cell[2]; /* by direction */
-    carnn__cell_run run[2];
-    float *dout;         /* (N, h) of the direction at hand */
+typedef struct carnn__rnn_base { /* in one direction */
+    carnn__cell cell;
+    carnn__cell_run run;
 } carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
-    carnn__rnn_base base[CARNN__BASES];
+    carnn__rnn_base *base;       /* (bases, directions) */
+    float *dout[CARNN__BASES];   /* (N, h) of each base in the direction at hand */
     carnn__listener listener[2]; /* which share all memory but c */
     carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
     int projects;
@@ -11389,8 +11390,8 @@ static size_t carnn__rnn_states(const carnn__rnn *m) {
     return (2 + m->skip) * m->bases + (m->bases > 1);
 }
 
-static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i, size_t h,
-                                 size_t N, size_t P) {
+static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i,
+                                 size_t directions, size_t h, size_t N, size_t P) {
     carnn__listener *l = &layer->listener[i];
     size_t b;
     *l = *layer->listener;
@@ -11399,10 +11400,10 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     if (!i) l->out = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
-    layer->base[0].dout = l->out; /* which the backward pass does not need */
-    for (b = 0; b < CARNN__BASES; b++) {
-        l->s[b] = layer->base[b].run[i].scan.out;
-        l->ds[b] = layer->base[b].dout;
+    layer->dout[0] = l->out; /* which the backward pass does not need */
+    for (b = 0; layer->base && b < CARNN__BASES; b++) {
+        l->s[b] = layer->base[b * directions + i].run.scan.out;
+        l->ds[b] = layer->dout[b];
     }
 }
 
@@ -11413,6 +11414,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[12] = "";
+    carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
     size_t l, b, i;
     m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
@@ -11432,24 +11434,28 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                                CARNN__IDENTITY);
             s.in = s.h;
         }
+        if (p->arena)
+            layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s.directions,
+                                                         sizeof *layer->base);
         for (b = 0; b < m->bases; b++)
             for (i = 0; i < s.directions; i++) {
-                carnn__rnn_base *one = &layer->base[b];
+                carnn__rnn_base *first = p->arena && layer->base ? layer->base : counted;
+                size_t at = b * s.directions + i;
+                carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
                 snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
                          s.directions > 1 ? direction[i] : "");
-                carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
-                p->store->item[carnn__min(one->cell[i].input, CARNN__PARAMS_MAX - 1)].scale =
-                    s.range;
-                carnn__cell_declare_skip(&one->cell[i], p->store, prefix, s.skip);
-                if (s.normal) carnn__cell_declare_norm(&one->cell[i], p->store, prefix);
+                carnn__cell_declare(&one->cell, p->store, prefix, s.cell, s.in, s.h, s.d);
+                p->store->item[carnn__min(one->cell.input, CARNN__PARAMS_MAX - 1)].scale = s.range;
+                carnn__cell_declare_skip(&one->cell, p->store, prefix, s.skip);
+                if (s.normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
                 if (!p->arena) continue;
-                carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
-                                 p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
-                one->run[i].shares = m->bases * m->directions > 1;
-                one->run[i].gathers = p->work->probe && m->probed && l + 1 == s.layers;
-                if (s.normal) carnn__plan_population(p, &one->run[i].norm.population);
+                carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
+                                 p->arena, U, N, P, one == first ? NULL : &first->run);
+                one->run.shares = m->bases * m->directions > 1;
+                one->run.gathers = p->work->probe && m->probed && l + 1 == s.layers;
+                if (s.normal) carnn__plan_population(p, &one->run.norm.population);
                 if (p->work->g && !i && (b || !s.rcrn))
-                    one->dout = carnn__floats(p->arena, N, s.h);
+                    layer->dout[b] = carnn__floats(p->arena, N, s.h);
             }
         for (i = 0; s.graph && i < s.directions; i++) {
             carnn__multigraph_shape graph = {s.graph, s.cell, s.in, s.h, U, N, P};
@@ -11460,12 +11466,16 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
         }
         layer->listener->raw = s.raw;
         for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
-            carnn__listener_plan(p, layer, i, s.h, N, P);
+            carnn__listener_plan(p, layer, i, s.directions, s.h, N, P);
         layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
         U = N;
     }
     if (p->arena && p->work->probe && m->probed && !s.rcrn) p->work->probe->units = s.h;
+}
+
+static carnn__rnn_base *carnn__rnn_base_of(const carnn__rnn *m, size_t l, size_t b, size_t i) {
+    return &m->layer[l].base[b * m->directions + i];
 }
 
 static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
@@ -11478,7 +11488,7 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     for (l = 0; l < m->layers; l++)
         for (i = 0; i < m->directions; i++) {
             for (b = 0; b < m->bases; b++)
-                carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
+                carnn__cell_ready(&carnn__rnn_base_of(m, l, b, i)->run, work->engine);
             if (!m->bases) carnn__multigraph_ready(work, &m->layer[l].graph[i]);
         }
 }
@@ -11563,7 +11573,7 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
 static const float *carnn__rnn_states_of(const carnn__rnn *m, const carnn__rnn_layer *layer,
                                          size_t i) {
     const carnn__multigraph *graph = &layer->graph[i];
-    return m->bases ? layer->base[0].run[i].scan.out : graph->unit[graph->output].scan.out;
+    return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
 }
 
 /* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
@@ -11572,7 +11582,7 @@ static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn_
                             const carnn__rnn_input *in, size_t i, int backward) {
     const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
     const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_states_of(m, layer, i);
-    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->dout[0];
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
@@ -11601,7 +11611,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         for (b = 0; b < m->bases; b++) {
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
-                carnn__rnn_run(work, m, &layer->base[b].run[i], &in, read, b, i);
+                carnn__rnn_run(work, m, &carnn__rnn_base_of(m, l, b, i)->run, &in, read, b, i);
         }
         for (i = 0; i < m->directions; i++) {
             if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
@@ -11617,14 +11627,14 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
 /* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
 static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
                                      size_t i, const carnn__rnn_input *in, uint64_t key) {
-    carnn__rnn_base *base = &m->layer[l].base[b];
+    carnn__cell_run *run = &carnn__rnn_base_of(m, l, b, i)->run;
     const carnn__mat *x = carnn__rnn_masked(work, m, l, b, in, key);
     size_t count = in->inputs * x->columns;
     float *dx = in->x->d ? x->d : NULL;
     if (x != in->x) memset(x->d, 0, count * sizeof(float));
-    carnn__cell_backward(&base->run[i], work->engine, base->dout, dx);
-    if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
-    carnn__cell_project_back(&base->run[i], work->engine, dx);
+    carnn__cell_backward(run, work->engine, m->layer[l].dout[b], dx);
+    if (in->c) carnn__cell_context_back(run, work->engine, in->c->d);
+    carnn__cell_project_back(run, work->engine, dx);
     if (x == in->x || !dx) return;
     carnn__rnn_drop(work, m, l, b, dx, count, key);
     work->engine->k->add(dx, in->x->d, count);
@@ -11635,7 +11645,7 @@ static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carn
     const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
     const carnn__multigraph *graph = layer->graph;
     const float *h = carnn__rnn_states_of(m, layer, 0);
-    const float *D = m->bases ? layer->base->dout : graph->unit[graph->output].dout;
+    const float *D = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
     size_t i, j, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
         for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
@@ -12408,7 +12418,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     g->stride = 2 * h;
     g->x = m->s.x + direction * h;
     g->dx = work->g ? m->s.d + direction * h : NULL;
-    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
+    side->rnn.layer[side->rnn.layers - 1].base[direction].run.gate = g;
 }
 
 /* Pools the texts of a role. */
@@ -13979,7 +13989,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
     c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
     for (i = 0; members && i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -14118,8 +14128,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->bases > 1 || (m->layers == 1 &&
-                                carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind));
+    e->exact = m->bases > 1 || (m->bases && m->layers == 1 &&
+                                carnn__cell_is_additive(m->layer[0].base->cell.kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -14139,7 +14149,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
         for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &m->layer[0].base[0].run[i];
+            const carnn__cell_run *run = &m->layer[0].base[i].run;
             if (m->bases > 1)
                 carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
                                         count - from, &e->rest);
@@ -16771,14 +16781,14 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
-    const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
+    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
     int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     int before = m->seq->c && !carnn__lm_chunk(s->model);
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer->base->run : NULL, m->c.x,
+    carnn__lm_explain_words(s, m->encodes ? &m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);

@@ -1605,7 +1605,7 @@ enum { /* numbers of an epoch; NAN: there is none */
 
 typedef struct history { /* a run, as `train --log` or `--probe` wrote it */
     const char *file;
-    char name[BARS][32]; /* of curves; "" while there is none */
+    char name[BARS][48]; /* of curves; "" while there is none */
     double best;         /* the epoch with the best score */
     double (*epoch)[LOGGED];
     size_t count, room;
@@ -1614,7 +1614,7 @@ typedef struct history { /* a run, as `train --log` or `--probe` wrote it */
 /* Reads a line: an object of numbers, strings and objects of them; 0: it is none. The first metric
    of the validation set is the one that chooses the best epoch. */
 static int read_epoch(history *h, double *e, const char *s) {
-    char key[sizeof *h->name], within[sizeof *h->name] = "", *end;
+    char key[32], within[32] = "", *end;
     int norms = 0, bars = 0;
     if (*s++ != '{') return 0;
     for (;;) {
@@ -1635,7 +1635,7 @@ static int read_epoch(history *h, double *e, const char *s) {
         } else if (!strcmp(within, "activations") && bars < CARNN_PROBE_BINS) {
             kept = e + BARS + bars++;
         } else if (!*within && !strncmp(key, "log_norm_", 9) && norms < CARNN_PROBE_STEPS) {
-            snprintf(h->name[NORMS + norms], sizeof key, "log |dC/dh_%s|", key + 9);
+            snprintf(h->name[NORMS + norms], sizeof *h->name, "log |dC/dh_%s|", key + 9);
             kept = e + NORMS + norms++;
         } else if (!*within && !strcmp(key, "epoch")) kept = e + EPOCH;
         else if (!*within && !strcmp(key, "best_epoch")) kept = &h->best;

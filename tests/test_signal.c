@@ -533,7 +533,7 @@ static void signal_memory(void) {
     data = signal_text(line, "16", NULL);
     model = signal_model("hidden=64 layers=1", data);
     size = carnn_session_size(model, NULL);
-    CHECK(size <= 12288);
+    CHECK(size <= 8192);
     block = (char *)carnn__alloc_aligned(&model->allocator, size + 64, 1);
     memset(block + size, 77, 64);
     desc.memory = block;
