@@ -205,6 +205,39 @@ static void probe_alike(const char *task, const char *text, const char *options,
     carnn_dataset_free(data);
 }
 
+/* --- the range of the first input weights ----------------------------------------------------- */
+
+static void probe_range(const char *options, const char *name) {
+    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_model *plain, *wide, *again;
+    const float *w, *glorot;
+    char all[120];
+    size_t i, k;
+    snprintf(all, sizeof all, "min_count=1 %s", options);
+    plain = test_model("lm", all, NULL, data);
+    strcat(all, " input_range=0.6");
+    wide = test_model("lm", all, NULL, data);
+    glorot = test_weight(plain, name);
+    w = test_weight(wide, name);
+    for (i = 0; i < PROBE_H * PROBE_E; i++) {
+        CHECK(fabsf(w[i]) <= 0.6f);
+        CHECK_NEAR(w[i] * glorot[0], glorot[i] * w[0], 1e-6); /* another range of the same numbers */
+    }
+    CHECK(w[0] != glorot[0]);
+    for (k = 0; k < plain->params.count; k++) { /* nothing else changes */
+        const carnn__param *p = &plain->params.item[k];
+        if (!strstr(p->name, "input.weight"))
+            CHECK(!memcmp(plain->params.value + p->offset, wide->params.value + p->offset,
+                          p->rows * p->columns * sizeof(float)));
+    }
+    again = test_reload(wide);
+    CHECK_NEAR(again->desc.option[CARNN__LM_ENCODER + 4], 0.6, 0.0);
+    carnn_model_free(again);
+    carnn_model_free(plain);
+    carnn_model_free(wide);
+    carnn_dataset_free(data);
+}
+
 static void probe_refused(const char *task, const char *options) {
     carnn_dataset *data = test_data(task, carnn__task_named(task)->sample,
                                     strlen(carnn__task_named(task)->sample), 0, 0);
@@ -242,6 +275,8 @@ int main(void) {
                 1e-5);
     probe_alike("signal", "1 2 2,.5,1,2\n2 1,0,1\n",
                 "columns=1 embedding=1 cell=lstm target_kind=steps", 0.0);
+    probe_range("cell=mi-rnn", "cell.input.weight");
+    probe_range("cell=lstm encoder=rcrn", "cell.forget.input.weight");
     probe_refused("dialog", "embedding=6");
     probe_refused("pair", "");
     probe_refused("classify", "encoder=rcrn");
