@@ -1676,6 +1676,7 @@ typedef struct carnn__compose {
 } carnn__compose;
 
 #define CARNN__NO_INDEX UINT32_MAX /* of a word, a text, a class, ...: there is none */
+#define CARNN__UNSCORED (CARNN__NO_INDEX - 1) /* of a target: nothing is right, nor wrong */
 
 /* A linear recurrence over one long sequence, in blocks of steps (@@CELL). */
 typedef struct carnn__recurrence {
@@ -5679,9 +5680,9 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 /* --- softmax cross entropy ----------------------------------------------------------------------
    For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
    scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
-   A row whose target is CARNN__NO_INDEX has no loss and no gradient. Label smoothing s spreads s of
-   the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
-   the exponentials of the second. */
+   A row whose target is CARNN__NO_INDEX or CARNN__UNSCORED has no loss and no gradient. Label
+   smoothing s spreads s of the target's mass evenly over all columns. Three passes over a row that
+   the cache holds, bound by the exponentials of the second. */
 
 /* z = scale (factor z) + off */
 static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
@@ -5696,7 +5697,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     size_t i, j;
     for (i = row0; i < row1; i++) {
         float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
-        if (x->target[i] == CARNN__NO_INDEX) {
+        if (x->target[i] >= CARNN__UNSCORED) {
             memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
@@ -12997,7 +12998,7 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
     size_t i, n = z->columns;
     double sum = 0.0;
     float loss;
-    for (*known = i = 0; i < rows; i++) *known += target[i] != CARNN__NO_INDEX;
+    for (*known = i = 0; i < rows; i++) *known += target[i] < CARNN__UNSCORED;
     memcpy(z->d, z->x, rows * n * sizeof(float));
     scale /= (double)carnn__max(*known, 1);
     for (i = 0; i < rows; i++) {
@@ -13121,13 +13122,16 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
     for (b = 0; b < o.items; b++) {
         size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+        size_t scored = 0;
         double right = 0.0;
-        for (i = first; i < end; i++)
+        for (i = first; i < end; i++) {
+            scored += o.target[i] != CARNN__UNSCORED;
             right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
+        }
         tally->sum[0] += right;
-        if (end > first) carnn__tell_part(work, right, (double)(end - first));
+        tally->examples += scored;
+        if (scored) carnn__tell_part(work, right, (double)scored);
     }
-    tally->examples += carnn__first_decision(&o, o.items);
     return sum;
 }
 
@@ -13256,6 +13260,9 @@ static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
     return data->row_at[text + 1] - data->row_at[text];
 }
 
+/* The class of a row that has none. */
+static int carnn__no_class(carnn__span word) { return word.length == 1 && *word.at == '-'; }
+
 /* target (R): those of all rows of a batch. */
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
@@ -13265,7 +13272,9 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
-                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+                last = carnn__no_class(w.word) ? CARNN__UNSCORED
+                                               : carnn__names_find(&work->model->choices, w.word.at,
+                                                                   w.word.length);
             target[i] = last;
         }
     }
@@ -13274,7 +13283,7 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
 /* Of the text of a probe the last row alone has a loss. */
 static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_t rows) {
     size_t i;
-    for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__NO_INDEX;
+    for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__UNSCORED;
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -18274,7 +18283,8 @@ static const carnn__task carnn__cloze_task = {
    loss is the squared error divided by their variance. What is told follows from the training data
    unless --target-kind says it: numbers where every target is one and not all of them are whole,
    a class for each row (steps) where every target has as many words as its sequence rows, else
-   classes. Of steps a single word is the class of all rows.
+   classes. Of steps a single word is the class of all rows; one whose class is - is neither learnt
+   nor scored.
 
    A cell that reads a context has none: one that is the same for all sequences would be a second
    bias of its gates. With --context rows it is the position encoding of the rows.
@@ -18359,7 +18369,10 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
         carnn__span text = carnn__text(data, data->choices[i]);
-        carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        while (carnn__next_word(&w))
+            if (!carnn__no_class(w.word))
+                carnn__vocabulary_add(&v, CARNN__SPACES, w.word.at, w.word.length, 1);
     }
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
