@@ -7233,6 +7233,13 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
 }
 
+/* The target of an item, empty where it has none. */
+static inline carnn__span carnn__target(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0};
+    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+}
+
 /* The numbers of text i, as bytes. */
 static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
     size_t at = data->row_at[i] * data->columns, end = data->row_at[i + 1] * data->columns;
@@ -7677,12 +7684,10 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
 static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
                                        carnn_error *error) {
     char shown[4 * CARNN__SHOWN + 8];
-    const carnn__item *x = &data->items[i];
-    carnn__span target = {NULL, 0};
-    if (x->target != CARNN__NO_INDEX) target = carnn__text(data, x->target);
-    return carnn__fail(error, CARNN_ERR_DATA, x->line, "%s:%u: expected %s, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, i)), (unsigned)x->line, what,
-                       carnn__show(shown, target));
+    return carnn__fail(error, CARNN_ERR_DATA, data->items[i].line, "%s:%u: expected %s, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, i)),
+                       (unsigned)data->items[i].line, what,
+                       carnn__show(shown, carnn__target(data, i)));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -11013,18 +11018,21 @@ typedef struct carnn__multigraph { /* one direction */
 
    Dropout is on what layers read. Each base has a mask of its own.
 
-   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL);
-   `everywhere`: what goes into a tanh of the attentive reader, too (cloze). */
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). A
+   task may have further choices behind it. */
 
 #define CARNN__BASES 3
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
-static const char *const carnn__normalising[] = {"none", "batch", "everywhere", NULL};
-enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHERE };
+static const char *const carnn__normalising[] = {"none", "batch", NULL};
+enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 
-/* Options `number` to number + 4 of a task that has an encoder, and its graph. */
+/* Options `number` to number + 4 of a task that has an encoder, and its graph; `normalising`: the
+   choices of the one before the last, `more`: what help says of those that are not of all tasks. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
+#define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
                          "the edges of a graph"),                                                  \
@@ -11035,9 +11043,8 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH, CARNN__NORMALISE_EVERYWHER
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
                             "K: gates also read the state K steps before; 0: none"),               \
-        CARNN__OPTION_CHOICE("normalise", (number) + 3, carnn__normalising,                        \
-                             "none; batch: each step over the texts of a batch (rnn, lstm); "     \
-                             "everywhere: in the attentive reader (cloze), too"),                  \
+        CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
+                             "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
         CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
                            "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
 
@@ -12479,7 +12486,8 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
-   every pair: the share of the first text's words that are in the second, by number and by idf. */
+   every pair: the share of the first text's words that are in the second, the very word or one that
+   counts as the same. In it a word weighs idf^3, by which frequent words hardly count. */
 
 #define CARNN__OVERLAPS 2
 
@@ -12552,16 +12560,18 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, float *to) {
     const float *idf = carnn__weight(work, m->idf);
-    float sum = 0.0f, found = 0.0f, both = 0.0f;
-    size_t i, from = t->at[2 * pair], end = t->at[2 * pair + 1];
+    float sum = 0.0f, same = 0.0f, similar = 0.0f;
+    size_t i, j, from = t->at[2 * pair], end = t->at[2 * pair + 1], last = t->at[2 * pair + 2];
     for (i = from; i < end; i++) {
-        uint32_t input = t->input[t->ids[i]];
-        sum += idf[input / 2];
-        found += input & 1 ? idf[input / 2] : 0.0f;
-        both += (float)(input & 1);
+        uint32_t input = t->input[t->ids[i]], word = input / 2;
+        float weight = idf[word] * idf[word] * idf[word];
+        for (j = end; j < last && t->input[t->ids[j]] / 2 != word;) j++;
+        sum += weight;
+        same += j < last ? weight : 0.0f;
+        similar += input & 1 ? weight : 0.0f;
     }
-    to[0] = end > from ? both / (float)(end - from) : 0.0f;
-    to[1] = sum > 0.0f ? found / sum : 0.0f;
+    to[0] = sum > 0.0f ? same / sum : 0.0f;
+    to[1] = sum > 0.0f ? similar / sum : 0.0f;
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -13244,12 +13254,6 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
 
 /* --- a class for each row -----------------------------------------------------------------------
    The target of an item has a word for each of its rows, or one that is for all of them. */
-
-static carnn__span carnn__target(const carnn_dataset *data, size_t item) {
-    uint32_t text = data->items[item].target;
-    carnn__span none = {"", 0};
-    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
-}
 
 static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
     return carnn__count_words(CARNN__SPACES, carnn__target(data, item));
@@ -14401,14 +14405,20 @@ CARNN_API void carnn_session_free(carnn_session *session) {
     carnn__free_aligned(&a, session->own);
 }
 
-CARNN_API void carnn_session_reset(carnn_session *session) {
+/* All members forget what was heard. */
+static void carnn__session_forget(carnn_session *s) {
     size_t i;
+    if (!carnn__session_of(s)->reset) return;
+    for (i = 1; i < s->members; i++) carnn__session_of(s)->reset(s->member[i]);
+    carnn__session_of(s)->reset(s);
+}
+
+CARNN_API void carnn_session_reset(carnn_session *session) {
     session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
-    for (i = 1; i < session->members; i++) carnn_session_reset(session->member[i]);
-    if (carnn__session_of(session)->reset) carnn__session_of(session)->reset(session);
+    carnn__session_forget(session);
 }
 
 /* A text that comes before the example, and the example, of all members; the first one, which comes
@@ -14638,9 +14648,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
-    for (i = 1; r.begins && kind->reset && i < session->members; i++)
-        kind->reset(session->member[i]);
-    if (r.begins && kind->reset) kind->reset(session);
+    if (r.begins) carnn__session_forget(session);
     session->spoken = r.spoken;
     for (; r.own + count < kind->texts; count++) /* has been heard */
         texts[count].at = "", texts[count].length = 0;
@@ -14766,7 +14774,7 @@ typedef struct carnn__exchange {
 
 typedef struct carnn__columns { /* where words stand */
     const carnn__work *work;
-    carnn__lists said;   /* words of the candidates, without a speaker's */
+    const carnn__lists *said; /* words of the candidates, without a speaker's */
     uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
     unsigned char *turn; /* (V) is a word said in a turn, api_calls aside? 2: in facts alone */
     uint64_t *in;        /* (V) bits: the columns of a word */
@@ -14820,9 +14828,9 @@ static void carnn__exchange_columns(carnn__columns *x) {
         x->in[ids[0]] |= 1;
         x->in[ids[2]] |= (uint64_t)1 << column;
     }
-    for (i = 0; i < x->said.count; i++) {
-        const uint32_t *ids = x->said.ids + x->said.at[i];
-        size_t n = carnn__list_length(&x->said, i);
+    for (i = 0; i < x->said->count; i++) {
+        const uint32_t *ids = x->said->ids + x->said->at[i];
+        size_t n = carnn__list_length(x->said, i);
         for (k = 1; carnn__exchange_calls(x, ids, n) && k < n && k < CARNN__EXCHANGE_SLOTS; k++)
             x->in[ids[k]] |= (uint64_t)1 << k;
     }
@@ -14889,9 +14897,9 @@ static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64
             for (k = c->tokens.at[c->list[line]]; k < c->tokens.at[c->list[line] + 1]; k++)
                 said[c->tokens.ids[k]] = dialog;
         if (target == CARNN__NO_INDEX) continue;
-        for (k = x->said.at[target]; k < x->said.at[target + 1]; k++) {
-            replies[x->said.ids[k]]++;
-            copied[x->said.ids[k]] += said[x->said.ids[k]] == dialog;
+        for (k = x->said->at[target]; k < x->said->at[target + 1]; k++) {
+            replies[x->said->ids[k]]++;
+            copied[x->said->ids[k]] += said[x->said->ids[k]] == dialog;
         }
     }
     for (i = 0; i < V; i++) {
@@ -14909,10 +14917,10 @@ static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64
 /* The key of a place in a candidate, whose names and unknown words may be any. */
 static uint64_t carnn__exchange_place(const carnn__columns *x, const uint32_t *of, size_t i,
                                       size_t k) {
-    size_t n = carnn__list_length(&x->said, i), j;
+    size_t n = carnn__list_length(x->said, i), j;
     uint64_t key = carnn__stream(n, k);
     for (j = 0; j < n; j++) {
-        uint32_t word = x->said.ids[x->said.at[i] + j];
+        uint32_t word = x->said->ids[x->said->at[i] + j];
         int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
         key = carnn__stream(key, any ? UINT64_MAX : word);
     }
@@ -14929,14 +14937,14 @@ static void carnn__exchange_places(const carnn__columns *x, uint32_t *of, uint64
     memset(both, 0, sizeof both);
     for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
     for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < x->said.count; i++)
-            for (k = x->said.at[i]; k < x->said.at[i + 1]; k++) {
-                uint32_t word = x->said.ids[k], *of_word = &of[word];
+        for (i = 0; i < x->said->count; i++)
+            for (k = x->said->at[i]; k < x->said->at[i + 1]; k++) {
+                uint32_t word = x->said->ids[k], *of_word = &of[word];
                 int named = *of_word != CARNN__NO_INDEX;
                 uint64_t key;
                 size_t slot;
                 if (pass ? named || x->turn[word] : !named) continue;
-                key = carnn__exchange_place(x, of, i, k - x->said.at[i]);
+                key = carnn__exchange_place(x, of, i, k - x->said->at[i]);
                 slot = (size_t)key & (slots - 1);
                 while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
                 if (!pass) {
@@ -14974,21 +14982,64 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
     return 0;
 }
 
+/* Finds the classes of names; `said`: the words of the candidates, without a speaker's. */
+static carnn_status carnn__exchange_find(carnn__work *work, carnn__exchange *e,
+                                         const carnn__lists *said, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    const carnn_model *model = work->model;
+    size_t V = model->words.count, L = said->count, lists = c->tokens.count, slots, i;
+    void *scratch = NULL; /* carnn__own */
+    carnn_status status = CARNN_OK;
+    uint64_t *table;
+    carnn__columns x;
+    for (slots = 2; slots / 2 < said->at[L];) slots *= 2;
+    memset(&x, 0, sizeof x);
+    x.work = work;
+    x.said = said;
+    x.call = carnn__names_find(&model->words, "api_call", 8);
+    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
+    x.in = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.in);
+    table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
+    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
+    e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
+    e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
+    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
+    if (x.turn && x.in && table && e->at && e->name && e->of && e->list) {
+        memset(x.turn, 0, V);
+        memset(x.in, 0, V * sizeof *x.in);
+        if (model->unsure < L) x.turn[said->ids[said->at[model->unsure]]] = 1; /* no name */
+        carnn__exchange_turns(&x);
+        carnn__exchange_columns(&x);
+        carnn__exchange_words(&x, e->of);
+        memset(table, 0, 3 * V * sizeof *table);
+        carnn__exchange_copied(&x, e->of, table);
+        memset(table, 0, 2 * slots * sizeof *table);
+        carnn__exchange_places(&x, e->of, table, slots);
+        carnn__exchange_list(e, &x);
+        for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(said, i));
+        for (i = 0; i < lists; i++)
+            e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
+        e->list[lists] = 0; /* <start> */
+    } else status = carnn__out_of_memory(error);
+    carnn__disown(&scratch, a);
+    return status;
+}
+
 /* --- names at work, in a batch --------------------------------------------------------------- */
 
 typedef struct carnn__exchanged {
     const carnn__exchange *classes;
-    const carnn__lists *own; /* candidates, then <start> */
+    const carnn__lists *own; /* candidates */
     uint32_t *drawn;         /* (names) */
     uint32_t *image;         /* (V) what each word is in the dialog at hand; NULL: no exchange */
-    carnn__lists said;       /* (U) the utterances of the batch */
     carnn__lists more;       /* (R) replies that are no candidates */
     uint32_t *slot;          /* (slots) candidates and these, by their words */
     size_t slots;            /* a power of two */
 } carnn__exchanged;
 
 static const uint32_t *carnn__exchanged_list(const carnn__exchanged *m, size_t i, size_t *n) {
-    size_t L = m->own->count - 1;
+    size_t L = m->own->count;
     const carnn__lists *lists = i < L ? m->own : &m->more;
     i -= i < L ? 0 : L;
     *n = carnn__list_length(lists, i);
@@ -15009,20 +15060,13 @@ static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *i
 }
 
 static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const carnn__exchange *e,
-                                  const carnn__lists *own, const carnn__corpus *c, size_t U,
-                                  size_t R) {
-    const carnn_dataset *data = p->work->data;
-    size_t V = p->model->words.count, words = 0, L = own->count - 1, i, n;
-    for (i = 0; i < data->member_count; i++) /* facts as said, told and past */
-        words += 3 * carnn__list_length(&c->tokens, c->list[i]);
+                                  const carnn__lists *own, size_t R) {
+    size_t V = p->model->words.count, L = own->count, i, n;
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
     m->own = own;
     m->drawn = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
     m->image = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    m->said.at = (size_t *)carnn__take(p->arena, U + 1, sizeof(size_t));
-    m->said.ids = (uint32_t *)carnn__take(p->arena, carnn__min(words, U * c->most_steps) + 1,
-                                          sizeof(uint32_t));
     m->more.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
     m->more.ids = (uint32_t *)carnn__take(p->arena, R * e->longest + 1, sizeof(uint32_t));
     m->slot = (uint32_t *)carnn__take(p->arena, m->slots, sizeof(uint32_t));
@@ -15040,11 +15084,11 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const car
 static void carnn__exchanged_clear(carnn__exchanged *m) {
     size_t n;
     while (m->more.count) {
-        const uint32_t *ids = carnn__exchanged_list(m, m->own->count - 2 + m->more.count, &n);
+        const uint32_t *ids = carnn__exchanged_list(m, m->own->count - 1 + m->more.count, &n);
         m->slot[carnn__exchanged_slot(m, ids, n)] = CARNN__NO_INDEX;
         m->more.count--;
     }
-    m->more.at[0] = m->said.at[0] = m->said.count = 0;
+    m->more.at[0] = 0;
 }
 
 /* Draws permutations of the names for a dialog, that of item `first`. */
@@ -15058,23 +15102,12 @@ static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t firs
     for (i = 0; i < e->at[e->classes]; i++) m->image[e->name[i]] = m->drawn[i];
 }
 
-/* Appends a list, with the names of the dialog at hand; returns its length. */
-static size_t carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to,
-                                   const carnn__lists *from, size_t list) {
-    size_t at = to->at[to->count], n = carnn__list_length(from, list), k;
-    for (k = 0; k < n; k++) to->ids[at + k] = m->image[from->ids[from->at[list] + k]];
+/* Appends n words, with the names of the dialog at hand where there is an exchange. */
+static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, const uint32_t *ids,
+                                 size_t n) {
+    size_t at = to->at[to->count], k;
+    for (k = 0; k < n; k++) to->ids[at + k] = m->image ? m->image[ids[k]] : ids[k];
     to->at[++to->count] = at + n;
-    return n;
-}
-
-/* Appends an utterance; <start>, which has no list, is empty here. */
-static void carnn__exchanged_say(carnn__exchanged *m, const carnn__lists *tokens, size_t list) {
-    if (list < tokens->count) {
-        carnn__exchanged_add(m, &m->said, tokens, list);
-        return;
-    }
-    m->said.at[m->said.count + 1] = m->said.at[m->said.count];
-    m->said.count++;
 }
 
 /* The number of a reply with these names among the candidates of the batch. */
@@ -15082,8 +15115,9 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     size_t n, slot, list;
     if (target == CARNN__NO_INDEX || !carnn__exchange_has(m->classes, m->own, target))
         return target;
-    list = m->own->count - 1 + m->more.count;
-    n = carnn__exchanged_add(m, &m->more, m->own, target);
+    list = m->own->count + m->more.count;
+    n = carnn__list_length(m->own, target);
+    carnn__exchanged_add(m, &m->more, m->own->ids + m->own->at[target], n);
     slot = carnn__exchanged_slot(m, m->more.ids + m->more.at[m->more.count - 1], n);
     if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
     else m->more.count--;
@@ -15251,10 +15285,37 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
 
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
 
-/* Can the utterance be told, as a fact? One whose subject is unknown, word 0, cannot. */
-static int carnn__dialog_is_fact(const uint32_t *ids, size_t n) {
-    return n == CARNN__FACT_WORDS && ids[0] != 0 &&
-           ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT;
+typedef struct carnn__fact { /* one that can be told; of other utterances zeros */
+    uint32_t word[CARNN__FACT_WORDS]; /* the last one, a speaker's, is the mark */
+} carnn__fact;
+
+/* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
+static carnn__fact carnn__dialog_fact(const uint32_t *ids, size_t n) {
+    carnn__fact fact = {{0}};
+    if (n == CARNN__FACT_WORDS && ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT && ids[0])
+        memcpy(fact.word, ids, sizeof fact.word);
+    return fact;
+}
+
+static int carnn__dialog_names(const uint32_t *ids, size_t n, const carnn__fact *fact) {
+    size_t k;
+    for (k = 0; k < n && ids[k] != fact->word[0];) k++;
+    return fact->word[0] && k < n;
+}
+
+/* The system has said `ids`. Where that names a fact of lines [near, end), those of [first, end)
+   that it names are told, and those that were told before are past. */
+static void carnn__dialog_tell(carnn__fact *fact, size_t first, size_t near, size_t end,
+                               const uint32_t *ids, size_t n) {
+    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
+    size_t i;
+    for (i = near; i < end && !carnn__dialog_names(ids, n, &fact[i]);) i++;
+    if (i == end) return;
+    for (i = first; i < end; i++) {
+        uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
+        if (carnn__dialog_names(ids, n, &fact[i])) *mark = told;
+        else if (*mark == told) *mark = past;
+    }
 }
 
 /* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
@@ -15340,8 +15401,7 @@ enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
 typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t role;
     char text[160];          /* its first bytes, for explanations */
-    uint32_t fact[CARNN__FACT_WORDS]; /* a fact that can be told; else fact[0] is unknown */
-    int anew;                /* 1: its mark has changed, and it is to be encoded anew */
+    uint32_t mark;           /* of a fact that can be told: with which it is encoded */
 } carnn__said;
 
 typedef struct carnn__dialog {
@@ -15349,33 +15409,34 @@ typedef struct carnn__dialog {
     carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    carnn__lists own;        /* words of the candidates, then those of <start> */
+    carnn__lists own;        /* words of the candidates */
     int ready;               /* where nothing is learnt: has been done what is done once */
     carnn__exchange exchange;
     /* of the data */
-    uint32_t *again;         /* (token lists) that of a fact when it is past, before that when it is
-                                told, or none; NULL: no fact is ever told */
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *place;         /* of each of them, the number in the batch */
-    uint32_t *teller, *anew; /* the place in seq of the latest utterance up to it that tells a fact,
-                                or none; a past fact's number in the batch, before the told one's */
+    uint32_t *place, *past;  /* of each of them, the number in the batch; that of a fact when it is
+                                past, before that when it is told */
+    carnn__fact *fact;       /* likewise, or of the slots of a session; NULL: none can be told */
+    uint32_t *told;          /* (facts that can be told) their token lists */
+    size_t told_count;
+    size_t marked;           /* facts are marked by the lines of their dialog before this one */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local, *which; /* a token list's number in the batch, or none; its reverse (U) */
+    uint32_t *local;         /* (token lists, 2) number of a list as it is, and of a past fact */
+    carnn__lists lists;      /* (U) the utterances, those without a meaning behind the others */
     uint32_t *turn;          /* (R) items */
-    size_t inputs, turns;    /* U, R */
+    size_t turns, odd;       /* R; those among them that are without a meaning */
     uint32_t *answer;        /* (R) the right candidate */
     carnn__exchanged names;  /* while names are exchanged */
-    carnn__lists odd;        /* what is said without a meaning: rows of e from number U on */
     uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
-    unsigned char *declined; /* (R) was it not answered, as the model was unsure? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
     /* of the chunk at hand, which begins with turn `from` of the batch */
     size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
-    uint32_t *length, *rank, *context, *label, *index; /* (B), the last one (N) */
+    uint32_t *length, *rank, *seat, *context, *label; /* (B); seat: the reverse of rank */
+    uint32_t *index;         /* (N) */
     carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
     float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
     /* of a session */
@@ -15402,160 +15463,48 @@ static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, 
     return n;
 }
 
-/* The words of the candidates, then those of <start>. */
-static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
-    size_t L = p->model->choices.count, n = carnn__dialog_candidates(p->model, NULL, NULL);
-    m->own.count = L + 1;
-    m->own.at = (size_t *)carnn__take(p->arena, L + 2, sizeof(size_t));
-    m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
-    if (!m->own.ids) return;
-    carnn__dialog_candidates(p->model, m->own.ids, m->own.at);
-    m->own.ids[n] = CARNN__DIALOG_START;
-    m->own.at[L + 1] = n + 1;
-}
-
-/* Adds two token lists for each fact that can be told: its words when it is past, and told. */
-static carnn_status carnn__dialog_again(carnn__work *work, carnn_error *error) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__lists *lists = &m->net.corpus.tokens, more = {0, NULL, NULL};
-    size_t count = lists->count, words = lists->at[count], facts = 0, i;
-    uint32_t mark;
-    void **blocks = &m->net.corpus.blocks;
-    if (carnn__option(work->model, CARNN__DIALOG_TOLD) <= 0.0) return CARNN_OK;
-    for (i = 0; i < count; i++)
-        facts += (size_t)carnn__dialog_is_fact(lists->ids + lists->at[i],
-                                               carnn__list_length(lists, i));
-    if (!facts) return CARNN_OK;
-    more.ids = (uint32_t *)carnn__own(blocks, &work->allocator,
-                                      words + 2 * facts * CARNN__FACT_WORDS, sizeof(uint32_t));
-    more.at = (size_t *)carnn__own(blocks, &work->allocator, count + 2 * facts + 1, sizeof(size_t));
-    m->again = (uint32_t *)carnn__own(blocks, &work->allocator, count, sizeof(uint32_t));
-    if (!more.ids || !more.at || !m->again) return carnn__out_of_memory(error);
-    memcpy(more.ids, lists->ids, words * sizeof(uint32_t));
-    memcpy(more.at, lists->at, (count + 1) * sizeof(size_t));
-    for (more.count = count, i = 0; i < count; i++) {
-        const uint32_t *ids = more.ids + more.at[i];
-        m->again[i] = CARNN__NO_INDEX;
-        if (!carnn__dialog_is_fact(ids, carnn__list_length(lists, i))) continue;
-        m->again[i] = (uint32_t)more.count;
-        for (mark = CARNN_USER; mark <= CARNN_SYSTEM; mark++) {
-            memcpy(more.ids + words, ids, CARNN__FACT_WORDS * sizeof(uint32_t));
-            words += CARNN__FACT_WORDS;
-            more.ids[words - 1] = CARNN__DIALOG_SPEAKER + mark;
-            more.at[++more.count] = words;
-        }
-    }
-    *lists = more;
-    return CARNN_OK;
-}
-
-/* Finds the classes of names, where they are exchanged. */
-static carnn_status carnn__dialog_names(carnn__work *work, carnn_error *error) {
-    carnn__exchange *e = &((carnn__dialog *)work->state)->exchange;
-    carnn__corpus *c = carnn__corpus_of(work);
-    const carnn_allocator *a = &work->allocator;
-    const carnn_model *model = work->model;
-    size_t V = model->words.count, L = model->choices.count, lists = c->tokens.count, n, slots, i;
-    void *scratch = NULL; /* carnn__own */
-    uint64_t *table;
-    carnn__columns x;
-    if (!work->g || carnn__option(model, CARNN__DIALOG_EXCHANGE) <= 0.0) return CARNN_OK;
-    n = carnn__dialog_candidates(model, NULL, NULL);
-    for (slots = 2; slots / 2 < n;) slots *= 2;
-    memset(&x, 0, sizeof x);
-    x.work = work;
-    x.call = carnn__names_find(&model->words, "api_call", 8);
-    x.said.count = L;
-    x.said.at = (size_t *)carnn__own(&scratch, a, L + 1, sizeof(size_t));
-    x.said.ids = (uint32_t *)carnn__own(&scratch, a, n + 1, sizeof(uint32_t));
-    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
-    x.in = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.in);
-    table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
-    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
-    e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
-    e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
-    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
-    if (!x.said.at || !x.said.ids || !x.turn || !x.in || !table || !e->at || !e->name || !e->of ||
-        !e->list) {
-        carnn__disown(&scratch, a);
-        return carnn__out_of_memory(error);
-    }
-    memset(x.turn, 0, V);
-    memset(x.in, 0, V * sizeof *x.in);
-    carnn__dialog_candidates(model, x.said.ids, x.said.at);
-    if (model->unsure < L) x.turn[x.said.ids[x.said.at[model->unsure]]] = 1; /* no name */
-    carnn__exchange_turns(&x);
-    carnn__exchange_columns(&x);
-    carnn__exchange_words(&x, e->of);
-    memset(table, 0, 3 * V * sizeof *table);
-    carnn__exchange_copied(&x, e->of, table);
-    memset(table, 0, 2 * slots * sizeof *table);
-    carnn__exchange_places(&x, e->of, table, slots);
-    carnn__exchange_list(e, &x);
-    for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(&x.said, i));
-    for (i = 0; i < lists; i++) e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
-    e->list[lists] = 0; /* <start> */
-    carnn__disown(&scratch, a);
-    return CARNN_OK;
-}
-
+/* Cuts the dialogs; where names are exchanged, their classes are found first. */
 static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
-    carnn_status status = carnn__dialog_again(work, error);
-    if (!status) status = carnn__dialog_names(work, error);
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t L = work->model->choices.count, n = carnn__dialog_candidates(work->model, NULL, NULL);
+    void **blocks = &m->net.corpus.blocks;
+    carnn_status status = CARNN_OK;
+    m->own.count = L;
+    m->own.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
+    if (!m->own.at || !m->own.ids) return carnn__out_of_memory(error);
+    carnn__dialog_candidates(work->model, m->own.ids, m->own.at);
+    if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
+        status = carnn__exchange_find(work, &m->exchange, &m->own, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
-/* Does a token list have the word? */
-static int carnn__dialog_names_word(const carnn__lists *lists, size_t list, uint32_t word) {
-    const uint32_t *ids = lists->ids + lists->at[list];
-    size_t n = carnn__list_length(lists, list), k;
-    for (k = 0; k < n && ids[k] != word;) k++;
-    return k < n;
-}
-
-/* Finds the utterances that tell facts, among `count` lines: `fact` (V) is the latest one about the
-   word. As in a session, what is further back than the history is forgotten. */
-static void carnn__dialog_plan_tellers(carnn__plan *p, carnn__dialog *m, size_t count,
-                                       size_t history) {
-    const carnn__lists *lists = &m->net.corpus.tokens;
-    const carnn_dataset *data = p->work->data;
-    size_t V = p->model->words.count, all = data->member_count + data->item_count;
-    uint32_t *fact = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    uint32_t teller = CARNN__NO_INDEX;
-    size_t first = 0, i, k;
-    m->teller = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
-    m->anew = (uint32_t *)carnn__take(p->arena, all, sizeof(uint32_t));
-    if (!m->anew) return;
-    memset(fact, 0xFF, V * sizeof(uint32_t));
-    for (i = 0; i < count; m->teller[i++] = teller) {
-        const uint32_t *ids = lists->ids + lists->at[m->seq[i]];
-        size_t n;
-        if (m->seq[i] == lists->count) { /* <start> */
-            first = i;
-            teller = CARNN__NO_INDEX;
-            continue;
-        }
-        n = carnn__list_length(lists, m->seq[i]);
-        if (m->again[m->seq[i]] != CARNN__NO_INDEX) fact[ids[0]] = (uint32_t)i;
-        if (ids[n - 1] != CARNN__DIALOG_SPEAKER + CARNN_SYSTEM) continue;
-        first = carnn__max(first, i - carnn__min(i, history + 1));
-        for (k = 0; k < n && (fact[ids[k]] == CARNN__NO_INDEX || fact[ids[k]] < first);) k++;
-        if (k < n) teller = (uint32_t)i;
+/* Brings the marks of the facts of a dialog to what they are in the turn of this item. As in a
+   session, only what is no further back than the history can be told. */
+static void carnn__dialog_mark(const carnn__work *work, size_t item) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t most = carnn__dialog_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
+    size_t start = m->end[item], i;
+    if (!m->fact) return;
+    while (m->seq[start] != tokens->count) start--;
+    if (m->marked <= start || m->marked > m->end[item]) m->marked = start + 1;
+    for (i = m->marked; i < m->end[item]; i++) {
+        const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
+        size_t n = carnn__list_length(tokens, m->seq[i]);
+        m->fact[i] = carnn__dialog_fact(ids, n);
+        if (ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM)
+            carnn__dialog_tell(m->fact, start, carnn__max(start, i - carnn__min(i, most)), i, ids,
+                               n);
     }
+    m->marked = i;
 }
 
-/* The speaker with whose word a fact ends before the line `end` of its dialog: CARNN_FACT, also of
-   other lines: as it was said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
-static uint32_t carnn__dialog_mark(const carnn__dialog *m, size_t line, size_t end) {
-    const carnn__lists *lists = &m->net.corpus.tokens;
-    uint32_t by, latest;
-    if (!m->again || m->seq[line] == lists->count || m->again[m->seq[line]] == CARNN__NO_INDEX)
-        return CARNN_FACT;
-    latest = m->teller[end];
-    for (by = latest; by != CARNN__NO_INDEX && by > line; by = m->teller[by - 1])
-        if (carnn__dialog_names_word(lists, m->seq[by], lists->ids[lists->at[m->seq[line]]]))
-            return by == latest ? CARNN_SYSTEM : CARNN_USER;
-    return CARNN_FACT;
+/* The speaker with whose word a line ends now: CARNN_FACT, also of others than facts: as it was
+   said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
+static uint32_t carnn__dialog_mark_of(const carnn__dialog *m, size_t line) {
+    if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
+    return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
 }
 
 /* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
@@ -15564,12 +15513,14 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
     const carnn__corpus *c = &m->net.corpus;
     size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
-    size_t at = 0, start = 0, line = 0, facts = 0;
-    uint32_t **of_item[] = {&m->first, &m->end};
+    size_t at = 0, start = 0, line = 0, facts = 0, lines;
+    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->past};
     items = data->item_count;
+    lines = data->member_count + items;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
-    m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
-    m->place = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
+    carnn__take_indices(p->arena, of_line, CARNN__COUNT(of_line), lines);
+    if (m->told_count) m->fact = (carnn__fact *)carnn__take(p->arena, lines, sizeof *m->fact);
+    if (m->told_count && m->fact) memset(m->fact, 0, lines * sizeof *m->fact);
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
         if (!i || x->group != x[-1].group) {
@@ -15585,34 +15536,32 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
         m->end[i] = (uint32_t)at - 1;
         m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
-    if (m->again) carnn__dialog_plan_tellers(p, m, at, history);
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = c->most_items, lists = c->tokens.count + 1;
+    size_t R = c->most_items, lists = c->tokens.count + 1, each = m->told_count ? 3 : 1, i;
+    size_t words = 0; /* of all lines */
     size_t odd = work->g && p->model->unsure < L ? R / CARNN__ODD_SHARE + 1 : 0; /* turns */
     size_t B = carnn__min(R + odd, CARNN__DIALOG_CHUNK);
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
-    size_t most = c->most_size[0] * (m->again ? 3 : 1); /* facts as said, told and past */
-    size_t U = exchanges ? most : carnn__min(most, lists);
+    size_t most = c->most_size[0] * each; /* facts as said, told and past */
+    size_t U = exchanges ? most : carnn__min(most, lists + 2 * m->told_count);
     size_t more = exchanges ? R : 0; /* candidates */
-    uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
-                            &m->index, &m->answer, &m->latest};
-    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, c, U, R);
-    carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
-                        carnn__max(carnn__max(U, R + odd), carnn__max(B, N)));
-    m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
-    if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
+    uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
+    uint32_t **of_row[] = {&m->length, &m->rank, &m->seat, &m->context, &m->label, &m->index};
+    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, R);
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), R + odd);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
+    m->local = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
+    for (i = 0; i < work->data->member_count; i++)
+        words += carnn__list_length(&c->tokens, c->list[i]);
+    m->lists.at = (size_t *)carnn__take(p->arena, U + odd + 1, sizeof(size_t));
+    words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
+    m->lists.ids = (uint32_t *)carnn__take(p->arena, words, sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R + odd, 1);
-    m->declined = (unsigned char *)carnn__take(p->arena, R + odd, 1);
-    if (odd) {
-        m->odd.at = (size_t *)carnn__take(p->arena, odd + 1, sizeof(size_t));
-        m->odd.ids = (uint32_t *)carnn__take(p->arena, odd * (CARNN__ODD_WORDS + 1),
-                                             sizeof(uint32_t));
-    }
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U + odd, D);
     m->y = carnn__plan_mat(p, work->g ? L + more
@@ -15629,6 +15578,22 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
                      N, B, NULL);
 }
 
+/* Lists the facts that can be told. */
+static void carnn__dialog_plan_facts(carnn__plan *p, carnn__dialog *m) {
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t count = 0, i;
+    m->told_count = 0;
+    if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
+    m->told = (uint32_t *)carnn__take(p->arena, tokens->count, sizeof(uint32_t));
+    for (i = 0; i < tokens->count; i++) {
+        const uint32_t *ids = tokens->ids + tokens->at[i];
+        if (!carnn__dialog_fact(ids, carnn__list_length(tokens, i)).word[0]) continue;
+        if (m->told) m->told[count] = (uint32_t)i;
+        count++;
+    }
+    m->told_count = count;
+}
+
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
@@ -15636,22 +15601,42 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->inputs = m->turns = m->names.more.count = m->odd.count = 0;
+    m->turns = m->lists.count = m->names.more.count = m->marked = 0;
     m->ready = 0;
-    carnn__dialog_plan_lists(p, m);
+    carnn__dialog_plan_facts(p, m);
     carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
+    carnn__dialog_plan_batch(p, m, D, m->own.count);
 }
 
-/* The number in the batch of a token list. */
-static uint32_t carnn__dialog_number(carnn__dialog *m, uint32_t list) {
-    uint32_t *known = &m->local[list];
-    if (*known == CARNN__NO_INDEX) {
-        *known = (uint32_t)m->inputs;
-        m->which[m->inputs++] = list;
-        if (m->names.image) carnn__exchanged_say(&m->names, &m->net.corpus.tokens, list);
+/* The number in the batch of the utterance in a line; `past`: of a fact when it is past, behind
+   which stands that when it is told. */
+static uint32_t carnn__dialog_number(carnn__dialog *m, size_t line, int past) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t list = m->seq[line];
+    uint32_t *known = &m->local[2 * list + (size_t)past], mark;
+    if (*known != CARNN__NO_INDEX) return *known;
+    *known = (uint32_t)m->lists.count;
+    for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
+        carnn__fact fact = m->fact[line];
+        fact.word[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + mark;
+        carnn__exchanged_add(&m->names, &m->lists, fact.word, CARNN__FACT_WORDS);
     }
+    if (list == tokens->count) carnn__exchanged_add(&m->names, &m->lists, &start, 1);
+    else if (!past)
+        carnn__exchanged_add(&m->names, &m->lists, tokens->ids + tokens->at[list],
+                             carnn__list_length(tokens, list));
     return *known;
+}
+
+/* A word of the data, in which a fact is three times: as it was said, past and told. */
+static uint32_t carnn__dialog_any_word(const carnn__dialog *m, uint64_t drawn) {
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t said = tokens->at[tokens->count], both = 2 * CARNN__FACT_WORDS;
+    size_t at = (size_t)(drawn % (said + both * m->told_count));
+    if (at < said) return tokens->ids[at];
+    at -= said;
+    return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
 }
 
 /* The words of a turn without a meaning; returns their number. In five of eight turns, where the
@@ -15671,8 +15656,7 @@ static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uin
         size_t words = carnn__list_length(tokens, list) - 1;
         ids[k] = 0;
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
-        if (!known && carnn__random(own, 3) & 1)
-            ids[k] = tokens->ids[drawn % tokens->at[tokens->count]];
+        if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__dialog_any_word(m, drawn);
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
     }
@@ -15685,27 +15669,29 @@ static void carnn__dialog_odd(const carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t turns = m->turns, i, n;
     key = carnn__stream(key, CARNN__ODD_TURNS);
-    m->odd.count = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
-    for (m->odd.at[0] = i = 0; i < m->odd.count; i++) {
+    m->odd = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
+    for (i = 0; i < m->odd; i++) {
         uint64_t own = carnn__stream(key, i);
-        uint32_t *ids = m->odd.ids + m->odd.at[i];
+        uint32_t *ids = m->lists.ids + m->lists.at[m->lists.count];
         n = carnn__dialog_odd_words(work, own, ids);
         ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
-        m->odd.at[i + 1] = m->odd.at[i] + n + 1;
         m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
         m->answer[m->turns] = work->model->unsure;
-        m->latest[m->turns++] = (uint32_t)(m->inputs + i);
+        m->latest[m->turns++] = (uint32_t)m->lists.count;
+        m->lists.at[m->lists.count + 1] = m->lists.at[m->lists.count] + n + 1;
+        m->lists.count++;
     }
 }
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
    key names are exchanged: an utterance with names is another one in each dialog. */
-static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key) {
+static void carnn__dialog_collect(const carnn__work *work, size_t number, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
     carnn__exchanged *names = m->names.image ? &m->names : NULL;
     size_t i, j, at = 0; /* turns */
-    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NO_INDEX;
-    m->inputs = m->turns = 0;
+    memset(m->local, 0xFF, 2 * (c->tokens.count + 1) * sizeof(uint32_t));
+    m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
     if (names) carnn__exchanged_clear(names);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
@@ -15717,21 +15703,18 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
             if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
             m->turn[m->turns++] = (uint32_t)j;
         }
+        carnn__dialog_mark(work, last);
         for (j = line; j <= m->end[last]; j++) {
-            m->place[j] = carnn__dialog_number(m, m->seq[j]);
-            if (carnn__dialog_mark(m, j, m->end[last]) == CARNN_FACT) continue;
-            m->anew[j] = carnn__dialog_number(m, m->again[m->seq[j]]);
-            carnn__dialog_number(m, m->again[m->seq[j]] + 1);
+            m->place[j] = carnn__dialog_number(m, j, 0);
+            if (carnn__dialog_mark_of(m, j) != CARNN_FACT)
+                m->past[j] = carnn__dialog_number(m, j, 1);
         }
-        for (j = line; names && j <= m->end[last]; j++) {
-            if (!m->exchange.list[m->seq[j]]) continue;
-            m->local[m->seq[j]] = CARNN__NO_INDEX;
-            if (!m->again || m->again[m->seq[j]] == CARNN__NO_INDEX) continue;
-            m->local[m->again[m->seq[j]]] = CARNN__NO_INDEX;
-            m->local[m->again[m->seq[j]] + 1] = CARNN__NO_INDEX;
-        }
+        for (j = line; names && j <= m->end[last]; j++)
+            if (m->exchange.list[m->seq[j]])
+                m->local[2 * m->seq[j]] = m->local[2 * m->seq[j] + 1] = CARNN__NO_INDEX;
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
+    if (work->g && work->model->unsure < m->own.count) carnn__dialog_odd(work, key);
 }
 
 /* Dropout of the utterances; where names are exchanged there is none, as a reply that copies a name
@@ -15739,22 +15722,7 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key)
 static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     if (!m->names.image)
-        carnn__drop(work, x, (m->inputs + m->odd.count) * m->e.columns, key,
-                    CARNN__DROP_UTTERANCES);
-}
-
-static void carnn__dialog_utterances(const carnn__work *work, int backward) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
-    if (m->names.image)
-        carnn__encode_lists(work, &m->words, &m->names.said, 1, NULL, m->inputs - 1, &m->e, 1,
-                            backward);
-    else
-        carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
-                            &m->e, 1, backward);
-    if (m->odd.count)
-        carnn__encode_lists(work, &m->words, &m->odd, 0, NULL, m->odd.count, &m->e, m->inputs,
-                            backward);
+        carnn__drop(work, x, m->lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
@@ -15762,7 +15730,7 @@ static void carnn__dialog_utterances(const carnn__work *work, int backward) {
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->own.count - 1, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    size_t L = m->own.count, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
     if (m->ready) return;
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
@@ -15776,8 +15744,9 @@ static void carnn__dialog_ready(const carnn__work *work) {
 /* --- a chunk of turns ------------------------------------------------------------------------ */
 
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
-static size_t carnn__dialog_pack(carnn__dialog *m) {
-    size_t B = 0, rows = 0, b, t;
+static size_t carnn__dialog_pack(const carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t B = 0, rows = 0, b, i, t;
     for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
         size_t item = m->turn[m->from + B];
         m->length[B] = m->end[item] - m->first[item] + 1;
@@ -15785,15 +15754,18 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
         if (rows > CARNN__DIALOG_ROWS) break;
     }
     carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
-    for (b = 0; b < B; b++) {
-        size_t item = m->turn[m->from + m->rank[b]];
-        for (t = 0; t < m->length[m->rank[b]]; t++) {
+    for (b = 0; b < B; b++) m->seat[m->rank[b]] = (uint32_t)b;
+    for (i = 0; i < B; i++) {
+        size_t item = m->turn[m->from + i];
+        b = m->seat[i];
+        carnn__dialog_mark(work, item);
+        for (t = 0; t < m->length[i]; t++) {
             size_t line = m->first[item] + t;
-            uint32_t mark = carnn__dialog_mark(m, line, m->end[item]);
-            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->anew[line] + mark;
+            uint32_t mark = carnn__dialog_mark_of(m, line);
+            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->past[line] + mark;
         }
-        m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + m->rank[b]];
-        m->label[b] = m->answer[m->from + m->rank[b]];
+        m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + i];
+        m->label[b] = m->answer[m->from + i];
     }
     return B;
 }
@@ -15806,7 +15778,7 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
 
 /* The candidates of the batch at hand, with those that exchanged names make. */
 static size_t carnn__dialog_choices(const carnn__dialog *m) {
-    return m->own.count - 1 + m->names.more.count;
+    return m->own.count + m->names.more.count;
 }
 
 /* From the packed histories to the logits of the candidates: z = o y^T. */
@@ -15844,10 +15816,10 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
-    CARNN__DIALOG_TOP, /* 2, 5 */
-    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2,
+enum { /* sums of a tally: the metrics', then KNOWN: turns whose response is a candidate */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* 2, 5 */
+    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
+    CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
     CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
@@ -15859,7 +15831,6 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->sum[CARNN__DIALOG_DECLINED] += m->declined[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
@@ -15877,29 +15848,36 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
     return o;
 }
 
+/* Counts a turn by its L logits. */
+static void carnn__dialog_judge(const carnn__work *work, size_t turn, const float *z, size_t L,
+                                uint32_t right, carnn__tally *tally) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t best = work->engine->k->argmax(z, L);
+    m->right[turn] = best == right;
+    tally->sum[CARNN__DIALOG_DECLINED] += best == work->model->unsure;
+    carnn__count_top(z, L, best, right, &tally->sum[CARNN__DIALOG_TOP]);
+}
+
 static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, own = m->own.count - 1, L, U;
-    carnn__dialog_collect(m, number, key);
-    if (m->odd.at) carnn__dialog_odd(work, key);
-    U = m->inputs + m->odd.count;
+    size_t B, b, own = m->own.count, L, U;
+    carnn__dialog_collect(work, number, key);
+    U = m->lists.count;
     L = carnn__dialog_choices(m);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
-    carnn__dialog_utterances(work, 0);
+    carnn__encode_lists(work, &m->words, &m->lists, 0, NULL, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->turns; m->from += B) {
-        B = carnn__dialog_pack(m);
+        B = carnn__dialog_pack(work);
         carnn__dialog_forward(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
-            size_t turn = m->from + m->rank[b], best = work->engine->k->argmax(m->z + b * L, L);
-            m->right[turn] = best == m->label[b];
-            m->declined[turn] = best == work->model->unsure;
-            carnn__count_top(m->z + b * L, L, best, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
+            size_t turn = m->from + m->rank[b];
+            carnn__dialog_judge(work, turn, m->z + b * L, L, m->label[b], tally);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
@@ -15911,7 +15889,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
-    carnn__dialog_utterances(work, 1);
+    carnn__encode_lists(work, &m->words, &m->lists, 0, NULL, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
 }
@@ -15920,15 +15898,11 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t i, L = m->own.count - 1;
+    size_t i, L = m->own.count;
     for (i = 0; i < m->turns; i++) {
         uint32_t target = m->net.corpus.target[m->turn[i]];
         double right = carnn__agree(works, count, i, target);
-        size_t best = k->argmax(m->all.x + i * L, L);
-        m->right[i] = best == target;
-        m->declined[i] = best == works[0]->model->unsure;
-        carnn__count_top(m->all.x + i * L, L, best, target, &tally->sum[CARNN__DIALOG_TOP]);
+        carnn__dialog_judge(works[0], i, m->all.x + i * L, L, target, tally);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count(works[0], number, tally);
@@ -15939,13 +15913,12 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     size_t i;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
-    scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
-    for (i = 0; i < 2; i++)
-        scores->metric[2 + i].value = sum[CARNN__DIALOG_TOP + i] /
-                                      (double)carnn__max(tally->examples, 1);
-    scores->metric[4].value = sum[CARNN__DIALOG_DECLINED] / (double)carnn__max(tally->examples, 1);
-    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = 4;
+    for (i = 0; i < CARNN__DIALOG_METRICS; i++) {
+        int dialogs = i == CARNN__DIALOG_ALL_RIGHT;
+        double of = dialogs ? sum[CARNN__DIALOG_DIALOGS] : (double)tally->examples;
+        scores->metric[i].value = sum[i] / fmax(of, 1.0);
+    }
+    if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = CARNN__DIALOG_DECLINED;
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -15956,9 +15929,15 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
+    size_t words = carnn__dialog_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
+    m->fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->fact);
+    m->own.count = s->model->choices.count;
+    m->own.at = (size_t *)carnn__take(arena, m->own.count + 1, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
+    if (m->own.ids) carnn__dialog_candidates(s->model, m->own.ids, m->own.at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
@@ -15983,44 +15962,30 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
         memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
         memmove(px, px + gone * width, m->heard * width * sizeof(float));
         memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
+        memmove(m->fact, m->fact + gone, m->heard * sizeof *m->fact);
     }
     words->at[0] = 0;
     words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
     carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
-    memset(said, 0, sizeof *said);
     said->role = role;
     carnn__keep_text(said->text, sizeof said->text, span);
-    if (carnn__dialog_is_fact(words->ids, words->at[1]) &&
-        carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
-        memcpy(said->fact, words->ids, sizeof said->fact);
+    memset(&m->fact[m->heard], 0, sizeof *m->fact);
+    if (carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
+        m->fact[m->heard] = carnn__dialog_fact(words->ids, words->at[1]);
+    said->mark = m->fact[m->heard].word[CARNN__FACT_WORDS - 1];
 }
 
-/* Marks the facts when the utterance encoded last tells some of them. They are encoded anew by the
-   next prediction, as the last one can still be explained. */
-static void carnn__dialog_tell(carnn__dialog *m) {
-    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
-    size_t i, tells = 0;
-    for (i = 0; i < m->heard && !tells; i++)
-        tells = m->said[i].fact[0] &&
-                carnn__dialog_names_word(&m->net.corpus.tokens, 0, m->said[i].fact[0]);
-    for (i = 0; tells && i < m->heard; i++) {
-        carnn__said *said = &m->said[i];
-        uint32_t *mark = &said->fact[CARNN__FACT_WORDS - 1], before = *mark;
-        if (!said->fact[0]) continue;
-        if (carnn__dialog_names_word(&m->net.corpus.tokens, 0, said->fact[0])) *mark = told;
-        else if (*mark == told) *mark = past;
-        said->anew |= *mark != before;
-    }
-}
-
+/* Encodes anew the facts that have another mark than before: not at once, as the last prediction
+   can still be explained. */
 static void carnn__dialog_renew(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t at[2] = {0, CARNN__FACT_WORDS}, i;
     for (i = 0; i < m->heard; i++) {
-        carnn__lists fact = {1, m->said[i].fact, at};
-        if (!m->said[i].anew) continue;
-        m->said[i].anew = 0;
+        carnn__lists fact = {1, m->fact[i].word, at};
+        uint32_t mark = m->fact[i].word[CARNN__FACT_WORDS - 1];
+        if (m->said[i].mark == mark) continue;
+        m->said[i].mark = mark;
         carnn__encode_lists(&s->work, &m->words, &fact, 0, NULL, 1, &m->e, i, 0);
         m->projected = carnn__min(m->projected, i);
     }
@@ -16039,10 +16004,12 @@ static void carnn__dialog_reset(carnn_session *s) {
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
                                size_t length) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
+    const carnn__lists *said = &m->net.corpus.tokens;
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
     if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_utter(s, speaker, text, length, 1);
-    if (speaker == CARNN_SYSTEM) carnn__dialog_tell(m);
+    if (speaker == CARNN_SYSTEM)
+        carnn__dialog_tell(m->fact, 0, 0, m->heard, said->ids, said->at[1]);
     m->heard++;
     s->parts = 0;
 }
@@ -16175,14 +16142,14 @@ enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARN
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 enum { CARNN__LM_CHARACTER = 2, CARNN__LM_SPACED };
 
-static const char *const carnn__lm_context[] = {"previous", "none", NULL};
+static const char *const carnn__lm_contexts[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
 static const char *const carnn__lm_unit[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
                         "words that are kept, the most frequent"),
-    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
+    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
                          "what the context is, previous or none"),
     CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
@@ -16200,14 +16167,19 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
-/* What words are: the unit's number from 1, as above. */
-static size_t carnn__lm_words_are(const double *option) { return (size_t)option[CARNN__LM_UNIT]; }
+/* Are words characters, with blanks between them or not; are they the characters of the file? */
+static int carnn__lm_spells(const carnn_model_desc *d) {
+    return (int)d->option[CARNN__LM_UNIT] >= CARNN__LM_CHARACTER;
+}
+static int carnn__lm_splits(const carnn_model_desc *d) {
+    return (int)d->option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER;
+}
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (carnn__lm_words_are(option) == CARNN__LM_CHARACTER)
+    if (carnn__lm_splits(model))
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
@@ -16226,11 +16198,6 @@ static size_t carnn__lm_steps(const carnn_model *m) {
     return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
 }
 
-/* Are words characters? */
-static int carnn__lm_spells(const carnn_model *m) {
-    return carnn__lm_words_are(m->desc.option) >= CARNN__LM_CHARACTER;
-}
-
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
     if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
@@ -16246,7 +16213,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__lm_words_are(model->desc.option) == CARNN__LM_CHARACTER)
+    if (carnn__lm_splits(&model->desc))
         return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
@@ -16268,7 +16235,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
-    int characters = carnn__lm_words_are(option) == CARNN__LM_CHARACTER;
+    int characters = carnn__lm_splits(&model->desc);
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
@@ -16404,29 +16371,20 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__probe_target(work, m->output.target, m->seq->packed.rows);
 }
 
-/* c from the states of the encoder; backward: from dc to them. */
-static void carnn__lm_last_states(carnn__work *work, int backward) {
+/* From the pieces before to c, the last state of their encoder; backward from dc. */
+static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    if (before && !backward) {
+        carnn__sequences_forward(work, before, key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
+    }
     if (m->seq->c)
         carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
-}
-
-static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    if (m->encodes) {
-        carnn__sequences_forward(work, &m->seq[1], key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
+    if (before && backward) {
+        carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
+        carnn__sequences_backward(work, before, key);
     }
-    carnn__lm_last_states(work, 0);
-}
-
-static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__lm_last_states(work, 1);
-    if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(&m->seq[1]), key);
-    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -16511,7 +16469,7 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     double nll;
     size_t b;
-    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(work->model);
+    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(&work->model->desc);
     for (b = 0; b < m->seq->packed.sequences; b++) {
         carnn__running_part part = {0, 0, 0, 0};
         while (carnn__lm_next_part(work, b, &part, &nll)) {
@@ -16552,7 +16510,7 @@ static void carnn__lm_tell(const carnn__work *work) {
 static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t i;
-    if (work->g || !carnn__lm_spells(work->model) || !m->net.corpus.chunk) return;
+    if (work->g || !carnn__lm_spells(&work->model->desc) || !m->net.corpus.chunk) return;
     carnn__lm_forward(work, 0, 0.0, 0);
     for (i = 0; i < m->seq->packed.rows; i++)
         tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
@@ -16565,7 +16523,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     if (work->g && !work->probe && m->label.y.columns)
         share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
-    carnn__lm_context_forward(work, key);
+    carnn__lm_context(work, key, 0);
     labels = carnn__lm_label_forward(work, share, tally);
     carnn__lm_count_chunked(work, tally);
     carnn__lm_forward(work, key, 1.0 - share, m->net.corpus.chunk > 0);
@@ -16577,7 +16535,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     if (m->label.y.columns)
         carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
     carnn__lm_backward(work, key);
-    carnn__lm_context_backward(work, key);
+    carnn__lm_context(work, key, 1);
 }
 
 /* The mean of the models' probabilities of every word. */
@@ -16685,7 +16643,7 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
             memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
         }
         carnn__lm_collect(work, 0);
-        carnn__lm_context_forward(work, 0);
+        carnn__lm_context(work, 0, 0);
         carnn__lm_forward(work, 0, 0.0, carnn__lm_chunk(s->model) > 0);
         carnn__lm_advance(s, (carnn__lm *)work->state, c->pieces->size[0]);
     }
@@ -16722,7 +16680,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, 0);
-    carnn__lm_context_forward(&s->work, 0);
+    carnn__lm_context(&s->work, 0, 0);
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
@@ -16743,8 +16701,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    int characters = carnn__lm_words_are(s->model->desc.option) == CARNN__LM_CHARACTER;
-    const char *gap = characters ? "" : " ";
+    const char *gap = carnn__lm_splits(&s->model->desc) ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
@@ -17007,7 +16964,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
     m->top = carnn__plan_mat(p, t->most_items, (m->siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+    carnn__linear_plan(p, &m->output, "score", "weight", t->most_items, m->top.columns, 1,
                        m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
 }
 
@@ -17040,13 +16997,16 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
+    size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL);
     float *top;
-    size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
-    top = carnn__named(&model->params, "output.weight");
-    for (i = 0; i < (carnn__two_told(model) ? 1 + CARNN__OVERLAPS : 1);)
-        top[i++] = 5.0f; /* a cosine is small for a sigmoid */
+    if (kind >= CARNN__ANSWER_CA) return;
+    top = carnn__named(&model->params, "score.weight");
+    if (kind == CARNN__ANSWER_SIAMESE) *top++ = 5.0f; /* a cosine is small for a sigmoid */
+    else top += model->desc.hidden;
+    if (!carnn__two_told(model)) return;
+    top[0] = 4.0f; /* a score that is good at once: what the sentences say has to add to it */
+    top[1] = 2.0f;
 }
 
 /* The vectors of siamese, or what iwan has made of each pair, and what it is told of both texts, to
@@ -17772,14 +17732,29 @@ enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
 
 static const char *const carnn__cloze_models[] = {"sum", "attentive", "weighted", NULL};
 enum { CARNN__CLOZE_SUM, CARNN__CLOZE_ATTENTIVE, CARNN__CLOZE_WEIGHTED };
+static const char *const carnn__cloze_normalising[] = {"none", "batch", "everywhere", NULL};
+enum { CARNN__CLOZE_EVERYWHERE = 2 };
 
 static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
                          "sum (attention-sum reader), attentive, or weighted"),
     CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
                         "1: candidates are names without a meaning"),
-    CARNN__ENCODER_OPTIONS(CARNN__CLOZE_ENCODER),
+    CARNN__ENCODER_OPTIONS_AND(CARNN__CLOZE_ENCODER, carnn__cloze_normalising,
+                               "; everywhere: in the model attentive, too"),
     CARNN__OPTION_END};
+
+static int carnn__cloze_everywhere(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) == CARNN__CLOZE_EVERYWHERE;
+}
+
+static carnn_status carnn__cloze_check_model(const carnn_model *model, carnn_error *error) {
+    if (!carnn__cloze_everywhere(model) ||
+        carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_ATTENTIVE)
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
+                       "attentive");
+}
 
 static const carnn__role carnn__cloze_roles[] = {
     {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0},
@@ -17857,7 +17832,7 @@ typedef struct carnn__cloze {
     size_t kind;                /* sum, attentive, weighted */
     int everywhere;             /* what goes into a tanh is normalised */
     carnn__additive attend;
-    carnn__mat sum;             /* (B, 2D) [r; g], or (B, D) r */
+    carnn__mat joined;          /* (B, 2D) [r; g], or (B, D) r */
     carnn__linear top, asked;   /* (B, e) what candidates are compared with; W4 g */
     carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
@@ -17905,8 +17880,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
-    m->everywhere = carnn__chosen(p->model, CARNN__CLOZE_ENCODER + 3) ==
-                    CARNN__NORMALISE_EVERYWHERE;
+    m->everywhere = carnn__cloze_everywhere(p->model);
     m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
     carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
@@ -17931,7 +17905,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
         m->attend.normal = m->top.normal = m->asked.normal = m->top.adds = m->everywhere;
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
         m->s = m->attend.score.y;
-        m->sum = carnn__plan_mat(p, B, width);
+        m->joined = carnn__plan_mat(p, B, width);
         carnn__linear_plan(p, &m->top, "hidden", "weight", B, width, e, 0, CARNN__TANH);
         if (m->everywhere)
             carnn__linear_plan(p, &m->asked, "hidden", "other", B, 2 * h, e, 0, CARNN__IDENTITY);
@@ -18011,14 +17985,14 @@ static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t
 }
 
 /* [r; g] of every item, or r alone. */
-static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, int backward) {
+static void carnn__cloze_joined(carnn__work *work, const carnn__cloze *m, int backward) {
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
     size_t D = f->columns, b;
-    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->sum, backward);
+    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->joined, backward);
     for (b = 0; b < m->net.texts.count && !m->everywhere; b++) {
         size_t g = (2 * b + 1) * D;
-        if (backward) work->engine->k->add(m->sum.d + g, m->last.y.d + b * D, D);
-        else memcpy(m->sum.x + g, m->last.y.x + b * D, D * sizeof(float));
+        if (backward) work->engine->k->add(m->joined.d + g, m->last.y.d + b * D, D);
+        else memcpy(m->joined.x + g, m->last.y.x + b * D, D * sizeof(float));
     }
 }
 
@@ -18027,23 +18001,23 @@ static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
     size_t B = m->net.texts.count, size = B * m->top.y.columns;
     if (backward) {
-        carnn__linear_backward(work, &m->top, &m->sum, B);
+        carnn__linear_backward(work, &m->top, &m->joined, B);
         if (m->everywhere) {
             work->engine->k->add(m->top.y.d, m->asked.y.d, size);
             carnn__linear_backward(work, &m->asked, g, B);
         }
-        carnn__cloze_sum(work, m, 1);
+        carnn__cloze_joined(work, m, 1);
         carnn__additive_backward(work, &m->attend, &m->net.texts, f, g);
         return;
     }
     carnn__additive_forward(work, &m->attend, &m->net.texts, f, g);
-    carnn__cloze_sum(work, m, 0);
-    carnn__mat_clear(&m->sum, B);
+    carnn__cloze_joined(work, m, 0);
+    carnn__mat_clear(&m->joined, B);
     if (m->everywhere) {
         carnn__linear_forward(work, &m->asked, g, B);
         memcpy(m->top.y.x, m->asked.y.x, size * sizeof(float));
     }
-    carnn__linear_forward(work, &m->top, &m->sum, B);
+    carnn__linear_forward(work, &m->top, &m->joined, B);
 }
 
 /* What stands between the readers and the loss. */
@@ -18259,7 +18233,8 @@ static const carnn__task carnn__cloze_task = {
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-    CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
+    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model,
+    sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
@@ -18936,11 +18911,6 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
                            "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
-    if (normal > 1.0 + (double)CARNN__NORMALISE_BATCH &&
-        (model->task != &carnn__cloze_task ||
-         carnn__chosen(model, CARNN__CLOZE_MODEL) != CARNN__CLOZE_ATTENTIVE))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
-                           "attentive of the task cloze");
     if (graph != (*model->desc.graph != 0))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
                            "(a file, sh, st, bu, td, ..) need each other");
@@ -19684,8 +19654,9 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     if (known.at && (known.length != prefix + strlen(name) ||
                      memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
                                                                    known.length - prefix)))
-        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
-                         (int)carnn__min(known.length, 60), known.at);
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\": of another version of carnn? "
+                         "Train it again", g->prefix, name, (int)carnn__min(known.length, 60),
+                         known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)

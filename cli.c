@@ -90,6 +90,16 @@ static void add_item(list *l, const char *item) {
     l->item[l->count++] = item;
 }
 
+typedef struct numbers {
+    double *item;
+    size_t count, room;
+} numbers;
+
+static void add_number(numbers *n, double item) {
+    n->item = (double *)grow(n->item, n->count, &n->room, sizeof *n->item);
+    n->item[n->count++] = item;
+}
+
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
     const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe;
@@ -665,10 +675,12 @@ static void log_probe(const carnn_progress *p) {
     json(job.probe, "{");
     if (job.fold) json(job.probe, "'fold': %z", job.fold);
     json(job.probe, "'epoch': %g, 'loss': %g", (double)p->epoch, p->probe->loss);
+    json(job.probe, "'states': {");
     for (i = 0; i < CARNN_PROBE_STEPS; i++) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
         json(job.probe, "%s: %g", name, p->probe->log_norm[i]);
     }
+    json(job.probe, "}");
     json(job.probe, "'activations': {");
     for (i = 0; i < CARNN_PROBE_BINS; i++) { /* from where */
         snprintf(name, sizeof name, "%g", -1.0 + 2.0 / CARNN_PROBE_BINS * (double)i);
@@ -860,19 +872,10 @@ typedef struct report { /* what a model chose */
     size_t seen;
 } report;
 
-typedef struct parts { /* numbers, one for each of what a score is the mean of */
-    double *value;
-    size_t count, room;
-} parts;
-
-static void add_part(parts *p, double value) {
-    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
-    p->value[p->count++] = value;
-}
-
 static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
-    parts parts[MODELS + 1], weight; /* likewise; the weights are the same for all */
+    numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
+    numbers weight;                  /* of the parts, the same for all */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
@@ -882,8 +885,8 @@ static struct { /* what is scored */
 
 static void on_part(size_t number, double value, double weight, void *user) {
     (void)user;
-    add_part(&tested.parts[number], value);
-    if (!number) add_part(&tested.weight, weight);
+    add_number(&tested.parts[number], value);
+    if (!number) add_number(&tested.weight, weight);
 }
 
 /* Of several models the vote is written. The files are opened here: a task that does not rank
@@ -903,8 +906,8 @@ static void on_ranked(const carnn_ranked *r, void *user) {
 
 /* The probability that model i and the first differ as much by chance. */
 static double significance(size_t i) {
-    const parts *w = &tested.weight, *p = tested.parts;
-    return carnn_significance(w->count, p[0].value, p[i].value, w->value, 1);
+    const numbers *w = &tested.weight, *p = tested.parts;
+    return carnn_significance(w->count, p[0].item, p[i].item, w->item, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -1597,29 +1600,84 @@ static int info(void) {
     return DONE;
 }
 
-/* ==== plot =================================================================================== */
-enum { /* numbers of an epoch; NAN: there is none */
-    EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, NORMS, BARS = NORMS + CARNN_PROBE_STEPS,
-    LOGGED = BARS + CARNN_PROBE_BINS, CURVES = BARS - TRAIN_LOSS
-};
+/* ==== Pictures =============================================================================== */
+enum { MARGIN = 64, HEAD = 40, LEGEND = 22 /* from one line to the next */ };
 
-typedef struct history { /* a run, as `train --log` or `--probe` wrote it */
-    const char *file;
-    char name[BARS][48]; /* of curves; "" while there is none */
-    double best;         /* the epoch with the best score */
-    double (*epoch)[LOGGED];
+static FILE *picture; /* what is drawn into, in SVG */
+
+/* Writes the format with ' as a quotation mark, %s as text of XML, %d as an int, %g as a coordinate,
+   %n as a number, however small. */
+static void svg(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    for (; *format; format++)
+        if (*format != '%') fputc(*format == '\'' ? '"' : *format, picture);
+        else if (*++format == 'd') fprintf(picture, "%d", va_arg(values, int));
+        else if (strchr("gn", *format))
+            fprintf(picture, *format == 'g' ? "%.1f" : "%.6g", va_arg(values, double));
+        else put_escaped(picture, va_arg(values, const char *), "<>&", "&#%d;");
+    va_end(values);
+}
+
+static void begin_picture(int width, int height) {
+    picture = open_result(arg.out, "w");
+    svg("<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
+        "font-size='12'>\n<rect width='%s' height='%s' fill='white'/>\n", width, height, "100%",
+        "100%");
+}
+
+static void end_picture(void) {
+    svg("</svg>\n");
+    close_result(picture, arg.out);
+}
+
+/* ==== plot =================================================================================== */
+/* What of an epoch is read: a number of the line's object, or of the object `within` it. Those from
+   TRAIN_LOSS on are curves; all of one name are in one panel. */
+enum {
+    EPOCH, BEST_EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, NORM_1, NORM_5, NORM_10, ACTIVATIONS, LOGGED
+};
+static const struct {
+    const char *within, *name; /* name NULL: the first metric, which chooses the best epoch */
+} logged[LOGGED] = {{"", "epoch"}, {"", "best_epoch"}, {"", "loss"}, {"valid", "loss"},
+                    {"valid", NULL}, {"states", "log_norm_1"}, {"states", "log_norm_5"},
+                    {"states", "log_norm_10"}, {"activations", "activations"}};
+
+typedef struct point { double epoch, value; } point;
+
+typedef struct curve {
+    const char *name;
+    point *point;
     size_t count, room;
+} curve;
+
+typedef struct history { /* a run, as `train --log` wrote it */
+    const char *file;
+    char metric[32]; /* "" while there is none */
+    double best;     /* the epoch with the best one */
+    curve curve[LOGGED];
 } history;
 
-/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. The first metric
-   of the validation set is the one that chooses the best epoch. */
+static const char *logged_name(const history *h, size_t number) {
+    return logged[number].name ? logged[number].name : h->metric;
+}
+
+/* A run that was resumed may write an epoch again: then the later line counts. */
+static void add_point(curve *c, double epoch, double value) {
+    while (c->count && c->point[c->count - 1].epoch >= epoch) c->count--;
+    if (!is_finite(value)) return;
+    c->point = (point *)grow(c->point, c->count, &c->room, sizeof *c->point);
+    c->point[c->count++] = (point){epoch, value};
+}
+
+/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. */
 static int read_epoch(history *h, double *e, const char *s) {
-    char key[32], within[32] = "", *end;
-    int norms = 0, bars = 0;
+    char key[sizeof h->metric], within[sizeof h->metric] = "", *end;
+    size_t i;
     if (*s++ != '{') return 0;
     for (;;) {
-        double number = NAN, unused, *kept = &unused;
-        int length = 0, valid = !strcmp(within, "valid");
+        double number = NAN; /* also where it cannot be drawn */
+        int length = 0;
         sscanf(s, " \"%31[^\"]\" : %n", key, &length);
         if (!length) return 0;
         s += length;
@@ -1628,17 +1686,6 @@ static int read_epoch(history *h, double *e, const char *s) {
             s++;
             continue;
         }
-        if (!strcmp(key, "loss") && (valid || !*within)) kept = e + TRAIN_LOSS + valid;
-        else if (valid && strcmp(key, "tokens")) {
-            if (!*h->name[SCORE]) strcpy(h->name[SCORE], key);
-            if (!strcmp(h->name[SCORE], key)) kept = e + SCORE;
-        } else if (!strcmp(within, "activations") && bars < CARNN_PROBE_BINS) {
-            kept = e + BARS + bars++;
-        } else if (!*within && !strncmp(key, "log_norm_", 9) && norms < CARNN_PROBE_STEPS) {
-            snprintf(h->name[NORMS + norms], sizeof *h->name, "log |dC/dh_%s|", key + 9);
-            kept = e + NORMS + norms++;
-        } else if (!*within && !strcmp(key, "epoch")) kept = e + EPOCH;
-        else if (!*within && !strcmp(key, "best_epoch")) kept = &h->best;
         if (*s == '"') {
             for (s++; *s && *s != '"'; s++) s += *s == '\\' && s[1];
             if (!*s++) return 0;
@@ -1646,9 +1693,15 @@ static int read_epoch(history *h, double *e, const char *s) {
         else {
             number = strtod(s, &end);
             if (end == s || !is_finite(number)) return 0;
+            if (fabs(number) >= 1e30) number = NAN;
             s = end;
         }
-        *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
+        if (!*h->metric && !strcmp(within, "valid") && strcmp(key, "loss") && strcmp(key, "tokens"))
+            strcpy(h->metric, key);
+        if (!strcmp(within, "activations")) /* a share, from where the bin begins on */
+            add_point(&h->curve[ACTIVATIONS], atof(key) + 1.0 / CARNN_PROBE_BINS, number);
+        for (i = 0; i < LOGGED; i++)
+            if (!strcmp(within, logged[i].within) && !strcmp(key, logged_name(h, i))) e[i] = number;
         s += strspn(s, " \t");
         if (*within && *s == '}') *within = '\0', s += 1 + strspn(s + 1, " \t");
         if (*s == '}') return !s[1 + strspn(s + 1, " \t")];
@@ -1656,24 +1709,24 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
-/* A run that was resumed may write an epoch again: then the later line counts. */
 static void read_history(history *h, const char *file) {
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
-    *h = (history){file, {[TRAIN_LOSS] = "loss", [VALID_LOSS] = "loss"}, .best = NAN};
+    size_t i;
+    *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
         double e[LOGGED];
-        int right, i;
+        int right;
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
         right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
-        while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
-        h->epoch = (double(*)[LOGGED])grow(h->epoch, h->count, &h->room, sizeof e);
-        memcpy(h->epoch[h->count++], e, sizeof e);
+        if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
+        for (i = TRAIN_LOSS; i < ACTIVATIONS; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
     }
-    if (!h->count) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
+    for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
+    if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
     fclose(in);
     free(l.text);
 }
@@ -1681,36 +1734,24 @@ static void read_history(history *h, const char *file) {
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
     static char text[96];
-    const double *e = h->epoch[h->count - 1], *best = e;
-    while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
-    if (best[EPOCH] == h->best && is_finite(best[SCORE]))
-        snprintf(text, 96, "%s %.4f at epoch %.0f", h->name[SCORE], best[SCORE], h->best);
-    else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
+    const curve *score = &h->curve[SCORE], *loss = &h->curve[TRAIN_LOSS];
+    const point *p = &loss->point[loss->count - 1];
+    const char *name = "loss";
+    size_t i;
+    for (i = 0; i < score->count; i++)
+        if (score->point[i].epoch == h->best) name = h->metric, p = &score->point[i];
+    snprintf(text, sizeof text, "%s %.4f at epoch %.0f", name, p->value, p->epoch);
     return text;
 }
 
-/* What the last epoch says of activations, as a run whose epochs are the middles of the bins. */
-static void read_bars(history *to, const history *from) {
-    const double *last = from->epoch[from->count - 1];
-    int i;
-    *to = (history){from->file, {[SCORE] = "activations"}, .best = NAN};
-    to->epoch = (double(*)[LOGGED])resize(NULL, CARNN_PROBE_BINS, sizeof *to->epoch);
-    for (; to->count < CARNN_PROBE_BINS; to->count++) {
-        for (i = 0; i < LOGGED; i++) to->epoch[to->count][i] = NAN;
-        to->epoch[to->count][EPOCH] = ((double)to->count + 0.5) * 2.0 / CARNN_PROBE_BINS - 1.0;
-        to->epoch[to->count][SCORE] = last[BARS + to->count];
-    }
-}
-
-typedef struct panel { /* a diagram: the curves of one name */
-    const char *name, *axis;
-    const history *of;
+typedef struct panel { /* a diagram of the curves of one name */
+    const char *name;
     double left, right, bottom, top; /* epochs and values at its edges */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
-static int shows(const panel *p, const history *h, int curve) {
-    return !strcmp(p->name, h->name[curve]);
+static const char *axis_of(const panel *p) {
+    return strcmp(p->name, logged[ACTIVATIONS].name) ? "epoch" : "value";
 }
 
 /* Where a point is, as a part of the panel from the left, or from the top. */
@@ -1724,24 +1765,21 @@ static double mark_step(double range) {
 }
 
 /* A panel around all that it shows; 0: that is nothing. */
-static int make_panel(panel *p, const char *name, const char *axis, const history *h,
-                      size_t runs) {
-    const history *end = h + runs;
-    size_t i;
-    int curve;
-    *p = (panel){name, axis, h, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
-    for (; h < end; h++)
-        for (curve = TRAIN_LOSS; curve < BARS; curve++)
-            for (i = 0; i < h->count && shows(p, h, curve); i++) {
-                if (!is_finite(h->epoch[i][curve])) continue;
-                p->left = fmin(p->left, h->epoch[i][EPOCH]);
-                p->right = fmax(p->right, h->epoch[i][EPOCH]);
-                p->bottom = fmin(p->bottom, h->epoch[i][curve]);
-                p->top = fmax(p->top, h->epoch[i][curve]);
-            }
+static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
+    size_t i, k;
+    *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
+    for (i = 0; i < LOGGED * runs; i++) {
+        const curve *c = &h[i / LOGGED].curve[i % LOGGED];
+        for (k = 0; k < c->count && !strcmp(c->name, name); k++) {
+            p->left = fmin(p->left, c->point[k].epoch);
+            p->right = fmax(p->right, c->point[k].epoch);
+            p->bottom = fmin(p->bottom, c->point[k].value);
+            p->top = fmax(p->top, c->point[k].value);
+        }
+    }
     if (p->left > p->right) return 0;
     p->right = fmax(p->right, p->left + 1.0);
-    p->across = fmax(mark_step(p->right - p->left), strcmp(axis, "epoch") ? 0.0 : 1.0);
+    p->across = fmax(mark_step(p->right - p->left), 1.0);
     p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
     p->bottom = p->up * floor(p->bottom / p->up);
     p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
@@ -1753,137 +1791,113 @@ enum { ROWS = 16, COLUMNS = 64 };
 static size_t row_of(const panel *p, double y) { return (size_t)((ROWS - 1) * y_of(p, y) + 0.5); }
 
 /* A letter on the straight line through the points of a curve; several make a star. */
-static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history *h, int curve,
-                       char letter) {
-    double *from = NULL, last = COLUMNS - 1, column;
+static void text_curve(char field[ROWS][COLUMNS], const panel *p, const curve *c, char letter) {
+    double last = COLUMNS - 1, column;
     size_t i;
-    for (i = 0; i < h->count && shows(p, h, curve); i++) {
-        double *to = h->epoch[i];
-        if (!is_finite(to[curve])) continue;
-        if (!from) from = to;
-        column = ceil(last * x_of(p, from[EPOCH]));
-        for (; column <= last * x_of(p, to[EPOCH]); column++) {
+    for (i = 0; i < c->count && !strcmp(c->name, p->name); i++) {
+        const point *to = &c->point[i], *from = i ? to - 1 : to;
+        column = ceil(last * x_of(p, from->epoch));
+        for (; column <= last * x_of(p, to->epoch); column++) {
             double epoch = p->left + (p->right - p->left) * column / last;
-            double share = to == from ? 0.0 : (epoch - from[EPOCH]) / (to[EPOCH] - from[EPOCH]);
-            double value = from[curve] + share * (to[curve] - from[curve]);
+            double share = i ? (epoch - from->epoch) / (to->epoch - from->epoch) : 0.0;
+            double value = from->value + share * (to->value - from->value);
             char *at = &field[row_of(p, value)][(size_t)column];
             *at = *at == ' ' || *at == letter ? letter : '*';
         }
-        from = to;
     }
 }
 
 /* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
-static void text_panel(const panel *p, size_t runs) {
-    char field[ROWS][COLUMNS];
-    size_t r, i;
+static void text_panel(const panel *p, const history *h, size_t runs) {
+    char field[ROWS][COLUMNS], label[ROWS][16] = {""};
+    size_t i, k;
     double mark;
     memset(field, ' ', sizeof field);
-    for (r = 0; r < CURVES * runs; r++)
-        draw_curve(field, p, p->of + r / CURVES, (int)(TRAIN_LOSS + r % CURVES),
-                   (char)((r % CURVES ? 'A' : 'a') + r / CURVES % 26));
+    for (i = 0; i < runs; i++)
+        for (k = 0; k < LOGGED; k++)
+            text_curve(field, p, &h[i].curve[k],
+                       (char)((*logged[k].within ? 'A' : 'a') + i % 26));
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
+        snprintf(label[row_of(p, mark)], sizeof *label, "%.6g", mark);
     printf("%s\n", p->name);
-    for (i = 0; i < ROWS; i++) {
-        char label[16] = "";
-        for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
-            if (row_of(p, mark) == i) snprintf(label, sizeof label, "%.6g", mark);
-        printf("%10s |%.*s\n", label, COLUMNS, field[i]);
-    }
+    for (i = 0; i < ROWS; i++) printf("%10s |%.*s\n", label[i], COLUMNS, field[i]);
     memset(field, '-', sizeof field);
     printf("%10s +%.*s\n", "", COLUMNS, field[0]);
-    i = p->across < 1.0 ? 2 : 0; /* decimals */
-    printf("%13.*f%*.*f %s\n\n", (int)i, p->left, COLUMNS - 1, (int)i, p->right, p->axis);
+    printf("%13.0f%*.0f %s\n\n", p->left, COLUMNS - 1, p->right, axis_of(p));
 }
 
-/* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
-enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
+enum { WIDE = 380, HIGH = 260, FOOT = 64 }; /* of a panel; they stand side by side */
 
 static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                      "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-/* A line of an axis and its number, `right` and `below` of where the line starts. */
-static void svg_mark(FILE *to, double x, double y, const char *path, double right, double below,
-                     const char *anchor, double number) {
-    fprintf(to, "<path d=\"M%.1f %.1f%s\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
-            "text-anchor=\"%s\">%.6g</text>\n", x, y, path, x + right, y + below, anchor, number);
+static void svg_axes(const panel *p) {
+    double mark, x, y;
+    svg("<text y='-12' font-weight='bold'>%s</text>\n<path d='M0 0v%dh%d' stroke='#333' "
+        "fill='none'/>\n<text x='%d' y='%d' text-anchor='end'>%s</text>\n", p->name, HIGH, WIDE,
+        WIDE, HIGH + 36, axis_of(p));
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
+        y = HIGH * y_of(p, mark);
+        svg("<path d='M0.0 %gh%d' stroke='#ddd'/><text x='-8.0' y='%g' text-anchor='end'>%n</text>"
+            "\n", y, WIDE, y + 4.0, mark);
+    }
+    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across) {
+        x = WIDE * x_of(p, mark);
+        svg("<path d='M%g %gv5' stroke='#ddd'/><text x='%g' y='%g' text-anchor='middle'>%n</text>"
+            "\n", x, (double)HIGH, x, HIGH + 20.0, mark);
+    }
 }
 
-static void svg_axes(FILE *to, const panel *p) {
-    double mark;
-    fprintf(to, "<text y=\"-12\" font-weight=\"bold\">");
-    put_escaped(to, p->name, "<>&", "&#%d;");
-    fprintf(to, "</text>\n<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>\n"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", HIGH, WIDE, WIDE,
-            HIGH + 36, p->axis);
-    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
-        svg_mark(to, 0.0, HIGH * y_of(p, mark), "h380", -8.0, 4.0, "end", mark);
-    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
-        svg_mark(to, WIDE * x_of(p, mark), HIGH, "v5", 0.0, 20.0, "middle", mark);
+/* A dot for each point, as a curve may be one; that of the epoch `best` is larger. */
+static void svg_curve(const panel *p, const curve *c, double best, const char *color,
+                      const char *style) {
+    const point *at;
+    if (!c->count || strcmp(c->name, p->name)) return;
+    svg("<polyline fill='none' stroke='%s' stroke-width='2'%s points='", color, style);
+    for (at = c->point; at < c->point + c->count; at++)
+        svg("%g,%g ", WIDE * x_of(p, at->epoch), HIGH * y_of(p, at->value));
+    svg("'/>\n");
+    for (at = c->point; at < c->point + c->count; at++)
+        svg("<circle cx='%g' cy='%g' r='%d' fill='%s'/>\n", WIDE * x_of(p, at->epoch),
+            HIGH * y_of(p, at->value), at->epoch == best ? 5 : 2, color);
 }
 
-/* A dot for each point, as a curve may be one; the best score has a larger one. */
-static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
-    size_t i;
-    if (!shows(p, h, curve)) return;
-    fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
-            curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
-    for (i = 0; i < h->count; i++)
-        if (is_finite(h->epoch[i][curve]))
-            fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
-                    HIGH * y_of(p, h->epoch[i][curve]));
-    fprintf(to, "\"/>\n");
-    for (i = 0; i < h->count; i++)
-        if (is_finite(h->epoch[i][curve]))
-            fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
-                    WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
-                    curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);
-}
-
-static void svg_picture(FILE *to, const panel *p, size_t panels, const history *h, size_t runs) {
-    size_t i, r, below = HEAD + HIGH + FOOT;
-    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
-            "font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            panels * (MARGIN + WIDE) + MARGIN / 2, below + (runs + 1) * LEGEND);
+static void svg_panels(const panel *p, size_t panels, const history *h, size_t runs) {
+    size_t i, r, k;
+    int below = HEAD + HIGH + FOOT;
+    begin_picture((int)panels * (MARGIN + WIDE) + MARGIN / 2, below + (int)(runs + 1) * LEGEND);
     for (i = 0; i < panels; i++, p++) {
-        fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
-        svg_axes(to, p);
-        for (r = 0; r < CURVES * runs; r++)
-            svg_curve(to, p, p->of + r / CURVES, (int)(TRAIN_LOSS + r % CURVES),
-                      svg_color[r / CURVES % 8]);
-        fprintf(to, "</g>\n");
+        svg("<g transform='translate(%d,%d)'>\n", (int)i * (MARGIN + WIDE) + MARGIN, HEAD);
+        svg_axes(p);
+        for (r = 0; r < runs; r++)
+            for (k = 0; k < LOGGED; k++)
+                svg_curve(p, &h[r].curve[k], k == SCORE ? h[r].best : NAN, svg_color[r % 8],
+                          *logged[k].within ? "" : " stroke-dasharray=\"5 3\"");
+        svg("</g>\n");
     }
-    for (r = 0; r < runs; r++, h++, below += LEGEND) {
-        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
-                "<text x=\"%d\" y=\"%zu\">", MARGIN, below, svg_color[r % 8], MARGIN + 32,
-                below + 4);
-        put_escaped(to, h->file, "<>&", "&#%d;");
-        fprintf(to, ": %s</text>\n", summary(h));
-    }
-    fprintf(to, "<text x=\"%d\" y=\"%zu\" fill=\"#666\">dashed: training, solid: validation, dot: "
-            "best</text>\n</svg>\n", MARGIN, below + 4);
+    for (r = 0; r < runs; r++, below += LEGEND)
+        svg("<path d='M%d %dh24' stroke='%s' stroke-width='3'/><text x='%d' y='%d'>%s: %s</text>\n",
+            MARGIN, below, svg_color[r % 8], MARGIN + 32, below + 4, h[r].file, summary(&h[r]));
+    svg("<text x='%d' y='%d' fill='#666'>dashed: training, solid: validation, dot: best</text>\n",
+        MARGIN, below + 4);
+    end_picture();
 }
 
 static int plot(void) {
-    static history h[MODELS], bars[MODELS];
-    panel p[MODELS + CARNN_PROBE_STEPS + 2];
-    FILE *to;
+    static history h[MODELS];
+    panel p[MODELS + LOGGED];
     size_t i, k, runs = arg.files.count, panels = 0;
-    int curve;
-    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]), read_bars(&bars[i], &h[i]);
-    for (curve = TRAIN_LOSS; curve < BARS; curve++)
-        for (i = 0; i < runs; i++) {
-            for (k = 0; k < panels && strcmp(p[k].name, h[i].name[curve]);) k++;
-            if (k == panels)
-                panels += (size_t)make_panel(p + panels, h[i].name[curve], "epoch", h, runs);
-        }
-    panels += (size_t)make_panel(p + panels, "activations", "value", bars, runs);
-    if ((to = open_result(arg.out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
-    for (i = 0; i < panels && !to; i++) text_panel(&p[i], runs);
-    for (i = 0; i < runs && !to; i++)
+    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
+    for (i = 0; i < LOGGED * runs; i++) {
+        const char *name = h[i / LOGGED].curve[i % LOGGED].name;
+        for (k = 0; k < panels && strcmp(p[k].name, name);) k++;
+        if (k == panels) panels += (size_t)make_panel(p + panels, name, h, runs);
+    }
+    if (arg.out) svg_panels(p, panels, h, runs);
+    for (i = 0; i < panels && !arg.out; i++) text_panel(&p[i], h, runs);
+    for (i = 0; i < runs && !arg.out; i++)
         printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
-    if (!to) printf("  small letters: training, capitals: validation, *: several\n");
-    close_result(to, arg.out);
+    if (!arg.out) printf("  small letters: training, capitals: validation, *: several\n");
     return DONE;
 }
 
@@ -2005,187 +2019,168 @@ static void print_graph(const carnn_graph *g, const char *name) {
 /* A picture: a column for every time step, a row for every layer within one. */
 enum { STEP = 72, RADIUS = 13, FEWEST = 5, MOST = 24 /* steps */ };
 
-typedef struct drawing {
-    FILE *to;
+static struct { /* what is drawn */
     const carnn_graph *graph;
     size_t nodes, edges, rows, slots, steps; /* slots: nodes beside each other in a row of a step */
+    int64_t period;
     size_t *row, *slot;                      /* (nodes); row 0 is the lowest */
     double left;                             /* of the part that is being drawn */
-} drawing;
+} drawn;
 
-static const carnn_graph_node *node_of(const drawing *d, size_t v) {
-    return carnn_graph_node_at(d->graph, v);
-}
+static const carnn_graph_node *node(size_t i) { return carnn_graph_node_at(drawn.graph, i); }
+static const carnn_graph_edge *edge(size_t i) { return carnn_graph_edge_at(drawn.graph, i); }
+static int64_t start_of(size_t number) { return node(edge(number)->from)->time; }
 
 /* Edges within a step lead upwards: a valid graph has no cycle of them. */
-static void place_nodes(drawing *d) {
-    size_t v, u, i, largest = 0;
+static void place_nodes(void) {
+    size_t v, u, i, largest = (size_t)drawn.period;
     int changed = 1;
-    d->row = (size_t *)resize(NULL, 2 * d->nodes, sizeof *d->row);
-    d->slot = d->row + d->nodes;
-    for (v = 0; v < d->nodes; v++) d->row[v] = node_of(d, v)->kind != CARNN_NODE_IN;
+    drawn.row = (size_t *)resize(NULL, 2 * drawn.nodes, sizeof *drawn.row);
+    drawn.slot = drawn.row + drawn.nodes;
+    for (v = 0; v < drawn.nodes; v++) drawn.row[v] = node(v)->kind != CARNN_NODE_IN;
     while (changed)
-        for (changed = 0, i = 0; i < d->edges; i++) {
-            const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, i);
-            if (e->delay || d->row[e->to] > d->row[e->from]) continue;
-            d->row[e->to] = d->row[e->from] + 1;
+        for (changed = 0, i = 0; i < drawn.edges; i++) {
+            size_t *from = &drawn.row[edge(i)->from], *to = &drawn.row[edge(i)->to];
+            if (edge(i)->delay || *to > *from) continue;
+            *to = *from + 1;
             changed = 1;
         }
-    for (i = 0; i < d->edges; i++) {
-        int64_t delay = carnn_graph_edge_at(d->graph, i)->delay;
-        largest = most(largest, (size_t)(delay < 0 ? -delay : delay));
-    }
-    d->steps = least(MOST, most(FEWEST, most(largest, (size_t)carnn_graph_period(d->graph)) + 2));
-    for (v = 0; v < d->nodes; v++) {
-        for (d->slot[v] = u = 0; u < v; u++)
-            d->slot[v] += d->row[u] == d->row[v] && node_of(d, u)->time == node_of(d, v)->time;
-        d->slots = most(d->slots, d->slot[v] + 1);
-        d->rows = most(d->rows, d->row[v] + 1);
+    for (i = 0; i < drawn.edges; i++) largest = most(largest, (size_t)llabs(edge(i)->delay));
+    drawn.steps = least(MOST, most(FEWEST, largest + 2));
+    for (v = 0; v < drawn.nodes; v++) {
+        for (drawn.slot[v] = u = 0; u < v; u++)
+            drawn.slot[v] += drawn.row[u] == drawn.row[v] && node(u)->time == node(v)->time;
+        drawn.slots = most(drawn.slots, drawn.slot[v] + 1);
+        drawn.rows = most(drawn.rows, drawn.row[v] + 1);
     }
 }
 
-static double node_x(const drawing *d, size_t v, int64_t t) {
-    return d->left + STEP * ((double)t * (double)d->slots + (double)d->slot[v] + 0.5);
+static double node_x(size_t v, int64_t t) {
+    return drawn.left + STEP * ((double)t * (double)drawn.slots + (double)drawn.slot[v] + 0.5);
 }
-static double node_y(const drawing *d, size_t v) {
-    return HEAD + STEP * ((double)(d->rows - d->row[v]) - 0.5);
+static double node_y(size_t v) {
+    return HEAD + STEP * ((double)(drawn.rows - drawn.row[v]) - 0.5);
 }
 
-static void draw_node(const drawing *d, size_t v, int64_t t) {
+static void draw_node(size_t v, int64_t t) {
     static const char *const shapes[] = {"M-12 -12h24v24h-24z", "M-13 0a13 13 0 1 1 0 .01z",
                                          "M0 -15l15 15l-15 15l-15 -15z"};
-    fprintf(d->to, "<g transform=\"translate(%.1f,%.1f)\"><path d=\"%s\" fill=\"white\" "
-            "stroke=\"#333\"/><text y=\"4\" text-anchor=\"middle\">", node_x(d, v, t),
-            node_y(d, v), shapes[node_of(d, v)->kind]);
-    put_escaped(d->to, node_of(d, v)->name, "<>&", "&#%d;");
-    fprintf(d->to, "</text></g>\n");
+    svg("<g transform='translate(%g,%g)'><path d='%s' fill='white' stroke='#333'/><text y='4' "
+        "text-anchor='middle'>%s</text></g>\n", node_x(v, t), node_y(v), shapes[node(v)->kind],
+        node(v)->name);
 }
 
-/* An edge that starts at time t, straight between neighbours; `folded` with its delay, if that is
-   not 0, and to the time of its node. Edges between the same nodes are bent more and more. */
-static void draw_edge(const drawing *d, size_t number, int64_t t, int folded, const char *style) {
-    const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, number);
-    int64_t end = folded ? node_of(d, e->to)->time : t + e->delay;
-    double x = node_x(d, e->from, t), y = node_y(d, e->from);
-    double right = node_x(d, e->to, end) - x, down = node_y(d, e->to) - y, bend = 0.0, over = 0.0;
-    double length = hypot(right, down), middle[2], from, to;
+/* An edge that starts at time t, straight between neighbours; `folded` to the time of its node, and
+   with its delay, if that is not 0. Edges between the same nodes are bent more and more. */
+static void draw_edge(size_t number, int64_t t, int folded, const char *style) {
+    const carnn_graph_edge *e = edge(number);
+    double x = node_x(e->from, t), y = node_y(e->from), bend = 0.0, over = 0.0;
+    double right = node_x(e->to, folded ? node(e->to)->time : t + e->delay) - x;
+    double down = node_y(e->to) - y, length = hypot(right, down), middle[2], from, to;
     size_t i;
-    for (i = 0; folded && i < number; i++) {
-        const carnn_graph_edge *other = carnn_graph_edge_at(d->graph, i);
-        over += other->from == e->from && other->to == e->to;
-    }
+    for (i = 0; folded && i < number; i++)
+        over += edge(i)->from == e->from && edge(i)->to == e->to;
     if (length < 1.0) { /* from a node to itself */
         over = 30.0 + 20.0 * over;
-        fprintf(d->to, "<path d=\"M%.1f %.1fc%.1f %.1f %.1f %.1f 0 14\" %s/>", x + 11.0, y - 7.0,
-                over, -0.5 * over, over, 14.0 + 0.5 * over, style);
+        svg("<path d='M%g %gc%g %g %g %g 0 14' %s/>", x + 11.0, y - 7.0, over, -0.5 * over, over,
+            14.0 + 0.5 * over, style);
         middle[0] = x + 20.0 + 0.75 * over, middle[1] = y + 4.0;
     } else {
         if (folded ? e->delay || over > 0.0 || length > 1.5 * STEP
-                   : length > 1.5 * STEP * (double)d->slots)
+                   : length > 1.5 * STEP * (double)drawn.slots)
             bend = fmin(0.2 * length, 0.7 * STEP) + 14.0 * over;
         middle[0] = x + 0.5 * right - bend * down / length;
         middle[1] = y + 0.5 * down + bend * right / length;
         from = RADIUS / hypot(middle[0] - x, middle[1] - y);
         to = (RADIUS + 2) / hypot(middle[0] - x - right, middle[1] - y - down);
-        fprintf(d->to, "<path d=\"M%.1f %.1fQ%.1f %.1f %.1f %.1f\" %s/>",
-                x + from * (middle[0] - x), y + from * (middle[1] - y), middle[0], middle[1],
-                x + right + to * (middle[0] - x - right), y + down + to * (middle[1] - y - down),
-                style);
+        svg("<path d='M%g %gQ%g %g %g %g' %s/>", x + from * (middle[0] - x),
+            y + from * (middle[1] - y), middle[0], middle[1],
+            x + right + to * (middle[0] - x - right), y + down + to * (middle[1] - y - down),
+            style);
         middle[0] += (0.5 * bend - 9.0) * down / length; /* beside the curve */
         middle[1] += (9.0 - 0.5 * bend) * right / length + 4.0;
     }
     if (folded && e->delay && strstr(style, "marker"))
-        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%lld</text>", middle[0],
-                middle[1], (long long)e->delay);
-    fputc('\n', d->to);
+        svg("<text x='%g' y='%g' text-anchor='middle'>%d</text>", middle[0], middle[1],
+            (int)e->delay);
+    svg("\n");
 }
 
 /* Draws what attains a value from time t on, a cycle as long as it stays within the picture (style
    NULL: nothing), and returns the number of edges that are in it. */
-static size_t draw_walk(const drawing *d, const carnn_graph_value *v, int64_t t, int cycle,
-                        const char *style) {
+static size_t draw_walk(const carnn_graph_value *v, int64_t t, int cycle, const char *style) {
     size_t i;
     for (i = 0; cycle || i < v->length; i++) {
-        uint32_t edge = v->edge[i % v->length];
-        int64_t end = t + carnn_graph_edge_at(d->graph, edge)->delay;
-        if (end < 0 || end >= (int64_t)d->steps) break;
-        if (style) draw_edge(d, edge, t, 0, style);
+        size_t number = v->edge[i % v->length];
+        int64_t end = t + edge(number)->delay;
+        if (end < 0 || end >= (int64_t)drawn.steps) break;
+        if (style) draw_edge(number, t, 0, style);
         t = end;
     }
     return i;
 }
 
-static void draw_value(const drawing *d, const carnn_graph_value *v, size_t number, int folded) {
-    int64_t t, best = 0, period = carnn_graph_period(d->graph);
-    size_t i, shown, longest = 0;
+/* The longest one that the picture has room for. */
+static void draw_value(const carnn_graph_value *v, size_t number, int folded) {
+    int64_t t, best = 0;
+    int cycle = number != 1;
+    size_t i, longest = 0;
     char style[96];
-    if (!v->length) return;
     snprintf(style, sizeof style, "fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" opacity=\"0.5\"",
              measures[number].color, 12 - 3 * (int)number);
-    for (i = 0; folded && i < v->length; i++)
-        draw_edge(d, v->edge[i], node_of(d, carnn_graph_edge_at(d->graph, v->edge[i])->from)->time,
-                  1, style);
-    for (t = node_of(d, carnn_graph_edge_at(d->graph, *v->edge)->from)->time;
-         !folded && t < (int64_t)d->steps; t += period) {
-        shown = draw_walk(d, v, t, number != 1, NULL);
-        if (shown > longest) longest = shown, best = t;
-    }
-    if (longest) draw_walk(d, v, best, number != 1, style);
+    for (i = 0; folded && i < v->length; i++) draw_edge(v->edge[i], start_of(v->edge[i]), 1, style);
+    if (folded || !v->length) return;
+    for (t = start_of(*v->edge); t < (int64_t)drawn.steps; t += drawn.period)
+        if (draw_walk(v, t, cycle, NULL) > longest) longest = draw_walk(v, best = t, cycle, NULL);
+    if (longest) draw_walk(v, best, cycle, style);
 }
 
 /* The graph, or its unfolding: what attains the measures below, then edges, then nodes. */
-static void draw_part(const drawing *d, int folded) {
+static void draw_part(int folded) {
     static const char plain[] = "fill=\"none\" stroke=\"#333\" marker-end=\"url(#arrow)\"";
-    int64_t t, end, period = carnn_graph_period(d->graph);
-    int64_t last = folded ? period : (int64_t)d->steps;
-    size_t i, k;
-    for (k = 0; k < 2 * COUNT(measures); k++) {
-        const carnn_graph_measures *m = carnn_graph_measure(d->graph, k % 2);
-        if (m) draw_value(d, measured(m, k / 2), k / 2, folded);
+    int64_t t, end, last = folded ? drawn.period : (int64_t)drawn.steps;
+    size_t i;
+    for (i = 0; i < 2 * COUNT(measures); i++) {
+        const carnn_graph_measures *m = carnn_graph_measure(drawn.graph, i % 2);
+        if (m) draw_value(measured(m, i / 2), i / 2, folded);
     }
-    for (i = 0; i < d->edges; i++) {
-        const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, i);
-        for (t = node_of(d, e->from)->time; t < last; t += period) {
-            end = t + e->delay;
-            if (folded || (end >= 0 && end < last)) draw_edge(d, i, t, folded, plain);
+    for (i = 0; i < drawn.edges; i++)
+        for (t = start_of(i); t < last; t += drawn.period) {
+            end = t + edge(i)->delay;
+            if (folded || (end >= 0 && end < last)) draw_edge(i, t, folded, plain);
         }
-    }
-    for (i = 0; i < d->nodes; i++)
-        for (t = node_of(d, i)->time; t < last; t += period) draw_node(d, i, t);
+    for (i = 0; i < drawn.nodes; i++)
+        for (t = node(i)->time; t < last; t += drawn.period) draw_node(i, t);
 }
 
 static void draw_graph(const carnn_graph *g, const char *name) {
-    drawing d = {.to = open_result(arg.out, "w"), .graph = g, .left = MARGIN / 2};
-    double folded, below;
+    const carnn_graph_measures *m;
+    int folded, below;
     size_t i, k;
-    while (node_of(&d, d.nodes)) d.nodes++;
-    while (carnn_graph_edge_at(g, d.edges)) d.edges++;
-    place_nodes(&d);
-    folded = (double)(STEP * d.slots) * (double)carnn_graph_period(g) + MARGIN;
-    below = HEAD + (double)(STEP * d.rows) + LEGEND;
-    fprintf(d.to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-            "font-family=\"sans-serif\" font-size=\"12\">\n<defs><marker id=\"arrow\" refX=\"6\" "
-            "refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 1L7 4L0 "
-            "7z\" fill=\"#333\"/></marker></defs>\n<rect width=\"100%%\" height=\"100%%\" "
-            "fill=\"white\"/>\n<text x=\"16\" y=\"24\" font-weight=\"bold\">",
-            folded + MARGIN + (double)(STEP * d.slots * d.steps), below + 3 * LEGEND);
-    put_escaped(d.to, name, "<>&", "&#%d;");
-    fprintf(d.to, "</text>\n");
-    draw_part(&d, 1);
-    d.left += folded;
-    draw_part(&d, 0);
-    for (k = 0; k < COUNT(measures); k++, below += LEGEND) {
-        fprintf(d.to, "<path d=\"M16 %.0fh24\" stroke=\"%s\" stroke-width=\"%d\" opacity=\"0.5\"/>"
-                "<text x=\"48\" y=\"%.0f\">%s", below, measures[k].color, 12 - 3 * (int)k,
-                below + 4.0, measures[k].title);
-        for (i = 0; i < 2; i++)
-            if (carnn_graph_measure(g, (int)i))
-                fprintf(d.to, " %s", fraction(measured(carnn_graph_measure(g, (int)i), k)));
-        fprintf(d.to, "</text>\n");
+    drawn.graph = g;
+    drawn.period = carnn_graph_period(g);
+    while (node(drawn.nodes)) drawn.nodes++;
+    while (edge(drawn.edges)) drawn.edges++;
+    place_nodes();
+    folded = STEP * (int)drawn.slots * (int)drawn.period + MARGIN;
+    below = HEAD + STEP * (int)drawn.rows + LEGEND;
+    begin_picture(folded + MARGIN + STEP * (int)(drawn.slots * drawn.steps), below + 3 * LEGEND);
+    svg("<defs><marker id='arrow' refX='6' refY='4' markerWidth='8' markerHeight='8' "
+        "orient='auto'><path d='M0 1L7 4L0 7z' fill='#333'/></marker></defs>\n"
+        "<text x='16' y='24' font-weight='bold'>%s</text>\n", name);
+    for (k = 0; k < 2; k++) {
+        drawn.left = MARGIN / 2 + (k ? folded : 0);
+        draw_part(!k);
     }
-    fprintf(d.to, "</svg>\n");
-    close_result(d.to, arg.out);
-    free(d.row);
+    for (k = 0; k < COUNT(measures); k++, below += LEGEND) {
+        svg("<path d='M16 %dh24' stroke='%s' stroke-width='%d' opacity='0.5'/><text x='48' y='%d'>"
+            "%s", below, measures[k].color, 12 - 3 * (int)k, below + 4, measures[k].title);
+        for (i = 0; i < 2; i++)
+            if ((m = carnn_graph_measure(g, (int)i)) != NULL) svg(" %s", fraction(measured(m, k)));
+        svg("</text>\n");
+    }
+    end_picture();
+    free(drawn.row);
 }
 
 /* All graphs are read before any is printed: one that is not valid leaves no half of a result. */

@@ -110,12 +110,11 @@ static void test_classes(void) {
     carnn_dataset_free(data);
 }
 
-/* A list of words as the images of another one's. */
-static void check_images(const carnn__exchanged *names, const uint32_t *found, size_t length,
+/* The first n words of a list as the images of another one's. */
+static void check_images(const carnn__exchanged *names, const uint32_t *found, size_t n,
                          const carnn__lists *lists, size_t list) {
     size_t k;
-    CHECK_INT(length, carnn__list_length(lists, list));
-    for (k = 0; k < length; k++)
+    for (k = 0; k < n; k++)
         CHECK_INT(found[k], names->image[lists->ids[lists->at[list] + k]]);
 }
 
@@ -133,7 +132,7 @@ static void test_permutations(void) {
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
     size_t changed = 0, told = 0;
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
-    carnn__dialog_collect(m, 0, 11);
+    carnn__dialog_collect(&w.work, 0, 11);
     CHECK_INT(m->turns, data->item_count);
     CHECK(m->names.more.count > 0);
     for (item = line = 0; item < data->item_count; item++) {
@@ -152,17 +151,20 @@ static void test_permutations(void) {
                 if (e->of[i] == CARNN__NO_INDEX) CHECK_INT(image[i], i);
             }
         }
+        carnn__dialog_mark(&w.work, item - item % 5 + 4);
         for (; line <= m->end[item]; line++)
             for (i = 0; i < 3 && m->seq[line] < c->tokens.count; i++) { /* as said, past, told */
-                size_t place = i ? m->anew[line] + i - 1 : m->place[line];
-                size_t end = m->end[item - item % 5 + 4];
-                if (i && carnn__dialog_mark(m, line, end) == CARNN_FACT) continue;
+                size_t place = i ? m->past[line] + i - 1 : m->place[line];
+                if (i && carnn__dialog_mark_of(m, line) == CARNN_FACT) continue;
                 told += i > 0;
-                check_images(names, names->said.ids + names->said.at[place],
-                             carnn__list_length(&names->said, place), &c->tokens,
-                             i ? m->again[m->seq[line]] + i - 1 : m->seq[line]);
+                ids = m->lists.ids + m->lists.at[place];
+                n = carnn__list_length(&c->tokens, m->seq[line]);
+                CHECK_INT(carnn__list_length(&m->lists, place), n);
+                check_images(names, ids, n - (i > 0), &c->tokens, m->seq[line]);
+                if (i) CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
         ids = carnn__exchanged_list(names, m->answer[item], &n);
+        CHECK_INT(n, carnn__list_length(&m->own, c->target[item]));
         check_images(names, ids, n, &m->own, c->target[item]);
         CHECK(m->answer[item] < L + names->more.count);
     }

@@ -524,16 +524,19 @@ static void bn_direction(const char *task, const char *options) {
 
 static void bn_refused(const char *task, const char *options, const char *why) {
     static const char pairs[] = "a b\tb\t1\na b\tc\t0\n", texts[] = "x\ta b\ny\tb\n";
-    const char *text = !strcmp(task, "answer") ? pairs : texts;
+    static const char cloze[] = "1 a b\n2 a XXXXX\tb\t\ta|b\n";
+    const char *text = !strcmp(task, "answer") ? pairs : !strcmp(task, "cloze") ? cloze : texts;
     carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
     carnn_model_desc desc;
     carnn_model *model = NULL;
+    carnn_status status;
     carnn_error error;
     memset(&desc, 0, sizeof desc);
     desc.task = task;
     desc.hidden = 6;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    status = carnn__set_all(&desc, NULL, 0, options, &error);
+    if (!status) status = carnn_model_create(&model, &desc, data, &error);
+    CHECK_INT(status, CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, why) != NULL);
     carnn_dataset_free(data);
 }
@@ -556,7 +559,8 @@ int main(void) {
                                        bn_training(1)));
     bn_refused("classify", "cell=gru normalise=batch", "mi-lstm, found gru");
     bn_refused("answer", "cell=lstm model=ca normalise=batch", "alignment none");
-    bn_refused("classify", "cell=lstm normalise=everywhere", "for the model attentive of");
+    bn_refused("classify", "cell=lstm normalise=everywhere", "unknown normalise \"everywhere\"");
+    bn_refused("cloze", "cell=lstm normalise=everywhere", "for the model attentive");
     carnn_dataset_free(data);
     return test_end();
 }

@@ -46,19 +46,24 @@ static void told_marks(void) {
     carnn_dataset *data = told_known_data();
     carnn_model *model = told_known_model(data, "hidden=8 embedding=8");
     const carnn__dialog *m;
-    size_t item, start = 0, i;
+    size_t pass, turn, item, i;
     test_work w;
     test_work_open(&w, model, data, 1);
     CHECK_INT(test_work_begin(&w), 1);
     m = (const carnn__dialog *)w.work.state;
-    for (item = 0; item < data->item_count; item++) {
-        size_t dialog = data->items[item].group;
-        if (item && dialog != data->items[item - 1].group) start = m->end[item - 1] + 1;
-        for (i = start; i < m->end[item]; i++)
-            CHECK_INT(carnn__dialog_mark(m, i, m->end[item]),
-                      told_mark(dialog, i - start, m->end[item] - start, CARNN_FACT));
-    }
-    CHECK(start > 0);
+    for (pass = 0; pass < 2; pass++) /* in order, and from the end */
+        for (turn = 0; turn < data->item_count; turn++) {
+            size_t dialog, start = 0;
+            item = pass ? data->item_count - 1 - turn : turn;
+            dialog = data->items[item].group;
+            for (i = 0; i < item; i++)
+                if (data->items[i].group != dialog) start = m->end[i] + 1;
+            carnn__dialog_mark(&w.work, item);
+            for (i = start; i < m->end[item]; i++)
+                CHECK_INT(carnn__dialog_mark_of(m, i),
+                          told_mark(dialog, i - start, m->end[item] - start, CARNN_FACT));
+        }
+    CHECK(data->items[data->item_count - 1].group > 0);
     test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -184,13 +189,14 @@ static void told_reply_tells(void) {
     told_hear(s, CARNN_FACT, "oak R_rating 3");
     told_hear(s, CARNN_SYSTEM, "www"); /* unknown, as is qqq */
     for (turn = 0; turn < 3; turn++) {
-        const carnn__said *said = ((const carnn__dialog *)s->work.state)->said;
+        const carnn__dialog *m = (const carnn__dialog *)s->work.state;
         CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
-        CHECK_INT(said[1].anew + said[2].anew, 0);
+        CHECK_INT(m->said[1].mark, m->fact[1].word[3]);
+        CHECK_INT(m->said[2].mark, m->fact[2].word[3]);
         CHECK(!carnn_session_explain(s, LINES, one, &e, NULL));
         CHECK(!carnn_session_reply(s, "hello", 5, &reply, NULL));
-        CHECK_INT(said[2].anew, turn == 0);
-        CHECK_INT(said[1].anew, 0);
+        CHECK_INT(m->said[2].mark != m->fact[2].word[3], turn == 0);
+        CHECK_INT(m->said[1].mark, m->fact[1].word[3]);
         CHECK(!carnn_session_explain(s, LINES, two, &f, NULL));
         CHECK_INT(e.count, 5 + 2 * turn);
         CHECK_INT(f.count, e.count);

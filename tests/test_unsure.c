@@ -70,6 +70,11 @@ static double unsure_loss(carnn_session *s, const carnn_dataset *data, size_t ex
     return NAN;
 }
 
+/* The words of the turns without a meaning. */
+static const uint32_t *unsure_words(const carnn__dialog *m) {
+    return m->lists.ids + m->lists.at[m->lists.count - m->odd];
+}
+
 /* A batch of training has one more turn for three, drawn by its key, whose words mean nothing; its
    loss is the sum of what sessions say of each turn after its own history. */
 static void unsure_turns(void) {
@@ -93,16 +98,16 @@ static void unsure_turns(void) {
         double loss = 0.0;
         memset(&w.tally, 0, sizeof w.tally);
         carnn__net_batch(&w.work, 0, key, &w.tally);
-        CHECK_INT(m->turns, turns + m->odd.count);
+        CHECK_INT(m->turns, turns + m->odd);
         CHECK_INT(w.tally.examples, turns);
-        all += m->odd.count;
+        all += m->odd;
         for (i = 0; i < m->turns; i++) {
             size_t item = m->turn[i], list = m->seq[m->end[item]];
-            const carnn__lists *lists = i < turns ? &c->tokens : &m->odd;
+            const carnn__lists *lists = i < turns ? &c->tokens : &m->lists;
             const uint32_t *ids;
             size_t n;
             CHECK(i >= turns ? m->answer[i] == model->unsure : m->answer[i] == c->target[item]);
-            if (i >= turns) list = i - turns;
+            if (i >= turns) list = m->latest[i];
             ids = lists->ids + lists->at[list];
             n = carnn__list_length(lists, list);
             CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + CARNN_USER);
@@ -115,11 +120,11 @@ static void unsure_turns(void) {
             loss += unsure_loss(session, data, item, ids, n - 1, m->answer[i]);
         }
         CHECK_NEAR(w.tally.loss, loss, 1e-3);
-        if (key == 1) memcpy(once, m->odd.ids, sizeof once);
-        CHECK_INT(!memcmp(once, m->odd.ids, sizeof once), key == 1);
+        if (key == 1) memcpy(once, unsure_words(m), sizeof once);
+        CHECK_INT(!memcmp(once, unsure_words(m), sizeof once), key == 1);
     }
     carnn__net_batch(&w.work, 0, 1, &w.tally); /* the same key, the same turns */
-    CHECK(!memcmp(once, m->odd.ids, 10 * sizeof *once));
+    CHECK(!memcmp(once, unsure_words(m), 10 * sizeof *once));
     CHECK_NEAR((double)all / (double)(20 * turns), 1.0 / 3.0, 0.01);
     CHECK_NEAR((double)unknown / (double)words, 0.65, 0.1);
     carnn_session_free(session);
@@ -149,11 +154,11 @@ static void unsure_known_words(void) {
         for (i = 0; i < data->item_count; i++)
             for (k = lists->at[m->seq[m->end[i]]]; k < lists->at[m->seq[m->end[i]] + 1]; k++)
                 said[lists->ids[k]] = 1;
-        for (i = 0; i < m->odd.count; i++) {
-            for (k = m->odd.at[i]; k < m->odd.at[i + 1] && said[m->odd.ids[k]];) k++;
-            known += k == m->odd.at[i + 1] && k - m->odd.at[i] > CARNN__ODD_KNOWN;
+        for (i = m->lists.count - m->odd; i < m->lists.count; i++) {
+            for (k = m->lists.at[i]; k < m->lists.at[i + 1] && said[m->lists.ids[k]];) k++;
+            known += k == m->lists.at[i + 1] && k - m->lists.at[i] > CARNN__ODD_KNOWN;
         }
-        all += m->odd.count;
+        all += m->odd;
     }
     CHECK(all > 300);
     CHECK_NEAR((double)known / (double)all, 0.625, 0.05);
