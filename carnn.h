@@ -272,6 +272,24 @@ typedef struct carnn_model_desc {
 
 /* Called after every few batches and after every epoch, with a report that is valid during the call
    only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
+/* What the states h_t of the last recurrent layer are like, on up to 64 texts of the validation
+   data, or of the training data where there are none (Zhang 2019, section 6.3.1). C is the loss of
+   a text, where every step has a loss that of its last step; states begin with zeros, nothing is
+   dropped, and the weights are those that the next epoch begins with. */
+#define CARNN_PROBE_STEPS 3
+#define CARNN_PROBE_BINS 20
+
+typedef struct carnn_probe {
+    size_t units;                       /* of a state */
+    double loss;                        /* mean of C */
+    size_t step[CARNN_PROBE_STEPS];     /* t, from 1 */
+    size_t texts[CARNN_PROBE_STEPS];    /* that have so many steps */
+    double log_norm[CARNN_PROBE_STEPS]; /* their mean of log |dC/dh_t|, 0 taken for FLT_MIN; NaN
+                                           where there are none */
+    double share[CARNN_PROBE_BINS];     /* of the values of all states in [-1, -0.9), [-0.9, -0.8),
+                                           ..; the first and the last have those beyond, too */
+} carnn_probe;
+
 typedef struct carnn_progress carnn_progress;
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
@@ -295,6 +313,7 @@ typedef struct carnn_train_desc {
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between epochs, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint` */
+    int64_t probe;         /* not 0: `progress` is told of a carnn_probe, too */
     carnn_progress_fn progress;
     void *user;
 } carnn_train_desc;
@@ -457,6 +476,7 @@ struct carnn_progress {
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
     int64_t best_epoch;
+    const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
 };
 
 #ifndef CARNN_NO_TRAIN
@@ -1656,6 +1676,7 @@ typedef struct carnn__compose {
 } carnn__compose;
 
 #define CARNN__NO_INDEX UINT32_MAX /* of a word, a text, a class, ...: there is none */
+#define CARNN__UNSCORED (CARNN__NO_INDEX - 1) /* of a target: nothing is right, nor wrong */
 
 /* A linear recurrence over one long sequence, in blocks of steps (@@CELL). */
 typedef struct carnn__recurrence {
@@ -1753,6 +1774,10 @@ typedef struct carnn__norm {
       3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES)                                    \
     X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
       1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
+    X(lin_rnn, linear, "lin-rnn", "RNN without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,    \
+      CARNN__TAPE_SUFFICES)                                                                        \
+    X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3, 2.0f, \
+      0.5f, 0)                                                                                     \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -3388,7 +3413,8 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
-    CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
+    CARNN__INIT_GLOROT, /* uniform in +-`scale`; where that is 0, +-sqrt(6 / (rows + columns)):
+                           Glorot and Bengio 2010 */
     CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
@@ -3468,7 +3494,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
         uint64_t key = carnn__stream(seed, number);
         size_t count = p->rows * p->columns;
         size_t fan = (p->block ? p->block : p->rows) + p->columns;
-        float range = (float)sqrt(6.0 / (double)carnn__max(fan, 1));
+        float range = p->scale > 0.0f ? p->scale : (float)sqrt(6.0 / (double)carnn__max(fan, 1));
         for (i = 0; i < count; i++)
             switch (p->init) {
             case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
@@ -3925,7 +3951,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
 }
 
 /* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
-   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. In
+   lin-rnn and lin-mi-rnn h = a (Zhang 2019, section 6.3.1). */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3933,6 +3960,16 @@ static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
 
 static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     gate_back(r, 0, tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dh, 0, zero());
+}
+
+/* h = a; da = D. */
+static CARNN__INLINE void CARNN__K(linear_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, gate(r, 0));
+}
+
+static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
+    gate_back(r, 0, reaching(r));
     put(r, r->dh, 0, zero());
 }
 
@@ -4688,6 +4725,7 @@ typedef struct carnn__cell_run {
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
     const float *past;  /* (skip, B, h): states before the first step, the latest last; or NULL */
+    int gathers;        /* backward leaves in dout all that reaches each state */
     carnn__cell_norm norm;
 } carnn__cell_run;
 
@@ -5043,6 +5081,15 @@ static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t
             s->out[(row + b) * h + j] = tape[(b * k->tape + 2) * h + j] * y[b * h + j];
 }
 
+/* Moves what reaches the states of step t from later ones to dout. */
+static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, count = (carnn__scan_end(s, t) - s->first) * h;
+    float *dh = s->dh + s->first * h;
+    e->k->add(dh, (float *)s->dout + (s->seq->start[t] + s->first) * h, count);
+    memset(dh, 0, count * sizeof(float));
+}
+
 /* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
     size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
@@ -5057,6 +5104,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
             carnn__cell_skip(r, e, t);
         }
         if (!r->scan.back && normal) carnn__norm_products(r, e, t);
+        if (r->scan.back && r->gathers && (number + 1) % stages == 0) carnn__cell_gather(r, e, t);
         if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         if (r->scan.back && state) carnn__norm_state(r, e, t);
         carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
@@ -5122,7 +5170,7 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products && !r->gate)
+    if (!r->products && !r->gate && !(r->gathers && r->scan.back))
         carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
@@ -5632,9 +5680,9 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 /* --- softmax cross entropy ----------------------------------------------------------------------
    For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
    scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
-   A row whose target is CARNN__NO_INDEX has no loss and no gradient. Label smoothing s spreads s of
-   the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
-   the exponentials of the second. */
+   A row whose target is CARNN__NO_INDEX or CARNN__UNSCORED has no loss and no gradient. Label
+   smoothing s spreads s of the target's mass evenly over all columns. Three passes over a row that
+   the cache holds, bound by the exponentials of the second. */
 
 /* z = scale (factor z) + off */
 static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
@@ -5649,7 +5697,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     size_t i, j;
     for (i = row0; i < row1; i++) {
         float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
-        if (x->target[i] == CARNN__NO_INDEX) {
+        if (x->target[i] >= CARNN__UNSCORED) {
             memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
@@ -7290,7 +7338,7 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 9 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 10 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -7299,7 +7347,7 @@ enum {
     CARNN__TWO_OVERLAP = 10,
     CARNN__TWO_TUNE,
     CARNN__TWO_ENCODER,
-    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 4,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 5,
     CARNN__TWO_ALIGNMENT,
     CARNN__TWO_DIRECTION
 };
@@ -9746,6 +9794,7 @@ typedef struct carnn__work {
     const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
     size_t number;  /* the model's, for them; that of a vote is the number of models */
     int as_vote;    /* the logits are those of a vote */
+    carnn_probe *probe; /* what training asks of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
     size_t member_count;                /* 0: it is none */
     carnn_ensemble_rule rule;           /* of a vote that it leads */
@@ -10439,8 +10488,9 @@ static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts];
 
 static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
                                 size_t count) {
+    uint32_t *all = (uint32_t *)carnn__take(arena, carnn__times(lists, count), sizeof *all);
     size_t i;
-    for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
+    for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
 }
 
 /* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
@@ -10978,8 +11028,8 @@ enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
 static const char *const carnn__normalising[] = {"none", "batch", NULL};
 enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 
-/* Options `number` to number + 3 of a task that has an encoder, and its graph; `normalising`: the
-   choices of the last one, `more`: what help says of those that are not of all tasks. */
+/* Options `number` to number + 4 of a task that has an encoder, and its graph; `normalising`: the
+   choices of the one before the last, `more`: what help says of those that are not of all tasks. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
 #define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
@@ -10994,16 +11044,18 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
         CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
                             "K: gates also read the state K steps before; 0: none"),               \
         CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
-                             "none; batch: each step over the texts of a batch (rnn, lstm)" more)
+                             "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
+        CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
+                           "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
 
-typedef struct carnn__rnn_base {
-    carnn__cell cell[2]; /* by direction */
-    carnn__cell_run run[2];
-    float *dout;         /* (N, h) of the direction at hand */
+typedef struct carnn__rnn_base { /* in one direction */
+    carnn__cell cell;
+    carnn__cell_run run;
 } carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
-    carnn__rnn_base base[CARNN__BASES];
+    carnn__rnn_base *base;       /* (bases, directions) */
+    float *dout[CARNN__BASES];   /* (N, h) of each base in the direction at hand */
     carnn__listener listener[2]; /* which share all memory but c */
     carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
     int projects;
@@ -11018,6 +11070,7 @@ typedef struct carnn__rnn {
     size_t drop;       /* of the second one, the output of the first; the others follow */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* steps before the first one, where a state goes on */
+    int probed;        /* a carnn_probe tells of it; set before carnn__rnn_plan */
     carnn__mat masked; /* of several bases: what one of them reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
@@ -11028,6 +11081,7 @@ typedef struct carnn__rnn_shape {
     size_t skip;                               /* k of skip connections; 0: none */
     int normal;                                /* batch normalisation */
     const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
+    float range;                               /* of initial input weights; 0: Glorot's */
 } carnn__rnn_shape;
 
 /* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
@@ -11038,7 +11092,8 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
                           carnn__option(model, option + 1) > 0.0,
                           (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph};
+                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
+                          (float)carnn__option(model, option + 4)};
     return s;
 }
 
@@ -11343,8 +11398,8 @@ static size_t carnn__rnn_states(const carnn__rnn *m) {
     return (2 + m->skip) * m->bases + (m->bases > 1);
 }
 
-static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i, size_t h,
-                                 size_t N, size_t P) {
+static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i,
+                                 size_t directions, size_t h, size_t N, size_t P) {
     carnn__listener *l = &layer->listener[i];
     size_t b;
     *l = *layer->listener;
@@ -11353,10 +11408,10 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     if (!i) l->out = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
-    layer->base[0].dout = l->out; /* which the backward pass does not need */
-    for (b = 0; b < CARNN__BASES; b++) {
-        l->s[b] = layer->base[b].run[i].scan.out;
-        l->ds[b] = layer->base[b].dout;
+    layer->dout[0] = l->out; /* which the backward pass does not need */
+    for (b = 0; layer->base && b < CARNN__BASES; b++) {
+        l->s[b] = layer->base[b * directions + i].run.scan.out;
+        l->ds[b] = layer->dout[b];
     }
 }
 
@@ -11367,6 +11422,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[12] = "";
+    carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
     size_t l, b, i;
     m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
@@ -11386,21 +11442,28 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                                CARNN__IDENTITY);
             s.in = s.h;
         }
+        if (p->arena)
+            layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s.directions,
+                                                         sizeof *layer->base);
         for (b = 0; b < m->bases; b++)
             for (i = 0; i < s.directions; i++) {
-                carnn__rnn_base *one = &layer->base[b];
+                carnn__rnn_base *first = p->arena && layer->base ? layer->base : counted;
+                size_t at = b * s.directions + i;
+                carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
                 snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
                          s.directions > 1 ? direction[i] : "");
-                carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
-                carnn__cell_declare_skip(&one->cell[i], p->store, prefix, s.skip);
-                if (s.normal) carnn__cell_declare_norm(&one->cell[i], p->store, prefix);
+                carnn__cell_declare(&one->cell, p->store, prefix, s.cell, s.in, s.h, s.d);
+                p->store->item[carnn__min(one->cell.input, CARNN__PARAMS_MAX - 1)].scale = s.range;
+                carnn__cell_declare_skip(&one->cell, p->store, prefix, s.skip);
+                if (s.normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
                 if (!p->arena) continue;
-                carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
-                                 p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
-                one->run[i].shares = m->bases * m->directions > 1;
-                if (s.normal) carnn__plan_population(p, &one->run[i].norm.population);
+                carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
+                                 p->arena, U, N, P, one == first ? NULL : &first->run);
+                one->run.shares = m->bases * m->directions > 1;
+                one->run.gathers = p->work->probe && m->probed && l + 1 == s.layers;
+                if (s.normal) carnn__plan_population(p, &one->run.norm.population);
                 if (p->work->g && !i && (b || !s.rcrn))
-                    one->dout = carnn__floats(p->arena, N, s.h);
+                    layer->dout[b] = carnn__floats(p->arena, N, s.h);
             }
         for (i = 0; s.graph && i < s.directions; i++) {
             carnn__multigraph_shape graph = {s.graph, s.cell, s.in, s.h, U, N, P};
@@ -11411,11 +11474,16 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
         }
         layer->listener->raw = s.raw;
         for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
-            carnn__listener_plan(p, layer, i, s.h, N, P);
+            carnn__listener_plan(p, layer, i, s.directions, s.h, N, P);
         layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
         U = N;
     }
+    if (p->arena && p->work->probe && m->probed && !s.rcrn) p->work->probe->units = s.h;
+}
+
+static carnn__rnn_base *carnn__rnn_base_of(const carnn__rnn *m, size_t l, size_t b, size_t i) {
+    return &m->layer[l].base[b * m->directions + i];
 }
 
 static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
@@ -11428,7 +11496,7 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     for (l = 0; l < m->layers; l++)
         for (i = 0; i < m->directions; i++) {
             for (b = 0; b < m->bases; b++)
-                carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
+                carnn__cell_ready(&carnn__rnn_base_of(m, l, b, i)->run, work->engine);
             if (!m->bases) carnn__multigraph_ready(work, &m->layer[l].graph[i]);
         }
 }
@@ -11513,7 +11581,7 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
 static const float *carnn__rnn_states_of(const carnn__rnn *m, const carnn__rnn_layer *layer,
                                          size_t i) {
     const carnn__multigraph *graph = &layer->graph[i];
-    return m->bases ? layer->base[0].run[i].scan.out : graph->unit[graph->output].scan.out;
+    return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
 }
 
 /* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
@@ -11522,7 +11590,7 @@ static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn_
                             const carnn__rnn_input *in, size_t i, int backward) {
     const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
     const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_states_of(m, layer, i);
-    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->dout[0];
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
@@ -11551,7 +11619,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         for (b = 0; b < m->bases; b++) {
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
-                carnn__rnn_run(work, m, &layer->base[b].run[i], &in, read, b, i);
+                carnn__rnn_run(work, m, &carnn__rnn_base_of(m, l, b, i)->run, &in, read, b, i);
         }
         for (i = 0; i < m->directions; i++) {
             if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
@@ -11567,17 +11635,39 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
 /* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
 static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
                                      size_t i, const carnn__rnn_input *in, uint64_t key) {
-    carnn__rnn_base *base = &m->layer[l].base[b];
+    carnn__cell_run *run = &carnn__rnn_base_of(m, l, b, i)->run;
     const carnn__mat *x = carnn__rnn_masked(work, m, l, b, in, key);
     size_t count = in->inputs * x->columns;
     float *dx = in->x->d ? x->d : NULL;
     if (x != in->x) memset(x->d, 0, count * sizeof(float));
-    carnn__cell_backward(&base->run[i], work->engine, base->dout, dx);
-    if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
-    carnn__cell_project_back(&base->run[i], work->engine, dx);
+    carnn__cell_backward(run, work->engine, m->layer[l].dout[b], dx);
+    if (in->c) carnn__cell_context_back(run, work->engine, in->c->d);
+    carnn__cell_project_back(run, work->engine, dx);
     if (x == in->x || !dx) return;
     carnn__rnn_drop(work, m, l, b, dx, count, key);
     work->engine->k->add(dx, in->x->d, count);
+}
+
+/* Adds the states of the last layer, read forwards, and all that reaches them to a probe. */
+static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
+    const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
+    const carnn__multigraph *graph = layer->graph;
+    const float *h = carnn__rnn_states_of(m, layer, 0);
+    const float *D = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+    size_t i, j, row;
+    for (i = 0; i < CARNN_PROBE_STEPS; i++)
+        for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
+             row < p->start[carnn__min(probe->step[i], p->steps)]; row++) {
+            double squares = 0.0;
+            for (j = 0; j < m->h; j++)
+                squares += (double)D[row * m->h + j] * (double)D[row * m->h + j];
+            probe->log_norm[i] += log(fmax(sqrt(squares), (double)FLT_MIN));
+            probe->texts[i]++;
+        }
+    for (i = 0; i < p->rows * m->h; i++) {
+        double bin = 0.5 * CARNN_PROBE_BINS * ((double)h[i] + 1.0);
+        probe->share[(size_t)fmin(fmax(bin, 0.0), CARNN_PROBE_BINS - 1)] += 1.0;
+    }
 }
 
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
@@ -11595,6 +11685,8 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
             if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
+            if (work->probe && m->probed && l + 1 == m->layers && !i)
+                carnn__rnn_probe(work->probe, m, x.packed);
         }
         if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
         if (m->bases <= 1 && read->d)
@@ -12334,7 +12426,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     g->stride = 2 * h;
     g->x = m->s.x + direction * h;
     g->dx = work->g ? m->s.d + direction * h : NULL;
-    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
+    side->rnn.layer[side->rnn.layers - 1].base[direction].run.gate = g;
 }
 
 /* Pools the texts of a role. */
@@ -12916,7 +13008,7 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
     size_t i, n = z->columns;
     double sum = 0.0;
     float loss;
-    for (*known = i = 0; i < rows; i++) *known += target[i] != CARNN__NO_INDEX;
+    for (*known = i = 0; i < rows; i++) *known += target[i] < CARNN__UNSCORED;
     memcpy(z->d, z->x, rows * n * sizeof(float));
     scale /= (double)carnn__max(*known, 1);
     for (i = 0; i < rows; i++) {
@@ -13040,13 +13132,16 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
     for (b = 0; b < o.items; b++) {
         size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+        size_t scored = 0;
         double right = 0.0;
-        for (i = first; i < end; i++)
+        for (i = first; i < end; i++) {
+            scored += o.target[i] != CARNN__UNSCORED;
             right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
+        }
         tally->sum[0] += right;
-        if (end > first) carnn__tell_part(work, right, (double)(end - first));
+        tally->examples += scored;
+        if (scored) carnn__tell_part(work, right, (double)scored);
     }
-    tally->examples += carnn__first_decision(&o, o.items);
     return sum;
 }
 
@@ -13169,6 +13264,9 @@ static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
     return data->row_at[text + 1] - data->row_at[text];
 }
 
+/* The class of a row that has none. */
+static int carnn__no_class(carnn__span word) { return word.length == 1 && *word.at == '-'; }
+
 /* target (R): those of all rows of a batch. */
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
@@ -13178,10 +13276,18 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
-                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+                last = carnn__no_class(w.word) ? CARNN__UNSCORED
+                                               : carnn__names_find(&work->model->choices, w.word.at,
+                                                                   w.word.length);
             target[i] = last;
         }
     }
+}
+
+/* Of the text of a probe the last row alone has a loss. */
+static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_t rows) {
+    size_t i;
+    for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__UNSCORED;
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -13896,7 +14002,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
     c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
     for (i = 0; members && i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -14035,8 +14141,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->bases > 1 || (m->layers == 1 &&
-                                carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind));
+    e->exact = m->bases > 1 || (m->bases && m->layers == 1 &&
+                                carnn__cell_is_additive(m->layer[0].base->cell.kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -14056,7 +14162,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
         for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &m->layer[0].base[0].run[i];
+            const carnn__cell_run *run = &m->layer[0].base[i].run;
             if (m->bases > 1)
                 carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
                                         count - from, &e->rest);
@@ -16204,7 +16310,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL, 0.0f};
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = encodes;
     words = carnn__declare_words(p, 0.1f);
@@ -16220,6 +16326,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     cell.in = m->seq->read->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
+    m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
     if (encodes && p->model->choices.count)
@@ -16258,9 +16365,10 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
     for (i = 0; i < B; i++) {
         m->piece[m->seq->rank[i]] = queue[i];
-        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows;
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
         carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
     }
+    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
 }
 
 /* From the pieces before to c, the last state of their encoder; backward from dc. */
@@ -16335,7 +16443,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int
     if (carried)
         carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
-                            (float)(share / (double)N));
+                            work->probe ? 1.0f : (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
@@ -16412,7 +16520,7 @@ static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
     double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
-    if (work->g && m->label.y.columns)
+    if (work->g && !work->probe && m->label.y.columns)
         share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
     carnn__lm_context(work, key, 0);
@@ -16639,14 +16747,14 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
-    const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
+    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
     int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     int before = m->seq->c && !carnn__lm_chunk(s->model);
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer->base->run : NULL, m->c.x,
+    carnn__lm_explain_words(s, m->encodes ? &m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
@@ -17168,6 +17276,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     if (s.d) carnn__position_plan(p, &m->context, e, t);
     m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.probed = 1;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__pool_named(&m->pool, pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
@@ -18149,7 +18258,8 @@ static const carnn__task carnn__cloze_task = {
    loss is the squared error divided by their variance. What is told follows from the training data
    unless --target-kind says it: numbers where every target is one and not all of them are whole,
    a class for each row (steps) where every target has as many words as its sequence rows, else
-   classes. Of steps a single word is the class of all rows.
+   classes. Of steps a single word is the class of all rows; one whose class is - is neither learnt
+   nor scored.
 
    A cell that reads a context has none: one that is the same for all sequences would be a second
    bias of its gates. With --context rows it is the position encoding of the rows.
@@ -18234,7 +18344,10 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
         carnn__span text = carnn__text(data, data->choices[i]);
-        carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        while (carnn__next_word(&w))
+            if (!carnn__no_class(w.word))
+                carnn__vocabulary_add(&v, CARNN__SPACES, w.word.at, w.word.length, 1);
     }
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
@@ -18299,6 +18412,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (s.d) carnn__position_plan(p, &m->context, C, t);
     else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
     m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
+    m->encoder.probed = 1;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__pool_named(&m->pool, steps ? "" : pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
@@ -18331,6 +18445,7 @@ static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     size_t i;
     for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     if (steps) carnn__row_targets(work, t, m->target);
+    if (steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     if (c) carnn__position_run(work, &m->context, t, x, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
@@ -20842,6 +20957,8 @@ typedef struct carnn__training {
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
     carnn__work train, valid; /* valid.data is NULL without a validation set */
+    carnn__work probed;       /* not open where nobody asks */
+    carnn_probe probe;
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
@@ -20900,6 +21017,47 @@ static void carnn__training_checkpoint(carnn__training *t) {
     t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
+/* --- probes: each text is a batch of its own, so that its loss is C -------------------------- */
+
+#define CARNN__PROBE_TEXTS 64
+
+static carnn_status carnn__probe_open(carnn__training *t, carnn_error *error) {
+    carnn__work *work = &t->probed;
+    carnn_status status;
+    *work = t->valid.data ? t->valid : t->train;
+    work->state = NULL;
+    work->g = t->gradient;
+    work->batch = 1;
+    work->dropout = work->smoothing = 0.0;
+    work->probe = &t->probe;
+    if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
+    carnn__net_carve(work, &t->arena);
+    if (t->probe.units) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a probe is of the tasks lm, classify and "
+                       "signal with the encoder rnn or graph");
+}
+
+/* The texts lie evenly over the data. */
+static void carnn__probe_run(carnn__training *t) {
+    static const size_t step[CARNN_PROBE_STEPS] = {1, 5, 10};
+    carnn__work *work = &t->probed;
+    carnn_probe *probe = &t->probe;
+    carnn__tally tally;
+    double all = 0.0;
+    size_t batches = carnn__net_batches(work, 0), n = carnn__min(batches, CARNN__PROBE_TEXTS), i;
+    memset(&tally, 0, sizeof tally);
+    memset(probe, 0, sizeof *probe);
+    memcpy(probe->step, step, sizeof step);
+    t->arena.used = 0;
+    carnn__net_carve(work, &t->arena);
+    for (i = 0; i < n; i++) carnn__net_batch(work, i * batches / n, 0, &tally);
+    probe->loss = tally.loss / (double)n;
+    for (i = 0; i < CARNN_PROBE_STEPS; i++) probe->log_norm[i] /= (double)probe->texts[i];
+    for (i = 0; i < CARNN_PROBE_BINS; i++) all += probe->share[i];
+    for (i = 0; i < CARNN_PROBE_BINS; i++) probe->share[i] /= all;
+    memset(t->gradient, 0, t->model->params.trained * sizeof(float)); /* as between all steps */
+}
+
 /* Takes all memory of a training, before its first step. */
 static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset *train,
                                          const carnn_dataset *valid, carnn_error *error) {
@@ -20929,7 +21087,9 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
     if (!status && valid) status = carnn__net_open(&t->valid, error);
+    if (!status && t->desc.probe) status = carnn__probe_open(t, error);
     if (status) return status;
+    t->arena.used = 0;
     carnn__net_carve(&t->train, &t->arena);
     if (valid) carnn__scoring_carve(&scored, 1, &t->arena);
     carnn__training_checkpoint(t);
@@ -20990,6 +21150,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
     p.best_epoch = t->model->best_epoch;
+    p.probe = epoch_ended && t->desc.probe ? &t->probe : NULL;
     return t->desc.progress(&p, t->desc.user);
 }
 
@@ -21133,6 +21294,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->at.epoch++;
     t->at.batch = 0;
+    if (t->desc.probe) carnn__probe_run(t);
     stopped = carnn__report(t, 1.0, 1);
     memset(&t->at.tally, 0, sizeof t->at.tally);
     if (!stopped) return CARNN_OK;
@@ -21184,7 +21346,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
-    model->trained.resume = 0;
+    model->trained.resume = model->trained.probe = 0;
     status = carnn__training_open(&t, train, valid, error);
     if (!status && t.desc.resume) {
         status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
@@ -21194,6 +21356,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);
+    carnn__net_close(&t.probed);
     carnn__optimizer_close(&t.optimizer, &model->allocator);
     carnn__free_aligned(&model->allocator, t.gradient);
     carnn__free_aligned(&model->allocator, t.arena.base);

@@ -102,7 +102,7 @@ static void add_number(numbers *n, double item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation;
+    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
@@ -179,6 +179,9 @@ static const flag flags[] = {
     {"explain", NULL, "show where it looked, as on a terminal", ASK, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
+    {"probe", "FILE", "lm, classify, signal: write one JSON line per epoch: log |dC/dh_t| for t = "
+     "1, 5, 10 (C: loss of a text's last step), and how the values of h are spread", TRAIN,
+     AT(probe)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
@@ -522,8 +525,8 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out,      arg.log,  arg.qrels, arg.run,        arg.candidates,
-                         arg.folds_by, arg.from, arg.text,  arg.permutation};
+    const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
+                         arg.candidates, arg.folds_by, arg.from,  arg.text,  arg.permutation};
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
@@ -534,7 +537,7 @@ static void check_files(void) {
         add_item(&all, arg.training.checkpoint = name);
     }
     for (i = 0; i < COUNT(one); i++)
-        if (one[i]) add_item(&all, one[i]), written += i < 4;
+        if (one[i]) add_item(&all, one[i]), written += i < 5;
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
             add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
@@ -644,7 +647,7 @@ static void print_metrics(const carnn_scores *s, int counts) {
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
-    FILE *log;
+    FILE *log, *probe;
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
@@ -666,6 +669,27 @@ static void log_epoch(const carnn_progress *p) {
     fflush(job.log);
 }
 
+static void log_probe(const carnn_progress *p) {
+    char name[LONGEST_NAME];
+    size_t i;
+    json(job.probe, "{");
+    if (job.fold) json(job.probe, "'fold': %z", job.fold);
+    json(job.probe, "'epoch': %g, 'loss': %g", (double)p->epoch, p->probe->loss);
+    json(job.probe, "'states': {");
+    for (i = 0; i < CARNN_PROBE_STEPS; i++) {
+        snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
+        json(job.probe, "%s: %g", name, p->probe->log_norm[i]);
+    }
+    json(job.probe, "}");
+    json(job.probe, "'activations': {");
+    for (i = 0; i < CARNN_PROBE_BINS; i++) { /* from where */
+        snprintf(name, sizeof name, "%g", -1.0 + 2.0 / CARNN_PROBE_BINS * (double)i);
+        json(job.probe, "%s: %g", name, p->probe->share[i]);
+    }
+    json(job.probe, "}}\n");
+    fflush(job.probe);
+}
+
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
     char text[512], left[32];
@@ -675,6 +699,7 @@ static int on_progress(const carnn_progress *p, void *user) {
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
     if (job.log && p->epoch_ended) log_epoch(p);
+    if (p->probe) log_probe(p);
     if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
     if (job.fold) ADD("fold %zu  ", job.fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
@@ -818,8 +843,10 @@ static int train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
+    job.probe = open_result(arg.probe, arg.resume ? "a" : "w");
     check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
+    arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
     if (!arg.quiet) print_start();
     can_stop = 1;
@@ -833,6 +860,7 @@ static int train(void) {
     if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
     if (!result && !folds && !arg.json) print_training();
     close_result(job.log, arg.log);
+    close_result(job.probe, arg.probe);
     return result;
 }
 
@@ -1606,11 +1634,14 @@ static void end_picture(void) {
 /* ==== plot =================================================================================== */
 /* What of an epoch is read: a number of the line's object, or of the object `within` it. Those from
    TRAIN_LOSS on are curves; all of one name are in one panel. */
-enum { EPOCH, BEST_EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, LOGGED };
+enum {
+    EPOCH, BEST_EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, NORM_1, NORM_5, NORM_10, ACTIVATIONS, LOGGED
+};
 static const struct {
     const char *within, *name; /* name NULL: the first metric, which chooses the best epoch */
 } logged[LOGGED] = {{"", "epoch"}, {"", "best_epoch"}, {"", "loss"}, {"valid", "loss"},
-                    {"valid", NULL}};
+                    {"valid", NULL}, {"states", "log_norm_1"}, {"states", "log_norm_5"},
+                    {"states", "log_norm_10"}, {"activations", "activations"}};
 
 typedef struct point { double epoch, value; } point;
 
@@ -1629,6 +1660,14 @@ typedef struct history { /* a run, as `train --log` wrote it */
 
 static const char *logged_name(const history *h, size_t number) {
     return logged[number].name ? logged[number].name : h->metric;
+}
+
+/* A run that was resumed may write an epoch again: then the later line counts. */
+static void add_point(curve *c, double epoch, double value) {
+    while (c->count && c->point[c->count - 1].epoch >= epoch) c->count--;
+    if (!is_finite(value)) return;
+    c->point = (point *)grow(c->point, c->count, &c->room, sizeof *c->point);
+    c->point[c->count++] = (point){epoch, value};
 }
 
 /* Reads a line: an object of numbers, strings and objects of them; 0: it is none. */
@@ -1659,6 +1698,8 @@ static int read_epoch(history *h, double *e, const char *s) {
         }
         if (!*h->metric && !strcmp(within, "valid") && strcmp(key, "loss") && strcmp(key, "tokens"))
             strcpy(h->metric, key);
+        if (!strcmp(within, "activations")) /* a share, from where the bin begins on */
+            add_point(&h->curve[ACTIVATIONS], atof(key) + 1.0 / CARNN_PROBE_BINS, number);
         for (i = 0; i < LOGGED; i++)
             if (!strcmp(within, logged[i].within) && !strcmp(key, logged_name(h, i))) e[i] = number;
         s += strspn(s, " \t");
@@ -1668,27 +1709,21 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
-/* A run that was resumed may write an epoch again: then the later line counts. */
-static void add_point(curve *c, double epoch, double value) {
-    while (c->count && c->point[c->count - 1].epoch >= epoch) c->count--;
-    if (!is_finite(value)) return;
-    c->point = (point *)grow(c->point, c->count, &c->room, sizeof *c->point);
-    c->point[c->count++] = (point){epoch, value};
-}
-
 static void read_history(history *h, const char *file) {
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
     size_t i;
     *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
-        double e[LOGGED] = {NAN, NAN, NAN, NAN, NAN};
-        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
+        double e[LOGGED];
+        int right;
+        for (i = 0; i < LOGGED; i++) e[i] = NAN;
+        right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
-        for (i = TRAIN_LOSS; i < LOGGED; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
+        for (i = TRAIN_LOSS; i < ACTIVATIONS; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
     }
     for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
@@ -1714,6 +1749,10 @@ typedef struct panel { /* a diagram of the curves of one name */
     double left, right, bottom, top; /* epochs and values at its edges */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
+
+static const char *axis_of(const panel *p) {
+    return strcmp(p->name, logged[ACTIVATIONS].name) ? "epoch" : "value";
+}
 
 /* Where a point is, as a part of the panel from the left, or from the top. */
 static double x_of(const panel *p, double x) { return (x - p->left) / (p->right - p->left); }
@@ -1784,7 +1823,7 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
     for (i = 0; i < ROWS; i++) printf("%10s |%.*s\n", label[i], COLUMNS, field[i]);
     memset(field, '-', sizeof field);
     printf("%10s +%.*s\n", "", COLUMNS, field[0]);
-    printf("%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
+    printf("%13.0f%*.0f %s\n\n", p->left, COLUMNS - 1, p->right, axis_of(p));
 }
 
 enum { WIDE = 380, HIGH = 260, FOOT = 64 }; /* of a panel; they stand side by side */
@@ -1795,8 +1834,8 @@ static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
 static void svg_axes(const panel *p) {
     double mark, x, y;
     svg("<text y='-12' font-weight='bold'>%s</text>\n<path d='M0 0v%dh%d' stroke='#333' "
-        "fill='none'/>\n<text x='%d' y='%d' text-anchor='end'>epoch</text>\n", p->name, HIGH, WIDE,
-        WIDE, HIGH + 36);
+        "fill='none'/>\n<text x='%d' y='%d' text-anchor='end'>%s</text>\n", p->name, HIGH, WIDE,
+        WIDE, HIGH + 36, axis_of(p));
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
         y = HIGH * y_of(p, mark);
         svg("<path d='M0.0 %gh%d' stroke='#ddd'/><text x='-8.0' y='%g' text-anchor='end'>%n</text>"
@@ -2188,7 +2227,7 @@ static const command commands[] = {
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
-    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
+    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws what train --log or --probe wrote",
      "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
     {"depth", "GRAPH... [--out FILE.svg] [--json]",
      "measures how deep the graph of a recurrent network is",

@@ -27,6 +27,7 @@ SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt --epochs 1 --dropout 0
 GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128
 CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
 WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
+PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
 
@@ -74,6 +75,10 @@ characters GRAPH=sh --hidden 128,st --hidden 82,bu --hidden 72,td --hidden 72;LR
 chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
 chunks GRAPH=sh --hidden 300,st --hidden 173,bu --hidden 150,td --hidden 150 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 1 WHOLE --out m.gguf
+probes CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
+probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
+probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
+input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
 trecqa CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --cell CELL --seed SEED TRECQA --out CELL-SEED.gguf
 trecqa | | ./carnn test ncarnn-1.gguf icarnn-1.gguf scarnn-1.gguf --data clean-dev.tsv
@@ -109,7 +114,8 @@ cloze-ensembles | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-
 cloze-ensembles | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train nouns.txt --valid hv --lr 0.003 --lr-end 0.05 --average 0.99 --threads 1 --anonymous 0 --min-count 3 --out c$s.gguf --hidden $((40 + 8 * s)) --embedding 64 --epochs 3 --dropout 0.4 --seed $s --max-time 150; done; carnn test c?.gguf --data valid --ensemble greedy --valid hv --out nouns.gguf; carnn test nouns.gguf --data valid --counts
 
 adding T=100,200;CELL=icarnn --layers 2,icarnn --layers 1,ncarnn --layers 1,lstm --layers 1,gru --layers 1 | | make_signal . adding T 20000; ./carnn train --task signal --columns 2 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 10 --out a.gguf
-copying | | make_signal . copying 100 5000; ./carnn train --task signal --cell gru --layers 1 --train copying-train.tsv --valid copying-dev.tsv --epochs 5 --out a.gguf
+adding-750 CELL=icarnn,lstm,lstm --skip 30 | | make_signal . adding 750 10000; ./carnn train --task signal --columns 2 --layers 1 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 5 --threads 1 --out a.gguf
+copying CELL=gru,rnn,rnn --skip 40 | | make_signal . copying 200 5000; awk -F '\t' -v OFS='\t' '{ gsub(/0/, "-", $1) } 1' copying-dev.tsv > recalled.tsv; ./carnn train --task signal --columns 10 --layers 1 --cell CELL --train copying-train.tsv --valid copying-dev.tsv --epochs 10 --out c.gguf; ./carnn test c.gguf --data copying-dev.tsv; ./carnn test c.gguf --data recalled.tsv
 mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-labels-idx1-ubyte.gz | tail -c +9 > labels; { printf '\0\0\10\3\0\0\303\120\0\0\0\34\0\0\0\34'; head -c 39200000 images; } > train-images; { printf '\0\0\10\3\0\0\47\20\0\0\0\34\0\0\0\34'; tail -c 7840000 images; } > dev-images; { printf '\0\0\10\1\0\0\303\120'; head -c 50000 labels; } > train-labels; { printf '\0\0\10\1\0\0\47\20'; tail -c 10000 labels; } > dev-labels
 mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
 mnist-pixels | | ./carnn train --task signal --cell lstm --layers 1 MNIST --max-time 540 --out m.gguf

@@ -1010,6 +1010,33 @@ run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
 says f.svg '>&#60;a&#38;b&#62;: loss 2.0000 at epoch 3</text>'
 check 'a panel for each metric' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 3 ]
 check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+# ---- probes: the same model with and without; a line per epoch, which plot draws
+
+chars="--task lm --unit char --chunk 20 --cell mi-rnn --hidden 6 --embedding 5 --epochs 2 --threads 1"
+run 0 train $chars --quiet --train "$data/lm-dev.txt" --out unprobed.gguf
+run 0 train $chars --quiet --train "$data/lm-dev.txt" --out probed.gguf --probe probe.jsonl
+check 'a probe changes the training' cmp unprobed.gguf probed.gguf
+check 'a line per epoch' [ "$(wc -l <probe.jsonl)" -eq 2 ]
+says probe.jsonl '^{"epoch": 2, "loss": [0-9.]*, "states": {"log_norm_1": -[0-9.]*, "log_norm_5": -[0-9.]*, '
+check 'shares of activations' awk '{
+    sub(/.*activations": \{/, "")
+    for (n = split($0, part, ","); n; n--) { sub(/.*: /, "", part[n]); sum += part[n] } }
+    END { exit !(sum > 1.9999 && sum < 2.0001) }' probe.jsonl
+run 0 plot probe.jsonl
+check 'panels of a probe' [ "$(grep -c ' epoch$' out)" -eq 4 ]
+says out '^log_norm_10$'
+says out '^activations$'
+says out '^ *-1  *1 value$'
+run 0 plot probe.jsonl log.jsonl --out f.svg
+check 'panels of a probe and a log' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 6 ]
+run 0 train --from probed.gguf --task lm --quiet --train "$data/lm-dev.txt" --out f.gguf --epochs 1 \
+    --probe probe.jsonl --input-range 0.5
+run 2 train --task lm --train x --out f.gguf --input-range -1
+run 2 train --task pair --train "$data/pair-dev.tsv" --quiet --out f.gguf --probe f.jsonl
+says err 'a probe is of the tasks lm, classify and signal'
+run 2 train $chars --train "$data/lm-dev.txt" --out f.gguf --log f.jsonl --probe f.jsonl
+says err 'f.jsonl and f.jsonl are the same file'
+run 1 train $chars --train "$data/lm-dev.txt" --out f.gguf --probe no-such-folder/f.jsonl
 for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
     '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
     '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}' \

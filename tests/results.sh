@@ -7,7 +7,8 @@ ln -s "$top/data" "$top/tests" "$top/build" "$folder" && cd "$folder" || exit 1
 
 # --- what data/RESULTS.md shows, without blanks: rows of the table are taken out, nothing stays ------
 sh data/results.sh --list | sed 's/^[^|]* | //' | tr -d ' \t;\\' > rows
-awk '/^    / { block = block $0; next }
+awk '/^```/ { picture = !picture }
+    !picture && /^    / { block = block $0; next }
     block { print block; block = "" }
     END { if (block) print block }' data/RESULTS.md | tr -d ' \t;\\' > blocks
 awk 'NR == FNR { row[++rows] = $0; next }

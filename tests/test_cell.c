@@ -21,6 +21,7 @@ typedef struct subject {
     float *h0, *c0, *out; /* initial states; weights of the loss sum_i out_i h_i */
     void *memory;         /* of the run */
     int no_dx;            /* the gradient of the inputs is not asked for */
+    int gathers;          /* all that reaches a state is left in `out` */
 } subject;
 
 static const carnn_allocator *allocator(void) {
@@ -116,6 +117,7 @@ static void subject_run(subject *s, carnn__engine *e) {
     memset(s->g, 0, s->store.size * sizeof(float));
     memset(s->dx, 0, s->inputs * s->e * sizeof(float));
     memset(s->dc, 0, s->sequences * s->d * sizeof(float));
+    s->run.gathers = s->gathers;
     carnn__cell_ready(&s->run, e);
     carnn__cell_project(&s->run, e, s->x, 0, s->inputs);
     carnn__cell_context(&s->run, e, s->c, s->sequences);
@@ -191,6 +193,7 @@ static double gru_candidate(const terms *t) {
 /* The new state of unit i; *state is its c. */
 static double unit(const char *cell, const terms *t, double *state) {
     double before = t->h[t->i];
+    if (!strncmp(cell, "lin-", 4)) return XHB(t, 0);
     if (!strncmp(cell, "mi-", 3)) cell += 3; /* together() differs */
     if (!strcmp(cell, "rnn")) return tanh(XHB(t, 0));
     if (!strcmp(cell, "lstm") || !strcmp(cell, "carnn-high")) {
@@ -274,14 +277,17 @@ static double equations_loss(const subject *s) {
 
 /* --- our code against the equations ----------------------------------------------------------- */
 
-/* The largest error of the states. */
+/* The largest error of the states, relative to the largest of them where that is above 1. */
 static double state_error(const subject *s) {
-    double *states = (double *)calloc(s->rows * s->h + 1, sizeof *states), worst = 0.0;
+    double *states = (double *)calloc(s->rows * s->h + 1, sizeof *states), worst = 0.0, size = 1.0;
     size_t b, i;
     if (!states) abort();
     for (b = 0; b < s->sequences; b++) equations(s, b, states);
-    for (i = 0; i < s->rows * s->h; i++)
+    for (i = 0; i < s->rows * s->h; i++) {
         worst = test_worse(worst, fabs((double)s->run.scan.out[i] - states[i]));
+        size = fmax(size, fabs(states[i]));
+    }
+    worst /= size;
     free(states);
     return worst;
 }
@@ -390,6 +396,46 @@ static void test_without_dx(carnn__engine *e) {
             carnn__free_aligned(allocator(), dh);
             subject_close(&s);
         }
+}
+
+/* All that reaches a state is what its own loss gives it, and the gradient of the initial state of
+   the steps behind it. No other number changes. */
+static void test_gathered(carnn__engine *e) {
+    enum { T = 6, B = 2, H = 19 };
+    static const uint32_t length[] = {T, T};
+    size_t kind, t, i, n;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
+        const size_t tape = carnn__cells[kind].tape;
+        subject s, plain;
+        subject_open(&plain, kind, 9, H, 4, length, B, 0);
+        subject_run(&plain, e);
+        subject_open(&s, kind, 9, H, 4, length, B, 0);
+        s.gathers = 1;
+        subject_run(&s, e);
+        CHECK(!memcmp(s.g, plain.g, s.store.size * sizeof(float)));
+        CHECK(!memcmp(s.dx, plain.dx, s.inputs * s.e * sizeof(float)));
+        for (t = 0; t < T; t++) {
+            uint32_t behind[] = {(uint32_t)(T - 1 - t), (uint32_t)(T - 1 - t)};
+            subject tail;
+            double worst = 0.0;
+            n = (t + 1) * B;
+            subject_open(&tail, kind, 9, H, 4, behind, B, 0);
+            memcpy(tail.x, s.x + n * s.e, tail.rows * s.e * sizeof(float));
+            memcpy(tail.out, plain.out + n * H, tail.rows * H * sizeof(float));
+            memcpy(tail.h0, s.run.scan.out + (n - B) * H, B * H * sizeof(float));
+            for (i = 0; tape && i < B; i++)
+                memcpy(tail.c0 + i * H, s.run.scan.tape + ((n - B + i + 1) * tape - 1) * H,
+                       H * sizeof(float));
+            subject_run(&tail, e);
+            for (i = 0; i < B * H; i++)
+                worst = fmax(worst, fabs((double)(s.out[(n - B) * H + i] - tail.run.scan.dh[i] -
+                                                  plain.out[(n - B) * H + i])));
+            CHECK(worst < 1e-5);
+            subject_close(&tail);
+        }
+        subject_close(&s);
+        subject_close(&plain);
+    }
 }
 
 /* --- golden values ----------------------------------------------------------------------------
@@ -918,6 +964,7 @@ int main(void) {
     test_parameter_counts();
     test_equations(&e);
     test_without_dx(&e);
+    test_gathered(&e);
     test_weighted_sums(&e);
     test_open_gates(&e);
     test_without_context(&e);

@@ -241,7 +241,9 @@ static void test_lm_session(const char *cell, const char *context) {
     }
     CHECK_INT(tokens, 703);
     CHECK_INT(s.tokens, 703);
-    CHECK(sum == s.loss * 703.0 || fabs(sum - s.loss * 703.0) < 1e-9 * sum);
+    if (strncmp(cell, "lin-", 4) || isfinite(sum)) /* 700 steps without bounds may be too many */
+        CHECK(sum == s.loss * 703.0 || fabs(sum - s.loss * 703.0) < 1e-9 * sum);
+    else CHECK(!isfinite(s.loss));
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -127,7 +127,8 @@ static void told_same_as_by_hand(void) {
             told_ask(t, data, item, 0, &q, two);
             others += memcmp(p.probability, q.probability, p.count * sizeof *p.probability) != 0;
         }
-        CHECK_INT(others, (cell + 1) * 6); /* the last four items and the last two */
+        if (strncmp(carnn_cell_name(cell), "lin-", 4)) /* which gives all to one reply */
+            CHECK_INT(others, (cell + 1) * 6); /* the last four items and the last two */
         carnn_session_free(s);
         carnn_session_free(t);
         carnn_model_free(model);
