@@ -12485,11 +12485,13 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
-   Two more inputs for every word: is it in the other text?, and that times its idf; and two for
+   Two more inputs for every word: is it in the other text?, and that times its idf; and four for
    every pair: the share of the first text's words that are in the second, the very word or one that
-   counts as the same. In it a word weighs idf^3, by which frequent words hardly count. */
+   counts as the same, by number and by idf^3. Which of them says most depends on how the sentences
+   were found. Shares are times 20, so that weights of the size of others do, and are learnt soon. */
 
 #define CARNN__OVERLAPS 2
+#define CARNN__SHARES 4
 
 typedef struct carnn__overlap {
     size_t idf;     /* parameter (V), not trained */
@@ -12558,20 +12560,23 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
 
 /* Those of a pair. */
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
-                                const carnn__texts *t, size_t pair, float *to) {
+                                const carnn__texts *t, size_t pair, float to[CARNN__SHARES]) {
     const float *idf = carnn__weight(work, m->idf);
-    float sum = 0.0f, same = 0.0f, similar = 0.0f;
+    float found[CARNN__SHARES] = {0.0f, 0.0f, 0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
     size_t i, j, from = t->at[2 * pair], end = t->at[2 * pair + 1], last = t->at[2 * pair + 2];
     for (i = from; i < end; i++) {
         uint32_t input = t->input[t->ids[i]], word = input / 2;
-        float weight = idf[word] * idf[word] * idf[word];
+        float rare = idf[word] * idf[word] * idf[word];
         for (j = end; j < last && t->input[t->ids[j]] / 2 != word;) j++;
-        sum += weight;
-        same += j < last ? weight : 0.0f;
-        similar += input & 1 ? weight : 0.0f;
+        found[0] += j < last ? 1.0f : 0.0f;
+        found[1] += j < last ? rare : 0.0f;
+        found[2] += input & 1 ? 1.0f : 0.0f;
+        found[3] += input & 1 ? rare : 0.0f;
+        sum[0] += 1.0f;
+        sum[1] += rare;
     }
-    to[0] = sum > 0.0f ? same / sum : 0.0f;
-    to[1] = sum > 0.0f ? similar / sum : 0.0f;
+    for (i = 0; i < CARNN__SHARES; i++)
+        to[i] = sum[i & 1] > 0.0f ? 20.0f * found[i] / sum[i & 1] : 0.0f;
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -16826,9 +16831,10 @@ static const carnn__task carnn__lm_task = {
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
      f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
      score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
-     P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h + 2)
+     P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h + 4)
 
-   F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only. Overlap: see there in @@NET.
+   F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only. Overlap: what pairs are told in
+   @@NET, with weights that begin at zero.
    `--weighting skip` weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i -
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
    sentences' last states.
@@ -16933,7 +16939,7 @@ typedef struct carnn__answer {
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__additive attend;  /* of iwan */
     carnn__compare compare;
-    carnn__mat top;          /* (B, h + overlaps) */
+    carnn__mat top;          /* (B, h + shares) */
     carnn__similarity match; /* of ca, ap and cosine */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
@@ -16953,7 +16959,7 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
 
 static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     const carnn__texts *t = &m->two.net.texts;
-    size_t h = (size_t)p->model->desc.hidden, more = t->flag ? CARNN__OVERLAPS : 0;
+    size_t h = (size_t)p->model->desc.hidden, more = t->flag ? CARNN__SHARES : 0;
     int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == 1;
     if (!m->siamese) {
         m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
@@ -16964,7 +16970,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
     m->top = carnn__plan_mat(p, t->most_items, (m->siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "score", "weight", t->most_items, m->top.columns, 1,
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
                        m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
 }
 
@@ -17001,12 +17007,11 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     float *top;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (kind >= CARNN__ANSWER_CA) return;
-    top = carnn__named(&model->params, "score.weight");
+    top = carnn__named(&model->params, "output.weight");
     if (kind == CARNN__ANSWER_SIAMESE) *top++ = 5.0f; /* a cosine is small for a sigmoid */
     else top += model->desc.hidden;
     if (!carnn__two_told(model)) return;
-    top[0] = 4.0f; /* a score that is good at once: what the sentences say has to add to it */
-    top[1] = 2.0f;
+    memset(top, 0, CARNN__SHARES * sizeof(float));
 }
 
 /* The vectors of siamese, or what iwan has made of each pair, and what it is told of both texts, to
@@ -17014,7 +17019,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_join(const carnn__work *work, carnn__answer *m, int backward) {
     const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *v = &m->two.pool.y;
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__SHARES : 0);
     size_t D = v->columns;
     for (p = 0; p < t->count; p++) {
         float *top = m->top.x + p * width, *d = backward ? m->top.d + p * width : NULL;
@@ -19654,15 +19659,14 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     if (known.at && (known.length != prefix + strlen(name) ||
                      memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
                                                                    known.length - prefix)))
-        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\": of another version of carnn? "
-                         "Train it again", g->prefix, name, (int)carnn__min(known.length, 60),
-                         known.at);
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
+                         (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu", g->prefix,
-                         name, rows, columns, (unsigned long long)size[1],
-                         (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu: of another "
+                         "version of carnn? Train it again", g->prefix, name, rows, columns,
+                         (unsigned long long)size[1], (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);

@@ -175,31 +175,34 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
         }
 }
 
-/* The share of the question's words that are in the answer, by the cube of the idf: the very words,
-   and those that count as the same. */
+/* Twenty times the share of the question's words that are in the answer, the very words by number
+   and by the cube of the idf, and those that count as the same. */
 static void plain_overlap(const carnn_model *model, const sentence *q, const sentence *a,
-                          double overlap[2]) {
+                          double share[4]) {
     const float *idf = test_weight(model, "word.idf");
-    double sum = 0.0, same = 0.0, similar = 0.0;
+    double sum = 0.0;
     size_t i, j;
+    memset(share, 0, 4 * sizeof(double));
     for (i = 0; i < q->n; i++) {
-        double weight = pow((double)idf[q->id[i]], 3.0);
-        unsigned is_same = 0, is_similar = 0;
+        double rare = pow((double)idf[q->id[i]], 3.0);
+        unsigned same = 0, similar = 0;
         for (j = 0; j < a->n; j++) {
-            is_same |= a->id[j] == q->id[i];
-            is_similar |= same_word(model, a->id[j], q->id[i]);
+            same |= a->id[j] == q->id[i];
+            similar |= same_word(model, a->id[j], q->id[i]);
         }
-        sum += weight;
-        same += is_same * weight;
-        similar += is_similar * weight;
+        sum += rare;
+        share[0] += same * 20.0 / (double)q->n;
+        share[1] += same * 20.0 * rare;
+        share[2] += similar * 20.0 / (double)q->n;
+        share[3] += similar * 20.0 * rare;
     }
-    overlap[0] = same / sum;
-    overlap[1] = similar / sum;
+    share[1] /= sum;
+    share[3] /= sum;
 }
 
 static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
-    const float *out = test_weight(model, "score.weight");
-    double f[4 * D], overlap[2], score = 0.0;
+    const float *out = test_weight(model, "output.weight");
+    double f[4 * D], share[4], score = 0.0;
     size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D, top = 1;
     int backwards;
     plain_inputs(model, q, a);
@@ -223,11 +226,11 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
                           (double)test_weight(model, "hidden.bias")[top]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
-        plain_overlap(model, q, a, overlap);
-        score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
+        plain_overlap(model, q, a, share);
+        for (j = 0; j < 4; j++) score += (double)out[top + j] * share[j];
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
-        score += (double)*test_weight(model, "score.bias");
+        score += (double)*test_weight(model, "output.bias");
     return score;
 }
 
@@ -313,7 +316,7 @@ static double rank_step(const carnn_model *model, const carnn_dataset *data, int
 /* Loss and gradient of a softmax over 200 sentences; in one step with another question, then, in
    smaller batches, by itself. */
 static void test_rank_loss(size_t right) {
-    static const char *const moved[] = {"score.weight", "hidden.weight", "word.project"};
+    static const char *const moved[] = {"output.weight", "hidden.weight", "word.project"};
     carnn_dataset *data = many_sentences(right);
     carnn_model *model = test_model("answer", "cell=icarnn", NULL, data);
     float *g = (float *)malloc(2 * model->params.size * sizeof *g), *once = g + model->params.size;
@@ -354,9 +357,9 @@ static void test_rank_loss(size_t right) {
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
-    float *out = (float *)(uintptr_t)test_weight(model, "score.weight");
-    out[0] = out[2] = 0.0f;
-    out[1] = 1.0f;
+    float *out = (float *)(uintptr_t)test_weight(model, "output.weight");
+    out[0] = 0.0f;
+    out[1] = 0.05f;
     return model;
 }
 
@@ -374,19 +377,18 @@ static void check_metrics(const char *text, int clean, double map, double mrr, s
     carnn_dataset_free(data);
 }
 
-/* Scores are quarters of "a b c d", whose words are equally frequent where scores are tied. */
+/* Scores are quarters of "a b c d"; right answers have a !. */
 static void test_metrics(void) {
     static const char plain[] = "a b c d\ta b c d\t0\na b c d\ta b c\t1\na b c d\tx\t0\n"
                                 "a b c d\ta\t1\n"; /* ranks 2 and 3 */
-    static const char tied[] = "a b c d\ta b\t1\na b c d\ta c\t0\na b c d\tc d\t0\na b c d\td\t1\n"
-                               "a b c d\tb x\t0\n";
+    static const char tied[] = "a b c d\ta b\t1\na b c d\ta c\t0\na b c d\tc d\t0\na b c d\td\t1\n";
     static const char all_right[] = "a b\tx\t1\na b\ty\t1\n";
     static const char mixed[] = "1\t1\ta b\ta\n1\t0\ta b\tb a\n" /* AP = RR = 1/2 */
                                 "2\t0\ta b\ta\n2\t0\ta b\tx\n"   /* no right answer */
                                 "3\t1\ta b\ta\n3\t1\ta b\tx\n"   /* only right ones: 1 */
                                 "4\t1\ta b\tb a\n4\t0\ta b\ty\n"; /* 1 */
     check_metrics(plain, 0, (1.0 / 2.0 + 2.0 / 3.0) / 2.0, 1.0 / 2.0, 0);
-    check_metrics(tied, 0, (1.0 / 3.0 + 2.0 / 5.0) / 2.0, 1.0 / 3.0, 0); /* wrong ones first */
+    check_metrics(tied, 0, (1.0 / 3.0 + 2.0 / 4.0) / 2.0, 1.0 / 3.0, 0); /* wrong ones first */
     check_metrics(all_right, 0, 1.0, 1.0, 0);
     check_metrics(mixed, 0, (0.5 + 1.0 + 1.0) / 3.0, (0.5 + 1.0 + 1.0) / 3.0, 0);
     check_metrics(mixed, 1, (0.5 + 1.0) / 2.0, (0.5 + 1.0) / 2.0, 2);
