@@ -15308,13 +15308,13 @@ static int carnn__dialog_names(const uint32_t *ids, size_t n, const carnn__fact 
     return fact->word[0] && k < n;
 }
 
-/* The system has said `ids`. Where that names a fact of lines [near, end), those of [first, end)
+/* The system has said `ids`. Where that names a fact of lines [from, end), those of [first, end)
    that it names are told, and those that were told before are past. */
-static void carnn__dialog_tell(carnn__fact *fact, size_t first, size_t near, size_t end,
+static void carnn__dialog_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
                                const uint32_t *ids, size_t n) {
     const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
     size_t i;
-    for (i = near; i < end && !carnn__dialog_names(ids, n, &fact[i]);) i++;
+    for (i = from; i < end && !carnn__dialog_names(ids, n, &fact[i]);) i++;
     if (i == end) return;
     for (i = first; i < end; i++) {
         uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
@@ -21566,13 +21566,14 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 
    Errors are relative to the root mean square of the array plus 1/1000, since a slope is known to a
    few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models below 1.2e-3), an
-   array that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1.
+   array that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1. An
+   array whose derivatives are below 1e-2 is compared on that scale: a loss of floats tells no more.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
 
 #define CARNN__CHECK_LIMIT 2e-3
-#define CARNN__CHECK_FLOOR 1e-3
+#define CARNN__CHECK_FLOOR 1e-2
 #ifndef CARNN__CHECK_SAMPLES
 #define CARNN__CHECK_SAMPLES 24 /* numbers of an array that are moved alone */
 #endif

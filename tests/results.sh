@@ -113,7 +113,7 @@ CARNN=$PWD/carnn THREADS=1 DATA=all SEEDS=1 WORK=work sh data/results.sh $names 
 code=$?
 check "exit $code: $(grep -B 4 ', failed: ' out | head -n 12)" [ $code -eq 0 ]
 check "commands: $(tail -n 1 out)" grep -q "commands, 0 failed" out
-check "mean over seeds" grep -q 'trecqa CELL=lstm, over seeds:  map [0-9.]* +- [0-9.]*' out
+check "mean over seeds" grep -q "hinge MODEL=cosine --epochs 3, over seeds:  map [0-9.]* +- [0-9.]*" out
 check "the yardstick's means" grep -q '^within .*mean' out
 check "a name that is none" fails sh data/results.sh --list no-such-name
 check "no data" fails sh data/results.sh
