@@ -654,10 +654,15 @@ static struct { /* the training */
     size_t shown;           /* length of the line of progress that is to be overwritten */
 } job;
 
+/* Begins a line of the log or of probes. */
+static void log_line(FILE *f, const carnn_progress *p, double loss) {
+    json(f, "{");
+    if (job.fold) json(f, "'fold': %z", job.fold);
+    json(f, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
+}
+
 static void log_epoch(const carnn_progress *p) {
-    json(job.log, "{");
-    if (job.fold) json(job.log, "'fold': %z", job.fold);
-    json(job.log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
+    log_line(job.log, p, p->loss);
     if (p->scores) {
         json(job.log, "'valid': {");
         json_metrics(job.log, p->scores, "");
@@ -672,9 +677,7 @@ static void log_epoch(const carnn_progress *p) {
 static void log_probe(const carnn_progress *p) {
     char name[LONGEST_NAME];
     size_t i;
-    json(job.probe, "{");
-    if (job.fold) json(job.probe, "'fold': %z", job.fold);
-    json(job.probe, "'epoch': %g, 'loss': %g", (double)p->epoch, p->probe->loss);
+    log_line(job.probe, p, p->probe->loss);
     json(job.probe, "'states': {");
     for (i = 0; i < CARNN_PROBE_STEPS; i++) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
