@@ -27,12 +27,8 @@ static carnn_model *lm_model(const char *cell, const char *context, const carnn_
 
 static carnn_status lm_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
                         int64_t epochs, double lr) {
-    carnn_train_desc train;
+    carnn_train_desc train = test_training(epochs, 2, lr, 0.0);
     carnn_error error;
-    memset(&train, 0, sizeof train);
-    train.epochs = epochs;
-    train.batch = 2;
-    train.lr = lr;
     train.threads = threads;
     return carnn_train(model, data, data, &train, &error);
 }
