@@ -203,7 +203,7 @@ static void plain_overlap(const carnn_model *model, const sentence *q, const sen
 static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     const float *out = test_weight(model, "output.weight");
     double f[4 * D], share[4], score = 0.0;
-    size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D, top = 1;
+    size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
     int backwards;
     plain_inputs(model, q, a);
     plain_inputs(model, a, q);
@@ -220,14 +220,14 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     } else {
         plain_sum(model, q, a, f);
         plain_sum(model, a, q, f + F);
-        for (top = 0; top < WIDTH; top++)
-            score += (double)out[top] *
-                     tanh(row_times(test_weight(model, "hidden.weight"), top, 2 * F, f) +
-                          (double)test_weight(model, "hidden.bias")[top]);
+        for (j = 0; j < WIDTH; j++)
+            score += (double)out[j] *
+                     tanh(row_times(test_weight(model, "hidden.weight"), j, 2 * F, f) +
+                          (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
         plain_overlap(model, q, a, share);
-        for (j = 0; j < 4; j++) score += (double)out[top + j] * share[j];
+        score += row_times(test_weight(model, "output.shares"), 0, 4, share);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -357,9 +357,10 @@ static void test_rank_loss(size_t right) {
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
-    float *out = (float *)(uintptr_t)test_weight(model, "output.weight");
-    out[0] = 0.0f;
-    out[1] = 0.05f;
+    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
+    *(float *)(uintptr_t)test_weight(model, "output.weight") = 0.0f;
+    memset(share, 0, 4 * sizeof *share);
+    share[0] = 0.05f;
     return model;
 }
 
