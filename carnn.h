@@ -12495,11 +12495,11 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
    Two more inputs for every word: is it in the other text?, and that times its idf; and four for
    every pair: the share of the first text's words that are in the second, the very word or one that
    counts as the same, by number and by idf^3. Which of them says most depends on how the sentences
-   were found. Shares are times 20, so that small weights do, which are learnt soon. */
+   were found. Shares are times 20, so that small weights do, which are learnt soon, and begin in a
+   range of their own. */
 
 #define CARNN__OVERLAPS 2
 #define CARNN__SHARES 4
-#define CARNN__SHARES_RANGE 0.01f /* their weights begin in */
 
 typedef struct carnn__overlap {
     size_t idf;     /* parameter (V), not trained */
@@ -12585,6 +12585,34 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     }
     for (i = 0; i < CARNN__SHARES; i++)
         to[i] = sum[i & 1] > 0.0f ? 20.0f * found[i] / sum[i & 1] : 0.0f;
+}
+
+/* Adds W x, x being the shares of a pair, to its score. Backward: dW += dscore^T x. */
+typedef struct carnn__shares {
+    carnn__mat x;    /* (B, 4) */
+    carnn__linear y; /* (B, 1) */
+} carnn__shares;
+
+static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B) {
+    m->x = carnn__plan_mat(p, B, CARNN__SHARES);
+    carnn__linear_plan(p, &m->y, name, "shares", B, CARNN__SHARES, 1, 0, CARNN__IDENTITY);
+    carnn__param_at(p->store, m->y.weight)->scale = 0.01f;
+}
+
+static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
+                                  const carnn__overlap *overlap, const carnn__texts *t,
+                                  const carnn__mat *score) {
+    size_t i;
+    for (i = 0; i < t->count; i++)
+        carnn__overlap_pair(work, overlap, t, i, m->x.x + i * CARNN__SHARES);
+    carnn__linear_forward(work, &m->y, &m->x, t->count);
+    work->engine->k->add(m->y.y.x, score->x, t->count);
+}
+
+static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
+                                   const carnn__texts *t, const carnn__mat *score) {
+    memcpy(m->y.y.d, score->d, t->count * sizeof(float));
+    carnn__linear_backward(work, &m->y, &m->x, t->count);
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -16949,8 +16977,7 @@ static const carnn__role carnn__answer_roles[] = {
 typedef struct carnn__answer {
     carnn__two two;          /* of its parts siamese and iwan have no attention, the last states */
     carnn__linear hidden, output; /* and the mean */
-    carnn__linear shared;    /* the score's part that shares make, W5 */
-    carnn__mat shares;       /* (B, 4) */
+    carnn__shares shares;    /* W5 */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
@@ -16990,11 +17017,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     }
     carnn__linear_plan(p, &m->output, "output", "weight", most, m->siamese ? 1 : h, 1,
                        m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
-    if (!t->flag) return;
-    m->shares = carnn__plan_mat(p, most, CARNN__SHARES);
-    carnn__linear_plan(p, &m->shared, "output", "shares", most, CARNN__SHARES, 1, 0,
-                       CARNN__IDENTITY);
-    carnn__param_at(p->store, m->shared.weight)->scale = CARNN__SHARES_RANGE;
+    if (t->flag) carnn__shares_plan(p, &m->shares, "output", most);
 }
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
@@ -17041,11 +17064,7 @@ static void carnn__answer_score(const carnn__work *work, carnn__answer *m) {
                                        v->x + (2 * p + 1) * D);
     if (m->siamese) carnn__mat_clear(&m->cosine, t->count);
     carnn__linear_forward(work, &m->output, m->siamese ? &m->cosine : &m->hidden.y, t->count);
-    if (!t->flag) return;
-    for (p = 0; p < t->count; p++)
-        carnn__overlap_pair(work, &m->two.overlap, t, p, m->shares.x + p * CARNN__SHARES);
-    carnn__linear_forward(work, &m->shared, &m->shares, t->count);
-    work->engine->k->add(m->shared.y.x, m->output.y.x, t->count);
+    if (t->flag) carnn__shares_forward(work, &m->shares, &m->two.overlap, t, &m->output.y);
 }
 
 static void carnn__answer_score_back(const carnn__work *work, carnn__answer *m) {
@@ -17053,10 +17072,7 @@ static void carnn__answer_score_back(const carnn__work *work, carnn__answer *m) 
     const carnn__mat *v = &m->two.pool.y;
     size_t p, D = v->columns;
     carnn__linear_backward(work, &m->output, m->siamese ? &m->cosine : &m->hidden.y, t->count);
-    if (t->flag) {
-        memcpy(m->shared.y.d, m->output.y.d, t->count * sizeof(float));
-        carnn__linear_backward(work, &m->shared, &m->shares, t->count);
-    }
+    if (t->flag) carnn__shares_backward(work, &m->shares, t, &m->output.y);
     for (p = 0; m->siamese && p < t->count; p++)
         carnn__cosine_back(work->engine->k, D, v->x + 2 * p * D, v->x + (2 * p + 1) * D,
                            m->cosine.d[p], v->d + 2 * p * D, v->d + (2 * p + 1) * D);
@@ -18416,6 +18432,7 @@ typedef struct carnn__signal {
     carnn__pool_part pool;
     carnn__linear output;     /* (B or R, K) */
     uint32_t *target;         /* (B or R) */
+    int steps, numbers;       /* told is a class for each row; a number */
     carnn__rnn_input row;     /* of a session */
     float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
     size_t seen;              /* their number */
@@ -18429,15 +18446,15 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
-    int steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
-    int number = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
     size_t C = (size_t)d->embedding, D, outputs;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
                                               (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
                                               carnn__signal_has_context(p->model) ? C : 0);
     D = s.directions * s.h;
+    m->steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
+    m->numbers = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
     carnn__texts_plan(p, t, 1, 0, NULL);
-    outputs = steps ? t->most_rows : t->most_items;
+    outputs = m->steps ? t->most_rows : t->most_items;
     carnn__embed_plan(p, &m->input.rows, t, 0);
     m->context.own = 1;
     if (s.d) carnn__position_plan(p, &m->context, C, t);
@@ -18445,12 +18462,13 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
     m->encoder.probed = 1;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
-    carnn__pool_named(&m->pool, steps ? "" : pooling);
+    carnn__pool_named(&m->pool, m->steps ? "" : pooling);
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
-    carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
-                       number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
+    carnn__linear_plan(p, &m->output, "output", "weight", outputs,
+                       m->steps ? D : m->pool.kinds * D,
+                       m->numbers ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
     carnn__standard_plan(p, &m->input);
-    if (number) carnn__quantity_plan(p, &m->number);
+    if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
@@ -18458,25 +18476,28 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
 }
 
-/* z from what is pooled, or from the states of each row. */
-static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+/* What z is made from, and its rows. */
+static const carnn__mat *carnn__signal_from(const carnn__signal *m, size_t *rows) {
     const carnn__texts *t = &m->net.texts;
-    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
-    carnn__linear_forward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : &m->pool.y,
-                          steps ? carnn__texts_rows(t) : t->count);
-    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
-        carnn__quantity_forward(work, &m->number, &m->output.y, t->count);
+    *rows = m->steps ? carnn__texts_rows(t) : t->count;
+    return m->steps ? carnn__rnn_output(&m->encoder) : &m->pool.y;
+}
+
+static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+    size_t rows;
+    const carnn__mat *from = carnn__signal_from(m, &rows);
+    carnn__linear_forward(work, &m->output, from, rows);
+    if (m->numbers) carnn__quantity_forward(work, &m->number, &m->output.y, rows);
 }
 
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
-    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
     size_t i;
-    for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
-    if (steps) carnn__row_targets(work, t, m->target);
-    if (steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
+    for (i = 0; i < t->count && !m->steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    if (m->steps) carnn__row_targets(work, t, m->target);
+    if (m->steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     if (c) carnn__position_run(work, &m->context, t, x, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
@@ -18489,9 +18510,9 @@ static void carnn__signal_backward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
-    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
-    carnn__linear_backward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : v,
-                           steps ? carnn__texts_rows(t) : t->count);
+    size_t rows;
+    const carnn__mat *from = carnn__signal_from(m, &rows);
+    carnn__linear_backward(work, &m->output, from, rows);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
     carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
@@ -18501,12 +18522,9 @@ static void carnn__signal_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__signal_output(const carnn__work *work) {
     const carnn__signal *m = (const carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
-                       m->target};
-    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER)) o.kind = CARNN__OUTPUT_SCORE;
-    if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS)) return o;
-    o.count = carnn__texts_rows(t);
-    o.of_item = t->at;
+    carnn__logits o = {m->numbers ? CARNN__OUTPUT_SCORE : CARNN__OUTPUT_SOFTMAX, &m->output.y, 0,
+                       m->steps ? t->at : NULL, t->item, t->count, m->target};
+    carnn__signal_from(m, &o.count);
     return o;
 }
 
@@ -18514,8 +18532,7 @@ enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; t
 
 static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
     carnn__signal *m = (carnn__signal *)work->state;
-    if (!carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
-        return carnn__choices_loss(work, tally);
+    if (!m->numbers) return carnn__choices_loss(work, tally);
     tally->examples += m->net.texts.count;
     tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
     return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
