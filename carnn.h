@@ -94,9 +94,9 @@
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
    of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
    carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
-   carnn__similarity, carnn__overlap. Every part clears the d of its own output in _forward. These
-   names stay within a minor version; everything else that begins with carnn__ is private. A model
-   file names its task: only programs that have it can load the model.
+   carnn__similarity, carnn__overlap, carnn__shares. Every part clears the d of its own output in
+   _forward. These names stay within a minor version; everything else that begins with carnn__ is
+   private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
