@@ -24,7 +24,7 @@ WIKIQA = --train WikiQA-train.txt.gz --valid WikiQA-dev.txt.gz --clean VECTORS
 SICK = --train SICK_train.txt --valid SICK_trial.txt VECTORS
 MSRP = --train msr_paraphrase_train.txt --folds 5 VECTORS
 SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt --epochs 1 --dropout 0.1
-GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128
+GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128 --lr 0.008 --epochs 30
 CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
 WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
@@ -62,9 +62,8 @@ switchboard CELL=ncarnn --lr 0.008,icarnn --lr 0.008,scarnn --lr 0.004;LABELS=,-
 switchboard CELL=lstm --lr 0.008 --hidden 276 --embedding 256,gru --lr 0.004 --hidden 276 --embedding 256,lstm --lr 0.004 --context previous,gru --lr 0.004 --context previous | | ./carnn train --task lm --cell CELL SWITCHBOARD --label-weight 0 --out s.gguf
 switchboard | | ./carnn train --task lm --cell ncarnn --lr 0.008 SWITCHBOARD --label-weight 0.5 --out s.gguf
 
-gdtb CELL=ncarnn --tied 1,icarnn --tied 1,scarnn;LABELS=,--label-weight 0 | | ./carnn train --task lm --cell CELL GDTB --epochs 5 --dropout 0.5 LABELS --out g.gguf
-gdtb CELL=scarnn,lstm --hidden 134,gru --hidden 134,lstm,gru,lstm --context previous,gru --context previous | | ./carnn train --task lm --tied 1 GDTB --cell CELL --epochs 5 --dropout 0.5 --label-weight 0 --out g.gguf
-gdtb CELL=ncarnn,ncarnn --context none,icarnn,lstm --hidden 134,gru --hidden 134 | | ./carnn train --task lm --tied 1 GDTB --cell CELL --epochs 8 --dropout 0.6 --label-weight 0 --out g.gguf
+gdtb CELL=ncarnn,gru --hidden 134;DROPOUT=0.5,0.6 | | ./carnn train --task lm --tied 1 --cell CELL GDTB --dropout DROPOUT --label-weight 0 --out g.gguf
+gdtb CELL=ncarnn --tied 1,icarnn --tied 1 --label-weight 0,scarnn --label-weight 0,ncarnn --tied 1 --context none,lstm --tied 1 --hidden 134 | | ./carnn train --task lm --cell CELL GDTB --dropout 0.5 --out g.gguf
 
 ptb CELL=ncarnn --hidden 200,lstm --hidden 213 | | ./carnn train --task lm --cell CELL --train ptb.train.txt --valid ptb.valid.txt --epochs 2 --dropout 0.2 --out ptb.gguf
 
@@ -109,14 +108,15 @@ msrp OPTION=,--model manhattan,--cell lstm,--alignment overlap,--cell lstm --poo
 cloze | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so'); book_cloze --sentences 4 names4.txt $books; book_cloze --sentences 8 names8.txt $books; cat names4.txt names8.txt > names.txt; zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt
 cloze | | carnn train --task cloze --train names.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 6 --lr 0.003 --lr-end 0.05 --dropout 0.5 --average 0.99 --min-count 3
 cloze | | carnn train --task cloze --train nouns.txt --valid derived/CN_valid.txt.gz --out cn.gguf --hidden 64 --embedding 64 --epochs 5 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0
+cloze SEED=1,2,3 | | carnn train --task cloze --train names.txt --train nouns.txt --test derived/CN_valid.txt.gz --out cn.gguf --hidden 64 --embedding 50 VECTORS --epochs 4 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0 --seed SEED
 cloze-normalised | | zcat derived/NE_train.txt.gz | head -n 44000 > ne.txt
 cloze-normalised CELL=lstm,lstm --normalise batch,mi-lstm,mi-lstm --normalise batch | | carnn train --task cloze --model attentive --cell CELL --train ne.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 24 --lr 0.002 --dropout 0.2 --min-count 5 --batch 64 --threads 2 --log ne.log
 cloze-ensembles | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so\|wizard-of-oz\|secret-garden'); zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt; book_cloze --stride 3 --words list hv books/wizard-of-oz.txt books/secret-garden.txt; zcat derived/CN_valid.txt.gz > valid
 cloze-ensembles | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train nouns.txt --valid hv --lr 0.003 --lr-end 0.05 --average 0.99 --threads 1 --anonymous 0 --min-count 3 --out c$s.gguf --hidden $((40 + 8 * s)) --embedding 64 --epochs 3 --dropout 0.4 --seed $s --max-time 150; done; carnn test c?.gguf --data valid --ensemble greedy --valid hv --out nouns.gguf; carnn test nouns.gguf --data valid --counts
 
 adding T=100,200;CELL=icarnn --layers 2,icarnn --layers 1,ncarnn --layers 1,lstm --layers 1,gru --layers 1 | | make_signal . adding T 20000; ./carnn train --task signal --columns 2 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 10 --out a.gguf
-adding-750 CELL=icarnn,lstm,lstm --skip 30 | | make_signal . adding 750 10000; ./carnn train --task signal --columns 2 --layers 1 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 5 --threads 1 --out a.gguf
-copying CELL=gru,rnn,rnn --skip 40 | | make_signal . copying 200 5000; awk -F '\t' -v OFS='\t' '{ gsub(/0/, "-", $1) } 1' copying-dev.tsv > recalled.tsv; ./carnn train --task signal --columns 10 --layers 1 --cell CELL --train copying-train.tsv --valid copying-dev.tsv --epochs 10 --out c.gguf; ./carnn test c.gguf --data copying-dev.tsv; ./carnn test c.gguf --data recalled.tsv
+adding-long T=750,1000;CELL=ncarnn,ncarnn --skip 30,lstm,lstm --skip 30 | | make_signal . adding T 10000; ./carnn train --task signal --columns 2 --layers 1 --cell CELL --train adding-train.tsv --valid adding-dev.tsv --epochs 5 --threads 1 --out a.gguf
+copying CELL=gru,lstm,rnn --lr 0.001,rnn --skip 40 --lr 0.001,rnn --skip 42 --lr 0.001,rnn --skip 70 --lr 0.001,lstm --skip 70 | | make_signal . copying 200 5000; awk -F '\t' -v OFS='\t' '{ gsub(/0/, "-", $1) } 1' copying-dev.tsv > recalled.tsv; ./carnn train --task signal --columns 10 --layers 1 --cell CELL --train copying-train.tsv --valid copying-dev.tsv --epochs 10 --out c.gguf; ./carnn test c.gguf --data copying-dev.tsv; ./carnn test c.gguf --data recalled.tsv
 mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-labels-idx1-ubyte.gz | tail -c +9 > labels; { printf '\0\0\10\3\0\0\326\330\0\0\0\34\0\0\0\34'; head -c 43120000 images; } > train-images; { printf '\0\0\10\3\0\0\23\210\0\0\0\34\0\0\0\34'; tail -c 3920000 images; } > dev-images; { printf '\0\0\10\1\0\0\326\330'; head -c 55000 labels; } > train-labels; { printf '\0\0\10\1\0\0\23\210'; tail -c 5000 labels; } > dev-labels
 mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 8,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
