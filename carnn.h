@@ -19640,7 +19640,8 @@ static void carnn__gguf_verify(carnn__gguf *g) {
 
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
     if (g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %zu", (unsigned long long)g->tensors, expected);
+        carnn__gguf_fail(g, "%llu tensors, expected %zu: of another version of carnn? Train it "
+                         "again", (unsigned long long)g->tensors, expected);
 }
 
 /* The data: exactly so many floats. NULL on failure. */
