@@ -62,8 +62,8 @@ switchboard CELL=ncarnn --lr 0.008,icarnn --lr 0.008,scarnn --lr 0.004;LABELS=,-
 switchboard CELL=lstm --lr 0.008 --hidden 276 --embedding 256,gru --lr 0.004 --hidden 276 --embedding 256,lstm --lr 0.004 --context previous,gru --lr 0.004 --context previous | | ./carnn train --task lm --cell CELL SWITCHBOARD --label-weight 0 --out s.gguf
 switchboard | | ./carnn train --task lm --cell ncarnn --lr 0.008 SWITCHBOARD --label-weight 0.5 --out s.gguf
 
-gdtb CELL=ncarnn,gru --hidden 134;DROPOUT=0.5,0.6 | | ./carnn train --task lm --tied 1 --cell CELL GDTB --dropout DROPOUT --label-weight 0 --out g.gguf
-gdtb CELL=ncarnn --tied 1,icarnn --tied 1 --label-weight 0,scarnn --label-weight 0,ncarnn --tied 1 --context none,lstm --tied 1 --hidden 134 | | ./carnn train --task lm --cell CELL GDTB --dropout 0.5 --out g.gguf
+gdtb CELL=ncarnn,icarnn,lstm --hidden 134,gru --hidden 134;DROPOUT=0.5,0.6 | | ./carnn train --task lm --tied 1 --cell CELL GDTB --dropout DROPOUT --label-weight 0 --out g.gguf
+gdtb CELL=ncarnn --tied 1,ncarnn --tied 1 --context none,scarnn --label-weight 0 | | ./carnn train --task lm --cell CELL GDTB --dropout 0.5 --out g.gguf
 
 ptb CELL=ncarnn --hidden 200,lstm --hidden 213 | | ./carnn train --task lm --cell CELL --train ptb.train.txt --valid ptb.valid.txt --epochs 2 --dropout 0.2 --out ptb.gguf
 
