@@ -23,7 +23,7 @@ TRECQA = --train train-all.tsv.gz --valid clean-dev.tsv VECTORS
 WIKIQA = --train WikiQA-train.txt.gz --valid WikiQA-dev.txt.gz --clean VECTORS
 SICK = --train SICK_train.txt --valid SICK_trial.txt VECTORS
 MSRP = --train msr_paraphrase_train.txt --folds 5 VECTORS
-SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt --epochs 1 --dropout 0.1
+SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt
 GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128 --lr 0.008 --epochs 30
 CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
 WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
@@ -58,9 +58,10 @@ unsure OPTION=,--unsure "I do not know .";SEED=1,2,3 | | ./carnn train --task di
 
 reduced OPTION=,--merge | quick | mkdir -p reduced; babi_reduced OPTION BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt
 
-switchboard CELL=ncarnn --lr 0.008,icarnn --lr 0.008,scarnn --lr 0.004;LABELS=,--label-weight 0 | | ./carnn train --task lm --cell CELL SWITCHBOARD LABELS --out s.gguf
-switchboard CELL=lstm --lr 0.008 --hidden 276 --embedding 256,gru --lr 0.004 --hidden 276 --embedding 256,lstm --lr 0.004 --context previous,gru --lr 0.004 --context previous | | ./carnn train --task lm --cell CELL SWITCHBOARD --label-weight 0 --out s.gguf
-switchboard | | ./carnn train --task lm --cell ncarnn --lr 0.008 SWITCHBOARD --label-weight 0.5 --out s.gguf
+switchboard CELL=ncarnn --lr 0.008,icarnn --lr 0.008,scarnn --lr 0.004;LABELS=,--label-weight 0 | | ./carnn train --task lm --cell CELL SWITCHBOARD --epochs 1 --dropout 0.1 LABELS --out s.gguf
+switchboard CELL=lstm --lr 0.008 --hidden 276 --embedding 256,gru --lr 0.004 --hidden 276 --embedding 256,lstm --lr 0.004 --context previous,gru --lr 0.004 --context previous | | ./carnn train --task lm --cell CELL SWITCHBOARD --epochs 1 --dropout 0.1 --label-weight 0 --out s.gguf
+switchboard | | ./carnn train --task lm --cell ncarnn --lr 0.008 SWITCHBOARD --epochs 1 --dropout 0.1 --label-weight 0.5 --out s.gguf
+switchboard-3 CELL=ncarnn,icarnn,lstm --hidden 276 --embedding 256 | | ./carnn train --task lm --cell CELL --lr 0.008 SWITCHBOARD --epochs 3 --dropout 0.2 --out s.gguf
 
 gdtb CELL=ncarnn,icarnn,lstm --hidden 134,gru --hidden 134;DROPOUT=0.5,0.6 | | ./carnn train --task lm --tied 1 --cell CELL GDTB --dropout DROPOUT --label-weight 0 --out g.gguf
 gdtb CELL=ncarnn --tied 1,ncarnn --tied 1 --context none,scarnn --label-weight 0 | | ./carnn train --task lm --cell CELL GDTB --dropout 0.5 --out g.gguf
@@ -79,7 +80,7 @@ probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
 trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
@@ -121,6 +122,8 @@ mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-lab
 mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 8,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 8,--hidden 95 --skip 11 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --permutation permutation-92916.txt --out m.gguf
+mnist OPTION=--cell ncarnn --epochs 20,--cell icarnn --epochs 6 | | ./carnn train --task signal --layers 1 --batch 50 OPTION MNIST --out m.gguf
+mnist | | ./carnn train --task signal --layers 1 --batch 50 --cell ncarnn --epochs 8 MNIST --permutation permutation-92916.txt --out m.gguf
 mnist GRAPH=fig4.3b:1:17,fig4.3b:2:17,fig4.3b:3:17,fig4.3b:4:17 | | ./carnn train --task signal --cell rnn --encoder graph --graph GRAPH --layers 1 --batch 50 --lr 0.0004 --epochs 4 MNIST --out m.gguf
 
 depth | quick | ./carnn depth sh st bu td fig4.3a:17 fig4.3b:1:17 fig4.3b:2:17 fig4.3b:3:17 fig4.3b:4:17 grid:2x3 grid:3x9 data/graph.txt
