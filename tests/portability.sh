@@ -16,7 +16,7 @@ esac
 strict='-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror'
 WINEPREFIX=$top/build/wine WINEDEBUG=-all
 export WINEPREFIX WINEDEBUG
-mkdir "$folder/include" "$folder/run"
+mkdir -p "$folder/include" "$folder/run" "$top/build" # wine makes no folder in one that is not there
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
 ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
