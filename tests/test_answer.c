@@ -378,18 +378,19 @@ static void check_metrics(const char *text, int clean, double map, double mrr, s
     carnn_dataset_free(data);
 }
 
-/* Scores are quarters of "a b c d"; right answers have a !. */
+/* Scores are quarters of "a b c d". */
 static void test_metrics(void) {
     static const char plain[] = "a b c d\ta b c d\t0\na b c d\ta b c\t1\na b c d\tx\t0\n"
                                 "a b c d\ta\t1\n"; /* ranks 2 and 3 */
-    static const char tied[] = "a b c d\ta b\t1\na b c d\ta c\t0\na b c d\tc d\t0\na b c d\td\t1\n";
+    static const char tied[] = "a b c d\ta b\t1\na b c d\ta c\t0\na b c d\tc d\t0\na b c d\td\t1\n"
+                               "a b c d\tb x\t0\n";
     static const char all_right[] = "a b\tx\t1\na b\ty\t1\n";
     static const char mixed[] = "1\t1\ta b\ta\n1\t0\ta b\tb a\n" /* AP = RR = 1/2 */
                                 "2\t0\ta b\ta\n2\t0\ta b\tx\n"   /* no right answer */
                                 "3\t1\ta b\ta\n3\t1\ta b\tx\n"   /* only right ones: 1 */
                                 "4\t1\ta b\tb a\n4\t0\ta b\ty\n"; /* 1 */
     check_metrics(plain, 0, (1.0 / 2.0 + 2.0 / 3.0) / 2.0, 1.0 / 2.0, 0);
-    check_metrics(tied, 0, (1.0 / 3.0 + 2.0 / 4.0) / 2.0, 1.0 / 3.0, 0); /* wrong ones first */
+    check_metrics(tied, 0, (1.0 / 3.0 + 2.0 / 5.0) / 2.0, 1.0 / 3.0, 0); /* wrong ones first */
     check_metrics(all_right, 0, 1.0, 1.0, 0);
     check_metrics(mixed, 0, (0.5 + 1.0 + 1.0) / 3.0, (0.5 + 1.0 + 1.0) / 3.0, 0);
     check_metrics(mixed, 1, (0.5 + 1.0) / 2.0, (0.5 + 1.0) / 2.0, 2);
