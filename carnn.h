@@ -19638,10 +19638,13 @@ static void carnn__gguf_verify(carnn__gguf *g) {
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
+/* Behind what says that the weights are not those of such a model. */
+#define CARNN__OTHER_WEIGHTS ": of another version of carnn? Train it again"
+
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
     if (g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %zu: of another version of carnn? Train it "
-                         "again", (unsigned long long)g->tensors, expected);
+        carnn__gguf_fail(g, "%llu tensors, expected %zu" CARNN__OTHER_WEIGHTS,
+                         (unsigned long long)g->tensors, expected);
 }
 
 /* The data: exactly so many floats. NULL on failure. */
@@ -19703,13 +19706,13 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     if (known.at && (known.length != prefix + strlen(name) ||
                      memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
                                                                    known.length - prefix)))
-        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
-                         (int)carnn__min(known.length, 60), known.at);
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"" CARNN__OTHER_WEIGHTS,
+                         g->prefix, name, (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu: of another "
-                         "version of carnn? Train it again", g->prefix, name, rows, columns,
+        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu"
+                         CARNN__OTHER_WEIGHTS, g->prefix, name, rows, columns,
                          (unsigned long long)size[1], (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);

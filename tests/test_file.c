@@ -270,6 +270,7 @@ static void test_messages(void) {
     refuse("carnn.format", 12 + 4, "\2", 1, "another version");
     refuse("carnn.hidden", 12, "\12", 1, "the key carnn.hidden has another type");
     refuse("carnn.hidden", 12 + 4, "\0", 1, "hidden");
+    refuse("", 8, "\1", 1, "1 tensors, expected ");
     refuse("", 8, "\1", 1, ": of another version of carnn? Train it again");
     refuse("carnn.task", 10 + 4 + 8, "dialoq", 6, "unknown task \"dialoq\"");
     refuse("carnn.cell", 10 + 4 + 8, "icarnm", 6, "unknown cell \"icarnm\"");
