@@ -11179,13 +11179,14 @@ static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
     snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
     w->delay = (size_t)e->delay;
     w->input = s->graph->node[e->from].kind == CARNN_NODE_IN;
-    if (w->input)
+    if (w->input) {
         carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
-    else
+        carnn__param_at(p->store, w->U.weight)->scale = s->range;
+    } else {
         w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_GLOROT,
                                      0.0f);
+    }
     carnn__param_at(p->store, w->U.weight)->block = s->h;
-    if (w->input) carnn__param_at(p->store, w->U.weight)->scale = s->range;
     if (!p->arena || w->input) return;
     w->p = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
     if (p->work->g) w->back = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
@@ -15671,6 +15672,11 @@ static uint32_t carnn__dialog_number(carnn__dialog *m, size_t line, int past) {
     return *known;
 }
 
+/* The first line behind the item before. */
+static size_t carnn__dialog_first_line(const carnn__dialog *m, size_t item) {
+    return item ? m->end[item - 1] + 1 : 0;
+}
+
 /* Forgets the numbers of the utterances in these lines, `named`: of those with names only. */
 static void carnn__dialog_forget(carnn__dialog *m, size_t line, size_t last, int named) {
     for (; line <= last; line++)
@@ -15744,7 +15750,7 @@ static void carnn__dialog_collect(const carnn__work *work, size_t number, uint64
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
-        size_t line = first ? m->end[first - 1] + 1 : 0;
+        size_t line = carnn__dialog_first_line(m, first);
         if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (j = first; j <= last; j++) {
             m->answer[m->turns] = c->target[j];
@@ -15761,7 +15767,7 @@ static void carnn__dialog_collect(const carnn__work *work, size_t number, uint64
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
     for (i = 0; i < m->turns; i++) /* for the next batch */
-        carnn__dialog_forget(m, m->turn[i] ? m->end[m->turn[i] - 1] + 1 : 0, m->end[m->turn[i]], 0);
+        carnn__dialog_forget(m, carnn__dialog_first_line(m, m->turn[i]), m->end[m->turn[i]], 0);
     if (work->g && work->model->unsure < m->own.count) carnn__dialog_odd(work, key);
 }
 
@@ -21641,7 +21647,7 @@ typedef struct carnn__checked { /* one array */
     const char *name;
     float *value, *gradient; /* (count / columns, columns) */
     size_t count, columns;
-    float range;              /* numbers begin in +-range, at most 1 */
+    float range; /* at the start its numbers are in [-range, range) */
 } carnn__checked;
 
 typedef struct carnn__subject carnn__subject;
