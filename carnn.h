@@ -52,6 +52,7 @@
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names that are exchanged in training (dialog, cloze)
+       @@HISTORY dialogs as a model reads them: histories, facts that have been told
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
@@ -15209,18 +15210,10 @@ static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t k
 
 #endif
 /* =============================================================================================
-   @@HEAD dialog   choose the reply, given the dialog so far
+   @@HISTORY   dialogs as a model reads them: histories, facts that have been told, candidates
 
-   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
-   every candidate into a vector. A cell reads the history; its context c is the user's latest
-   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
-   the candidates:
-
-     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
-     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
-     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
-
-   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
+   A turn is read with its HISTORY: <start>, the utterances before it, of which the latest so many
+   (option history), and what the user says now; of facts in a row the first so many (kb_rows).
    Every utterance ends with a word that names its speaker.
 
    A fact "subject relation object" is TOLD once the system has named its subject after it, and
@@ -15230,18 +15223,11 @@ static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t k
    phone number of the last has to know which that is. Other utterances than the facts say so, and
    attention weighs each utterance by itself: a fact carries the mark.
 
-   A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
-   turn has a scan, an attention and a row of the product with the candidates; turns are worked on
-   in chunks of a bounded number of rows.
+   A batch is whole dialogs, whose distinct utterances are listed once. Where the model learns to be
+   UNSURE, some of the turns are there once more, with words that mean nothing.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
-   room for the longest history. */
-#define CARNN__DIALOG_INPUTS 768
-#define CARNN__DIALOG_ROWS 2048
-#define CARNN__DIALOG_CHUNK 64
 
 /* The most words of an utterance, with the speaker's, and the most utterances of a history. */
 #define CARNN__UTTERANCE_WORDS 1024
@@ -15256,11 +15242,410 @@ static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t k
 #define CARNN__ODD_KNOWN 4
 #define CARNN__ODD_MANY 1000
 
-/* --- options --------------------------------------------------------------------------------- */
-
-enum { /* in .option */
+enum { /* in carnn_model_desc.option */
     CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD
 };
+
+/* An option's number, at most `most`, which is also what none stands for. */
+static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
+    double number = carnn__option(model, option);
+    return number < 0.0 ? most : carnn__min((size_t)number, most);
+}
+
+/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
+static const carnn__role carnn__history_roles[] = {
+    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
+    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
+enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
+
+#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
+static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+
+/* The first words of the text, then the speaker's; of <start> one word. */
+static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                               carnn__min(max, most));
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
+    n = carnn__min(n, most);
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
+    return n + 1;
+}
+
+/* --- facts ----------------------------------------------------------------------------------- */
+
+#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
+
+typedef struct carnn__fact { /* one that can be told; of other utterances zeros */
+    uint32_t word[CARNN__FACT_WORDS]; /* the last one, a speaker's, is the mark */
+} carnn__fact;
+
+/* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
+static carnn__fact carnn__history_fact(const uint32_t *ids, size_t n) {
+    carnn__fact fact = {{0}};
+    if (n == CARNN__FACT_WORDS && ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT && ids[0])
+        memcpy(fact.word, ids, sizeof fact.word);
+    return fact;
+}
+
+static int carnn__history_names(const uint32_t *ids, size_t n, const carnn__fact *fact) {
+    size_t k;
+    for (k = 0; k < n && ids[k] != fact->word[0];) k++;
+    return fact->word[0] && k < n;
+}
+
+/* The system has said `ids`. Where that names a fact of lines [from, end), those of [first, end)
+   that it names are told, and those that were told before are past. */
+static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
+                               const uint32_t *ids, size_t n) {
+    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
+    size_t i;
+    for (i = from; i < end && !carnn__history_names(ids, n, &fact[i]);) i++;
+    if (i == end) return;
+    for (i = first; i < end; i++) {
+        uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
+        if (carnn__history_names(ids, n, &fact[i])) *mark = told;
+        else if (*mark == told) *mark = past;
+    }
+}
+
+typedef struct carnn__history {
+    carnn__lists own;        /* (L) words of the candidates */
+    carnn__exchange exchange;
+    carnn__exchanged names;  /* while names are exchanged */
+    /* of the data */
+    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *place, *past;  /* of each of them, the number in the batch; that of a fact when it is
+                                past, before that when it is told */
+    carnn__fact *fact;       /* likewise, or of the slots of a session; NULL: none can be told */
+    uint32_t *told;          /* (facts that can be told) their token lists */
+    size_t told_count;
+    size_t marked;           /* facts are marked by the lines of their dialog before this one */
+    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
+    /* of the batch at hand: U utterances, R turns */
+    uint32_t *local;         /* (token lists, 2) number of a list as it is, and of a past fact */
+    carnn__lists lists;      /* (U) the utterances, those without a meaning behind the others */
+    uint32_t *turn;          /* (R) items */
+    size_t turns, odd;       /* R; those among them that are without a meaning */
+    uint32_t *answer;        /* (R) the right candidate */
+    uint32_t *latest;        /* (R) number of what the user has said */
+    size_t most_lists, most_turns, most_choices; /* U, R, and candidates with those that exchanged
+                                                    names make, at most */
+} carnn__history;
+
+/* --- the dialogs of a data set ---------------------------------------------------------------- */
+
+/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
+   and <start>, so that models that keep different lines have the same batches to vote on. */
+static void carnn__history_measure(const carnn__work *work, size_t item,
+                                   size_t size[CARNN__SIZES]) {
+    const carnn__item *x = &work->data->items[item], *next = x + 1;
+    size_t begins = !item || x->group != x[-1].group;
+    size_t end = item + 1 == work->data->item_count ? work->data->member_count
+                 : next->group == x->group ? next->first + next->count : next->first;
+    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
+    size[1] = 0;
+}
+
+/* The words of the candidates, without a speaker's; returns their number. NULL: only counts. */
+static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
+    const carnn__names *names = &model->choices;
+    size_t n = 0, i;
+    for (i = 0; i < names->count; i++) {
+        if (ids) at[i] = n;
+        if (i == model->unsure) {
+            if (ids) ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7);
+            n++;
+            continue;
+        }
+        n += carnn__history_tokens(model, carnn__string(names->bytes, names->at, i), 0,
+                                   ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
+    }
+    if (ids) at[names->count] = n;
+    return n;
+}
+
+/* Lists the words of the candidates and, where names are exchanged, finds their classes; cuts the
+   dialogs. */
+static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
+                                          carnn_error *error) {
+    size_t L = work->model->choices.count, n = carnn__history_candidates(work->model, NULL, NULL);
+    void **blocks = &carnn__corpus_of(work)->blocks;
+    carnn_status status = CARNN_OK;
+    m->own.count = L;
+    m->own.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
+    if (!m->own.at || !m->own.ids) return carnn__out_of_memory(error);
+    carnn__history_candidates(work->model, m->own.ids, m->own.at);
+    if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
+        status = carnn__exchange_find(work, &m->exchange, &m->own, error);
+    return status ? status : carnn__corpus_cut(work, error);
+}
+
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
+static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
+    const carnn_dataset *data = p->work->data;
+    const carnn__corpus *c = carnn__corpus_of(p->work);
+    size_t history = carnn__history_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
+    size_t at = 0, start = 0, line = 0, facts = 0, lines;
+    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->past};
+    items = data->item_count;
+    lines = data->member_count + items;
+    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
+    carnn__take_indices(p->arena, of_line, CARNN__COUNT(of_line), lines);
+    if (m->told_count) m->fact = (carnn__fact *)carnn__take(p->arena, lines, sizeof *m->fact);
+    if (m->told_count && m->fact) memset(m->fact, 0, lines * sizeof *m->fact);
+    for (i = 0; m->seq && i < items; i++) {
+        const carnn__item *x = &data->items[i];
+        if (!i || x->group != x[-1].group) {
+            start = at;
+            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
+            line = x->first;
+            facts = 0;
+        }
+        for (; line < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            if (facts <= rows) m->seq[at++] = c->list[line];
+        }
+        m->end[i] = (uint32_t)at - 1;
+        m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
+    }
+}
+
+/* Lists the facts that can be told. */
+static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
+    const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
+    size_t count = 0, i;
+    m->told_count = 0;
+    if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
+    m->told = (uint32_t *)carnn__take(p->arena, tokens->count, sizeof(uint32_t));
+    for (i = 0; i < tokens->count; i++) {
+        const uint32_t *ids = tokens->ids + tokens->at[i];
+        if (!carnn__history_fact(ids, carnn__list_length(tokens, i)).word[0]) continue;
+        if (m->told) m->told[count] = (uint32_t)i;
+        count++;
+    }
+    m->told_count = count;
+}
+
+/* Room for the batches; begins anew. */
+static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
+    const carnn__work *work = p->work;
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
+    size_t odd = work->g && p->model->unsure < m->own.count ? R / CARNN__ODD_SHARE + 1 : 0;
+    int exchanges = work->g && m->exchange.classes;
+    uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
+    carnn__history_plan_facts(p, m);
+    carnn__history_plan_lines(p, m);
+    each = m->told_count ? 3 : 1; /* facts as said, told and past */
+    U = c->most_size[0] * each;
+    if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count);
+    m->most_lists = U + odd;
+    m->most_turns = R + odd;
+    m->most_choices = m->own.count + (exchanges ? R : 0);
+    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, R);
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
+    m->local = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
+    if (m->local) memset(m->local, 0xFF, 2 * lists * sizeof(uint32_t));
+    for (i = 0; i < work->data->member_count; i++)
+        words += carnn__list_length(&c->tokens, c->list[i]);
+    words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
+    m->lists.at = (size_t *)carnn__take(p->arena, m->most_lists + 1, sizeof(size_t));
+    m->lists.ids = (uint32_t *)carnn__take(p->arena, words, sizeof(uint32_t));
+    m->turns = m->lists.count = m->names.more.count = m->marked = 0;
+}
+
+/* Brings the marks of the facts of a dialog to what they are in the turn of this item. As in a
+   session, only what is no further back than the history can be told. */
+static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
+    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
+    size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
+    size_t start = m->end[item], i;
+    if (!m->fact) return;
+    while (m->seq[start] != tokens->count) start--;
+    if (m->marked <= start || m->marked > m->end[item]) m->marked = start + 1;
+    for (i = m->marked; i < m->end[item]; i++) {
+        const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
+        size_t n = carnn__list_length(tokens, m->seq[i]);
+        m->fact[i] = carnn__history_fact(ids, n);
+        if (ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM)
+            carnn__history_tell(m->fact, start, carnn__max(start, i - carnn__min(i, most)), i, ids,
+                                n);
+    }
+    m->marked = i;
+}
+
+/* The speaker with whose word a line ends now: CARNN_FACT, also of others than facts: as it was
+   said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
+static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
+    if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
+    return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
+}
+
+/* --- a batch ---------------------------------------------------------------------------------- */
+
+/* Streams of a step's random numbers; between them are those of the model. */
+#define CARNN__EXCHANGE_NAMES 0
+#define CARNN__ODD_TURNS UINT64_MAX
+
+/* The number in the batch of the utterance in a line; `past`: of a fact when it is past, behind
+   which stands that when it is told. */
+static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m, size_t line,
+                                      int past) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
+    size_t list = m->seq[line];
+    uint32_t *known = &m->local[2 * list + (size_t)past], mark;
+    if (*known != CARNN__NO_INDEX) return *known;
+    *known = (uint32_t)m->lists.count;
+    for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
+        carnn__fact fact = m->fact[line];
+        fact.word[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + mark;
+        carnn__exchanged_add(&m->names, &m->lists, fact.word, CARNN__FACT_WORDS);
+    }
+    if (list == tokens->count) carnn__exchanged_add(&m->names, &m->lists, &start, 1);
+    else if (!past)
+        carnn__exchanged_add(&m->names, &m->lists, tokens->ids + tokens->at[list],
+                             carnn__list_length(tokens, list));
+    return *known;
+}
+
+/* The first line behind the item before. */
+static size_t carnn__history_first_line(const carnn__history *m, size_t item) {
+    return item ? m->end[item - 1] + 1 : 0;
+}
+
+/* Forgets the numbers of the utterances in these lines, `named`: of those with names only. */
+static void carnn__history_forget(carnn__history *m, size_t line, size_t last, int named) {
+    for (; line <= last; line++)
+        if (!named || m->exchange.list[m->seq[line]])
+            m->local[2 * m->seq[line]] = m->local[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
+}
+
+/* A word of the data, in which a fact is three times: as it was said, past and told. */
+static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn__history *m,
+                                        uint64_t drawn) {
+    size_t said = tokens->at[tokens->count], both = 2 * CARNN__FACT_WORDS;
+    size_t at = (size_t)(drawn % (said + both * m->told_count));
+    if (at < said) return tokens->ids[at];
+    at -= said;
+    return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
+}
+
+/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
+   data set is large, each is one of the users' words in any turn; else unknown ones are between
+   such words and any of the data. */
+static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
+                                       uint64_t key, uint32_t *ids) {
+    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
+    int known = (carnn__random(key, 3) & 7) < 5 &&
+                carnn__random(key, 4) % CARNN__ODD_MANY < work->data->item_count;
+    size_t least = known ? CARNN__ODD_KNOWN : 1, k;
+    size_t n = least + (size_t)(carnn__random(key, 0) % (CARNN__ODD_WORDS + 1 - least));
+    size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
+    for (k = 0; k < n; k++) {
+        uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
+        size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
+        size_t words = carnn__list_length(tokens, list) - 1;
+        ids[k] = 0;
+        if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
+        if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__history_any_word(tokens, m, drawn);
+        else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
+        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
+    }
+    return n;
+}
+
+/* Appends turns without a meaning: some turns of the batch once more, in which the user says other
+   words, and the model that it is unsure. */
+static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint64_t key) {
+    size_t turns = m->turns, i, n;
+    key = carnn__stream(key, CARNN__ODD_TURNS);
+    m->odd = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
+    for (i = 0; i < m->odd; i++) {
+        uint64_t own = carnn__stream(key, i);
+        uint32_t *ids = m->lists.ids + m->lists.at[m->lists.count];
+        n = carnn__history_odd_words(work, m, own, ids);
+        ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
+        m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
+        m->answer[m->turns] = work->model->unsure;
+        m->latest[m->turns++] = (uint32_t)m->lists.count;
+        m->lists.at[m->lists.count + 1] = m->lists.at[m->lists.count] + n + 1;
+        m->lists.count++;
+    }
+}
+
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
+   key names are exchanged: an utterance with names is another one in each dialog. */
+static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
+                                   uint64_t key) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    carnn__exchanged *names = m->names.image ? &m->names : NULL;
+    size_t i, j, at = 0; /* turns */
+    m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
+    if (names) carnn__exchanged_clear(names);
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t first = dialog->first, last = first + dialog->count - 1;
+        size_t line = carnn__history_first_line(m, first);
+        if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
+        for (j = first; j <= last; j++) {
+            m->answer[m->turns] = c->target[j];
+            if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
+            m->turn[m->turns++] = (uint32_t)j;
+        }
+        carnn__history_mark(work, m, last);
+        for (j = line; j <= m->end[last]; j++) {
+            m->place[j] = carnn__history_number(work, m, j, 0);
+            if (carnn__history_mark_of(m, j) != CARNN_FACT)
+                m->past[j] = carnn__history_number(work, m, j, 1);
+        }
+        if (names) carnn__history_forget(m, line, m->end[last], 1);
+        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
+    }
+    for (i = 0; i < m->turns; i++) /* for the next batch */
+        carnn__history_forget(m, carnn__history_first_line(m, m->turn[i]), m->end[m->turn[i]], 0);
+    if (work->g && work->model->unsure < m->own.count) carnn__history_odd(work, m, key);
+}
+
+#endif
+/* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
+   every candidate into a vector. A cell reads the history; its context c is the user's latest
+   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
+   the candidates:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
+     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+
+   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one
+   (@@HISTORY).
+
+   The distinct utterances of a batch, and the candidates, are encoded once. Each turn has a scan,
+   an attention and a row of the product with the candidates; turns are worked on in chunks of a
+   bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
+   room for the longest history. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+/* --- options --------------------------------------------------------------------------------- */
 
 static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
@@ -15293,89 +15678,11 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
-/* An option's number, at most `most`, which is also what none stands for. */
-static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
-    double number = carnn__option(model, option);
-    return number < 0.0 ? most : carnn__min((size_t)number, most);
-}
-
-/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
-static const carnn__role carnn__dialog_roles[] = {
-    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
-    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
-enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
-
-#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
-static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
-enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
-
-/* The first words of the text, then the speaker's; of <start> one word. */
-static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                   uint32_t *ids, size_t max) {
-    const size_t most = CARNN__UTTERANCE_WORDS - 1;
-    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
-                               carnn__min(max, most));
-    uint32_t last = CARNN__DIALOG_SPEAKER + role;
-    n = carnn__min(n, most);
-    if (role == CARNN__DIALOG_STARTS) {
-        n = 0;
-        last = CARNN__DIALOG_START;
-    }
-    if (n < max) ids[n] = last;
-    return n + 1;
-}
-
-#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
-
-typedef struct carnn__fact { /* one that can be told; of other utterances zeros */
-    uint32_t word[CARNN__FACT_WORDS]; /* the last one, a speaker's, is the mark */
-} carnn__fact;
-
-/* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
-static carnn__fact carnn__dialog_fact(const uint32_t *ids, size_t n) {
-    carnn__fact fact = {{0}};
-    if (n == CARNN__FACT_WORDS && ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT && ids[0])
-        memcpy(fact.word, ids, sizeof fact.word);
-    return fact;
-}
-
-static int carnn__dialog_names(const uint32_t *ids, size_t n, const carnn__fact *fact) {
-    size_t k;
-    for (k = 0; k < n && ids[k] != fact->word[0];) k++;
-    return fact->word[0] && k < n;
-}
-
-/* The system has said `ids`. Where that names a fact of lines [from, end), those of [first, end)
-   that it names are told, and those that were told before are past. */
-static void carnn__dialog_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
-                               const uint32_t *ids, size_t n) {
-    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
-    size_t i;
-    for (i = from; i < end && !carnn__dialog_names(ids, n, &fact[i]);) i++;
-    if (i == end) return;
-    for (i = first; i < end; i++) {
-        uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
-        if (carnn__dialog_names(ids, n, &fact[i])) *mark = told;
-        else if (*mark == told) *mark = past;
-    }
-}
-
-/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
-   and <start>, so that models that keep different lines have the same batches to vote on. */
-static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn__item *x = &work->data->items[item], *next = x + 1;
-    size_t begins = !item || x->group != x[-1].group;
-    size_t end = item + 1 == work->data->item_count ? work->data->member_count
-                 : next->group == x->group ? next->first + next->count : next->first;
-    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
-    size[1] = 0;
-}
-
 #ifndef CARNN_NO_TEXT
 
 /* The utterances of the longest history of a data set, of which <start> is one. */
 static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
-    size_t rows = carnn__dialog_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t rows = carnn__history_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     size_t longest = 0, i, line;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
@@ -15432,10 +15739,6 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 
 #endif
 
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
-#define CARNN__ODD_TURNS UINT64_MAX
-
 /* --- parts --------------------------------------------------------------------------------------
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
@@ -15448,29 +15751,11 @@ typedef struct carnn__said { /* an utterance that a session keeps */
 
 typedef struct carnn__dialog {
     carnn__net net;
+    carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
     carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    carnn__lists own;        /* words of the candidates */
     int ready;               /* where nothing is learnt: has been done what is done once */
-    carnn__exchange exchange;
-    /* of the data */
-    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *place, *past;  /* of each of them, the number in the batch; that of a fact when it is
-                                past, before that when it is told */
-    carnn__fact *fact;       /* likewise, or of the slots of a session; NULL: none can be told */
-    uint32_t *told;          /* (facts that can be told) their token lists */
-    size_t told_count;
-    size_t marked;           /* facts are marked by the lines of their dialog before this one */
-    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
-    /* of the batch at hand */
-    uint32_t *local;         /* (token lists, 2) number of a list as it is, and of a past fact */
-    carnn__lists lists;      /* (U) the utterances, those without a meaning behind the others */
-    uint32_t *turn;          /* (R) items */
-    size_t turns, odd;       /* R; those among them that are without a meaning */
-    uint32_t *answer;        /* (R) the right candidate */
-    carnn__exchanged names;  /* while names are exchanged */
-    uint32_t *latest;        /* (R) what the user has said: a row of e */
     unsigned char *right;    /* (R) was the turn answered rightly? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
@@ -15487,154 +15772,33 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The words of the candidates, without a speaker's; returns their number. NULL: only counts. */
-static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
-    const carnn__names *names = &model->choices;
-    size_t n = 0, i;
-    for (i = 0; i < names->count; i++) {
-        if (ids) at[i] = n;
-        if (i == model->unsure) {
-            if (ids) ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7);
-            n++;
-            continue;
-        }
-        n += carnn__dialog_tokens(model, carnn__string(names->bytes, names->at, i), 0,
-                                  ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
-    }
-    if (ids) at[names->count] = n;
-    return n;
-}
-
-/* Cuts the dialogs; where names are exchanged, their classes are found first. */
 static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t L = work->model->choices.count, n = carnn__dialog_candidates(work->model, NULL, NULL);
-    void **blocks = &m->net.corpus.blocks;
-    carnn_status status = CARNN_OK;
-    m->own.count = L;
-    m->own.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
-    m->own.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
-    if (!m->own.at || !m->own.ids) return carnn__out_of_memory(error);
-    carnn__dialog_candidates(work->model, m->own.ids, m->own.at);
-    if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
-        status = carnn__exchange_find(work, &m->exchange, &m->own, error);
-    return status ? status : carnn__corpus_cut(work, error);
+    return carnn__history_pieces(work, &((carnn__dialog *)work->state)->read, error);
 }
 
-/* Brings the marks of the facts of a dialog to what they are in the turn of this item. As in a
-   session, only what is no further back than the history can be told. */
-static void carnn__dialog_mark(const carnn__work *work, size_t item) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t most = carnn__dialog_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
-    size_t start = m->end[item], i;
-    if (!m->fact) return;
-    while (m->seq[start] != tokens->count) start--;
-    if (m->marked <= start || m->marked > m->end[item]) m->marked = start + 1;
-    for (i = m->marked; i < m->end[item]; i++) {
-        const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
-        size_t n = carnn__list_length(tokens, m->seq[i]);
-        m->fact[i] = carnn__dialog_fact(ids, n);
-        if (ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM)
-            carnn__dialog_tell(m->fact, start, carnn__max(start, i - carnn__min(i, most)), i, ids,
-                               n);
-    }
-    m->marked = i;
-}
-
-/* The speaker with whose word a line ends now: CARNN_FACT, also of others than facts: as it was
-   said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
-static uint32_t carnn__dialog_mark_of(const carnn__dialog *m, size_t line) {
-    if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
-    return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
-}
-
-/* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
-static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
-    const carnn_dataset *data = p->work->data;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
-    size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
-    size_t at = 0, start = 0, line = 0, facts = 0, lines;
-    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->past};
-    items = data->item_count;
-    lines = data->member_count + items;
-    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
-    carnn__take_indices(p->arena, of_line, CARNN__COUNT(of_line), lines);
-    if (m->told_count) m->fact = (carnn__fact *)carnn__take(p->arena, lines, sizeof *m->fact);
-    if (m->told_count && m->fact) memset(m->fact, 0, lines * sizeof *m->fact);
-    for (i = 0; m->seq && i < items; i++) {
-        const carnn__item *x = &data->items[i];
-        if (!i || x->group != x[-1].group) {
-            start = at;
-            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
-            line = x->first;
-            facts = 0;
-        }
-        for (; line < x->first + x->count; line++) {
-            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            if (facts <= rows) m->seq[at++] = c->list[line];
-        }
-        m->end[i] = (uint32_t)at - 1;
-        m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
-    }
-}
-
-static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = c->most_items, lists = c->tokens.count + 1, each = m->told_count ? 3 : 1, i;
-    size_t words = 0; /* of all lines */
-    size_t odd = work->g && p->model->unsure < L ? R / CARNN__ODD_SHARE + 1 : 0; /* turns */
-    size_t B = carnn__min(R + odd, CARNN__DIALOG_CHUNK);
-    size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
-    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
-    size_t most = c->most_size[0] * each; /* facts as said, told and past */
-    size_t U = exchanges ? most : carnn__min(most, lists + 2 * m->told_count);
-    size_t more = exchanges ? R : 0; /* candidates */
-    uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
+    size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
+    size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
+    size_t T = carnn__min(c->most_texts / carnn__max(c->most_items, 1), CARNN__HISTORY_LINES) + 1;
+    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_row[] = {&m->length, &m->rank, &m->seat, &m->context, &m->label, &m->index};
-    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, R);
-    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), R + odd);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
-    m->local = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
-    if (m->local) memset(m->local, 0xFF, 2 * lists * sizeof(uint32_t));
-    for (i = 0; i < work->data->member_count; i++)
-        words += carnn__list_length(&c->tokens, c->list[i]);
-    m->lists.at = (size_t *)carnn__take(p->arena, U + odd + 1, sizeof(size_t));
-    words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
-    m->lists.ids = (uint32_t *)carnn__take(p->arena, words, sizeof(uint32_t));
-    m->right = (unsigned char *)carnn__take(p->arena, R + odd, 1);
+    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    m->e = carnn__plan_mat(p, U + odd, D);
-    m->y = carnn__plan_mat(p, work->g ? L + more
-                                      : carnn__min(L, work->engine->k->tile_columns), D);
+    m->e = carnn__plan_mat(p, U, D);
+    m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
-    m->z = carnn__floats(p->arena, B, L + more);
+    m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U + odd,
-                     N, B, NULL);
-}
-
-/* Lists the facts that can be told. */
-static void carnn__dialog_plan_facts(carnn__plan *p, carnn__dialog *m) {
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t count = 0, i;
-    m->told_count = 0;
-    if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
-    m->told = (uint32_t *)carnn__take(p->arena, tokens->count, sizeof(uint32_t));
-    for (i = 0; i < tokens->count; i++) {
-        const uint32_t *ids = tokens->ids + tokens->at[i];
-        if (!carnn__dialog_fact(ids, carnn__list_length(tokens, i)).word[0]) continue;
-        if (m->told) m->told[count] = (uint32_t)i;
-        count++;
-    }
-    m->told_count = count;
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
+                     NULL);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
@@ -15644,139 +15808,20 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->turns = m->lists.count = m->names.more.count = m->marked = 0;
     m->ready = 0;
-    carnn__dialog_plan_facts(p, m);
-    carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m, D, m->own.count);
+    carnn__history_plan(p, &m->read);
+    carnn__dialog_plan_batch(p, m, D);
 }
 
-/* The number in the batch of the utterance in a line; `past`: of a fact when it is past, behind
-   which stands that when it is told. */
-static uint32_t carnn__dialog_number(carnn__dialog *m, size_t line, int past) {
-    static const uint32_t start = CARNN__DIALOG_START;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t list = m->seq[line];
-    uint32_t *known = &m->local[2 * list + (size_t)past], mark;
-    if (*known != CARNN__NO_INDEX) return *known;
-    *known = (uint32_t)m->lists.count;
-    for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
-        carnn__fact fact = m->fact[line];
-        fact.word[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + mark;
-        carnn__exchanged_add(&m->names, &m->lists, fact.word, CARNN__FACT_WORDS);
-    }
-    if (list == tokens->count) carnn__exchanged_add(&m->names, &m->lists, &start, 1);
-    else if (!past)
-        carnn__exchanged_add(&m->names, &m->lists, tokens->ids + tokens->at[list],
-                             carnn__list_length(tokens, list));
-    return *known;
-}
-
-/* The first line behind the item before. */
-static size_t carnn__dialog_first_line(const carnn__dialog *m, size_t item) {
-    return item ? m->end[item - 1] + 1 : 0;
-}
-
-/* Forgets the numbers of the utterances in these lines, `named`: of those with names only. */
-static void carnn__dialog_forget(carnn__dialog *m, size_t line, size_t last, int named) {
-    for (; line <= last; line++)
-        if (!named || m->exchange.list[m->seq[line]])
-            m->local[2 * m->seq[line]] = m->local[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
-}
-
-/* A word of the data, in which a fact is three times: as it was said, past and told. */
-static uint32_t carnn__dialog_any_word(const carnn__dialog *m, uint64_t drawn) {
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t said = tokens->at[tokens->count], both = 2 * CARNN__FACT_WORDS;
-    size_t at = (size_t)(drawn % (said + both * m->told_count));
-    if (at < said) return tokens->ids[at];
-    at -= said;
-    return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
-}
-
-/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
-   data set is large, each is one of the users' words in any turn; else unknown ones are between
-   such words and any of the data. */
-static size_t carnn__dialog_odd_words(const carnn__work *work, uint64_t key, uint32_t *ids) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    int known = (carnn__random(key, 3) & 7) < 5 &&
-                carnn__random(key, 4) % CARNN__ODD_MANY < work->data->item_count;
-    size_t least = known ? CARNN__ODD_KNOWN : 1, k;
-    size_t n = least + (size_t)(carnn__random(key, 0) % (CARNN__ODD_WORDS + 1 - least));
-    size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
-    for (k = 0; k < n; k++) {
-        uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
-        size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
-        size_t words = carnn__list_length(tokens, list) - 1;
-        ids[k] = 0;
-        if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
-        if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__dialog_any_word(m, drawn);
-        else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
-        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
-    }
-    return n;
-}
-
-/* Appends turns without a meaning: some turns of the batch once more, in which the user says other
-   words, and the model that it is unsure. */
-static void carnn__dialog_odd(const carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t turns = m->turns, i, n;
-    key = carnn__stream(key, CARNN__ODD_TURNS);
-    m->odd = (turns + (size_t)(carnn__random(key, 0) % CARNN__ODD_SHARE)) / CARNN__ODD_SHARE;
-    for (i = 0; i < m->odd; i++) {
-        uint64_t own = carnn__stream(key, i);
-        uint32_t *ids = m->lists.ids + m->lists.at[m->lists.count];
-        n = carnn__dialog_odd_words(work, own, ids);
-        ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
-        m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
-        m->answer[m->turns] = work->model->unsure;
-        m->latest[m->turns++] = (uint32_t)m->lists.count;
-        m->lists.at[m->lists.count + 1] = m->lists.at[m->lists.count] + n + 1;
-        m->lists.count++;
-    }
-}
-
-/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
-   key names are exchanged: an utterance with names is another one in each dialog. */
-static void carnn__dialog_collect(const carnn__work *work, size_t number, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__corpus *c = &m->net.corpus;
-    carnn__exchanged *names = m->names.image ? &m->names : NULL;
-    size_t i, j, at = 0; /* turns */
-    m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
-    if (names) carnn__exchanged_clear(names);
-    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
-        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t first = dialog->first, last = first + dialog->count - 1;
-        size_t line = carnn__dialog_first_line(m, first);
-        if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
-        for (j = first; j <= last; j++) {
-            m->answer[m->turns] = c->target[j];
-            if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
-            m->turn[m->turns++] = (uint32_t)j;
-        }
-        carnn__dialog_mark(work, last);
-        for (j = line; j <= m->end[last]; j++) {
-            m->place[j] = carnn__dialog_number(m, j, 0);
-            if (carnn__dialog_mark_of(m, j) != CARNN_FACT)
-                m->past[j] = carnn__dialog_number(m, j, 1);
-        }
-        if (names) carnn__dialog_forget(m, line, m->end[last], 1);
-        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
-    }
-    for (i = 0; i < m->turns; i++) /* for the next batch */
-        carnn__dialog_forget(m, carnn__dialog_first_line(m, m->turn[i]), m->end[m->turn[i]], 0);
-    if (work->g && work->model->unsure < m->own.count) carnn__dialog_odd(work, key);
-}
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_SUMMARY };
 
 /* Dropout of the utterances; where names are exchanged there is none, as a reply that copies a name
    has to tell it from all others, and the exchange is noise enough. */
 static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    if (!m->names.image)
-        carnn__drop(work, x, m->lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    if (!m->read.names.image)
+        carnn__drop(work, x, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
@@ -15784,12 +15829,13 @@ static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) 
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->own.count, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    size_t L = m->read.own.count, D = m->y.columns, i, end;
+    size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, &m->own, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, &m->read.own, i, NULL, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
@@ -15800,26 +15846,28 @@ static void carnn__dialog_ready(const carnn__work *work) {
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
 static size_t carnn__dialog_pack(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__history *read = &m->read;
     size_t B = 0, rows = 0, b, i, t;
-    for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
-        size_t item = m->turn[m->from + B];
-        m->length[B] = m->end[item] - m->first[item] + 1;
+    for (; m->from + B < read->turns && B < CARNN__DIALOG_CHUNK; B++) {
+        size_t item = read->turn[m->from + B];
+        m->length[B] = read->end[item] - read->first[item] + 1;
         rows += m->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
     carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
     for (b = 0; b < B; b++) m->seat[m->rank[b]] = (uint32_t)b;
     for (i = 0; i < B; i++) {
-        size_t item = m->turn[m->from + i];
+        size_t item = read->turn[m->from + i];
         b = m->seat[i];
-        carnn__dialog_mark(work, item);
+        carnn__history_mark(work, read, item);
         for (t = 0; t < m->length[i]; t++) {
-            size_t line = m->first[item] + t;
-            uint32_t mark = carnn__dialog_mark_of(m, line);
-            m->index[m->start[t] + b] = mark == CARNN_FACT ? m->place[line] : m->past[line] + mark;
+            size_t line = read->first[item] + t;
+            uint32_t mark = carnn__history_mark_of(read, line);
+            m->index[m->start[t] + b] = mark == CARNN_FACT ? read->place[line]
+                                                           : read->past[line] + mark;
         }
-        m->context[b] = m->index[m->start[t - 1] + b] = m->latest[m->from + i];
-        m->label[b] = m->answer[m->from + i];
+        m->context[b] = m->index[m->start[t - 1] + b] = read->latest[m->from + i];
+        m->label[b] = read->answer[m->from + i];
     }
     return B;
 }
@@ -15832,7 +15880,7 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
 
 /* The candidates of the batch at hand, with those that exchanged names make. */
 static size_t carnn__dialog_choices(const carnn__dialog *m) {
-    return m->own.count + m->names.more.count;
+    return m->read.own.count + m->read.names.more.count;
 }
 
 /* From the packed histories to the logits of the candidates: z = o y^T. */
@@ -15885,7 +15933,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
+            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->read.turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
@@ -15898,7 +15946,8 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
 
 static carnn__logits carnn__dialog_output(const carnn__work *work) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, m->turns, NULL, m->turn, m->turns, NULL};
+    size_t R = m->read.turns;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, R, NULL, m->read.turn, R, NULL};
     return o;
 }
 
@@ -15916,17 +15965,17 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, own = m->own.count, L, U;
-    carnn__dialog_collect(work, number, key);
-    U = m->lists.count;
+    size_t B, b, own = m->read.own.count, L, U;
+    carnn__history_collect(work, &m->read, number, key);
+    U = m->read.lists.count;
     L = carnn__dialog_choices(m);
     carnn__dialog_ready(work);
-    carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
-    carnn__encode_lists(work, &m->words, &m->lists, 0, NULL, U, e, 0, 0);
+    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 0);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
-    for (m->from = 0; m->from < m->turns; m->from += B) {
+    for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
         carnn__dialog_forward(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
@@ -15934,7 +15983,8 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
             carnn__dialog_judge(work, turn, m->z + b * L, L, m->label[b], tally);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
-        carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
+        carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
+                      m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
@@ -15943,18 +15993,18 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
-    carnn__encode_lists(work, &m->words, &m->lists, 0, NULL, U, e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->read.own, 0, NULL, own, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 
 /* The loss is that of the mean probability of the right candidate, also where plurality decides. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    size_t i, L = m->own.count;
-    for (i = 0; i < m->turns; i++) {
-        uint32_t target = m->net.corpus.target[m->turn[i]];
+    size_t i, L = m->read.own.count;
+    for (i = 0; i < m->read.turns; i++) {
+        uint32_t target = m->net.corpus.target[m->read.turn[i]];
         double right = carnn__agree(works, count, i, target);
         carnn__dialog_judge(works[0], i, m->all.x + i * L, L, target, tally);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
@@ -15983,15 +16033,15 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
-    size_t words = carnn__dialog_candidates(s->model, NULL, NULL);
+    size_t words = carnn__history_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
-    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, most);
+    m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
-    m->fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->fact);
-    m->own.count = s->model->choices.count;
-    m->own.at = (size_t *)carnn__take(arena, m->own.count + 1, sizeof(size_t));
-    m->own.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
-    if (m->own.ids) carnn__dialog_candidates(s->model, m->own.ids, m->own.at);
+    m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
+    m->read.own.count = s->model->choices.count;
+    m->read.own.at = (size_t *)carnn__take(arena, m->read.own.count + 1, sizeof(size_t));
+    m->read.own.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
+    if (m->read.own.ids) carnn__history_candidates(s->model, m->read.own.ids, m->read.own.at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
@@ -16016,18 +16066,18 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
         memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
         memmove(px, px + gone * width, m->heard * width * sizeof(float));
         memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
-        memmove(m->fact, m->fact + gone, m->heard * sizeof *m->fact);
+        memmove(m->read.fact, m->read.fact + gone, m->heard * sizeof *m->read.fact);
     }
     words->at[0] = 0;
-    words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
+    words->at[1] = carnn__history_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
     carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
     carnn__keep_text(said->text, sizeof said->text, span);
-    memset(&m->fact[m->heard], 0, sizeof *m->fact);
+    memset(&m->read.fact[m->heard], 0, sizeof *m->read.fact);
     if (carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
-        m->fact[m->heard] = carnn__dialog_fact(words->ids, words->at[1]);
-    said->mark = m->fact[m->heard].word[CARNN__FACT_WORDS - 1];
+        m->read.fact[m->heard] = carnn__history_fact(words->ids, words->at[1]);
+    said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
 }
 
 /* Encodes anew the facts that have another mark than before: not at once, as the last prediction
@@ -16036,8 +16086,8 @@ static void carnn__dialog_renew(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t at[2] = {0, CARNN__FACT_WORDS}, i;
     for (i = 0; i < m->heard; i++) {
-        carnn__lists fact = {1, m->fact[i].word, at};
-        uint32_t mark = m->fact[i].word[CARNN__FACT_WORDS - 1];
+        carnn__lists fact = {1, m->read.fact[i].word, at};
+        uint32_t mark = m->read.fact[i].word[CARNN__FACT_WORDS - 1];
         if (m->said[i].mark == mark) continue;
         m->said[i].mark = mark;
         carnn__encode_lists(&s->work, &m->words, &fact, 0, NULL, 1, &m->e, i, 0);
@@ -16048,8 +16098,8 @@ static void carnn__dialog_renew(carnn_session *s) {
 static void carnn__dialog_reset(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__dialog_ready(&s->work);
-    m->turns = 1;
-    m->turn[0] = 0;
+    m->read.turns = 1;
+    m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
     carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
     m->heard = 1;
@@ -16060,10 +16110,10 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     const carnn__lists *said = &m->net.corpus.tokens;
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
-    if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
+    if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_utter(s, speaker, text, length, 1);
     if (speaker == CARNN_SYSTEM)
-        carnn__dialog_tell(m->fact, 0, 0, m->heard, said->ids, said->at[1]);
+        carnn__history_tell(m->read.fact, 0, 0, m->heard, said->ids, said->at[1]);
     m->heard++;
     s->parts = 0;
 }
@@ -16092,7 +16142,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, D = m->e.columns, best = m->net.best[0];
-    carnn__encode_lists(&s->work, &m->words, &m->own, best, NULL, 1, &m->y, 0, 0);
+    carnn__encode_lists(&s->work, &m->words, &m->read.own, best, NULL, 1, &m->y, 0, 0);
     for (t = 0; t < D; t++) s->share[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
@@ -16100,7 +16150,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
         double alpha = (double)m->weight.x[t];
-        carnn_contribution c = {carnn__dialog_roles[said->role].name, said->text,
+        carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
                                 CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
         c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
                                     s->share, &e->rest);
@@ -16130,13 +16180,13 @@ static const carnn__task_bench carnn__dialog_bench = {
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
-    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
+    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__history_roles,
     carnn__dialog_options,
     "cell=icarnn hidden=256 history=0 kb_rows=0 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
-    carnn__dialog_adapt, "carnn.candidates", carnn__dialog_reserved,
-    CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
-    carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
-    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
+    carnn__dialog_adapt, "carnn.candidates", carnn__history_reserved,
+    CARNN__COUNT(carnn__history_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
+    carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__history_tokens,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure,
     carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
     carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},

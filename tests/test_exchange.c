@@ -86,7 +86,7 @@ static void test_classes(void) {
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
-    const carnn__exchange *e = &begin(&w, model, data, gradient)->exchange;
+    const carnn__exchange *e = &begin(&w, model, data, gradient)->read.exchange;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
@@ -126,15 +126,15 @@ static void test_permutations(void) {
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
     carnn__dialog *m = begin(&w, model, data, gradient);
-    carnn__exchanged *names = &m->names;
-    const carnn__exchange *e = &m->exchange;
+    carnn__exchanged *names = &m->read.names;
+    const carnn__exchange *e = &m->read.exchange;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
     size_t changed = 0, told = 0;
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
-    carnn__dialog_collect(&w.work, 0, 11);
-    CHECK_INT(m->turns, data->item_count);
-    CHECK(m->names.more.count > 0);
+    carnn__history_collect(&w.work, &m->read, 0, 11);
+    CHECK_INT(m->read.turns, data->item_count);
+    CHECK(m->read.names.more.count > 0);
     for (item = line = 0; item < data->item_count; item++) {
         const uint32_t *ids;
         if (item % 5 == 0) { /* five turns a dialog */
@@ -151,22 +151,23 @@ static void test_permutations(void) {
                 if (e->of[i] == CARNN__NO_INDEX) CHECK_INT(image[i], i);
             }
         }
-        carnn__dialog_mark(&w.work, item - item % 5 + 4);
-        for (; line <= m->end[item]; line++)
-            for (i = 0; i < 3 && m->seq[line] < c->tokens.count; i++) { /* as said, past, told */
-                size_t place = i ? m->past[line] + i - 1 : m->place[line];
-                if (i && carnn__dialog_mark_of(m, line) == CARNN_FACT) continue;
+        carnn__history_mark(&w.work, &m->read, item - item % 5 + 4);
+        for (; line <= m->read.end[item]; line++)
+            /* as it was said, past, told */
+            for (i = 0; i < 3 && m->read.seq[line] < c->tokens.count; i++) {
+                size_t place = i ? m->read.past[line] + i - 1 : m->read.place[line];
+                if (i && carnn__history_mark_of(&m->read, line) == CARNN_FACT) continue;
                 told += i > 0;
-                ids = m->lists.ids + m->lists.at[place];
-                n = carnn__list_length(&c->tokens, m->seq[line]);
-                CHECK_INT(carnn__list_length(&m->lists, place), n);
-                check_images(names, ids, n - (i > 0), &c->tokens, m->seq[line]);
+                ids = m->read.lists.ids + m->read.lists.at[place];
+                n = carnn__list_length(&c->tokens, m->read.seq[line]);
+                CHECK_INT(carnn__list_length(&m->read.lists, place), n);
+                check_images(names, ids, n - (i > 0), &c->tokens, m->read.seq[line]);
                 if (i) CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
-        ids = carnn__exchanged_list(names, m->answer[item], &n);
-        CHECK_INT(n, carnn__list_length(&m->own, c->target[item]));
-        check_images(names, ids, n, &m->own, c->target[item]);
-        CHECK(m->answer[item] < L + names->more.count);
+        ids = carnn__exchanged_list(names, m->read.answer[item], &n);
+        CHECK_INT(n, carnn__list_length(&m->read.own, c->target[item]));
+        check_images(names, ids, n, &m->read.own, c->target[item]);
+        CHECK(m->read.answer[item] < L + names->more.count);
     }
     CHECK(changed > 0);
     CHECK_INT(told, data->item_count / 5 * 3 * 2);

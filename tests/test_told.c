@@ -45,23 +45,23 @@ static carnn_dataset *told_known_data(void) {
 static void told_marks(void) {
     carnn_dataset *data = told_known_data();
     carnn_model *model = told_known_model(data, "hidden=8 embedding=8");
-    const carnn__dialog *m;
+    carnn__dialog *m;
     size_t pass, turn, item, i;
     test_work w;
     test_work_open(&w, model, data, 1);
     CHECK_INT(test_work_begin(&w), 1);
-    m = (const carnn__dialog *)w.work.state;
+    m = (carnn__dialog *)w.work.state;
     for (pass = 0; pass < 2; pass++) /* in order, and from the end */
         for (turn = 0; turn < data->item_count; turn++) {
             size_t dialog, start = 0;
             item = pass ? data->item_count - 1 - turn : turn;
             dialog = data->items[item].group;
             for (i = 0; i < item; i++)
-                if (data->items[i].group != dialog) start = m->end[i] + 1;
-            carnn__dialog_mark(&w.work, item);
-            for (i = start; i < m->end[item]; i++)
-                CHECK_INT(carnn__dialog_mark_of(m, i),
-                          told_mark(dialog, i - start, m->end[item] - start, CARNN_FACT));
+                if (data->items[i].group != dialog) start = m->read.end[i] + 1;
+            carnn__history_mark(&w.work, &m->read, item);
+            for (i = start; i < m->read.end[item]; i++)
+                CHECK_INT(carnn__history_mark_of(&m->read, i),
+                          told_mark(dialog, i - start, m->read.end[item] - start, CARNN_FACT));
         }
     CHECK(data->items[data->item_count - 1].group > 0);
     test_work_close(&w);
@@ -191,12 +191,12 @@ static void told_reply_tells(void) {
     for (turn = 0; turn < 3; turn++) {
         const carnn__dialog *m = (const carnn__dialog *)s->work.state;
         CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
-        CHECK_INT(m->said[1].mark, m->fact[1].word[3]);
-        CHECK_INT(m->said[2].mark, m->fact[2].word[3]);
+        CHECK_INT(m->said[1].mark, m->read.fact[1].word[3]);
+        CHECK_INT(m->said[2].mark, m->read.fact[2].word[3]);
         CHECK(!carnn_session_explain(s, LINES, one, &e, NULL));
         CHECK(!carnn_session_reply(s, "hello", 5, &reply, NULL));
-        CHECK_INT(m->said[2].mark != m->fact[2].word[3], turn == 0);
-        CHECK_INT(m->said[1].mark, m->fact[1].word[3]);
+        CHECK_INT(m->said[2].mark != m->read.fact[2].word[3], turn == 0);
+        CHECK_INT(m->said[1].mark, m->read.fact[1].word[3]);
         CHECK(!carnn_session_explain(s, LINES, two, &f, NULL));
         CHECK_INT(e.count, 5 + 2 * turn);
         CHECK_INT(f.count, e.count);

@@ -72,7 +72,7 @@ static double unsure_loss(carnn_session *s, const carnn_dataset *data, size_t ex
 
 /* The words of the turns without a meaning. */
 static const uint32_t *unsure_words(const carnn__dialog *m) {
-    return m->lists.ids + m->lists.at[m->lists.count - m->odd];
+    return m->read.lists.ids + m->read.lists.at[m->read.lists.count - m->read.odd];
 }
 
 /* A batch of training has one more turn for three, drawn by its key, whose words mean nothing; its
@@ -98,16 +98,16 @@ static void unsure_turns(void) {
         double loss = 0.0;
         memset(&w.tally, 0, sizeof w.tally);
         carnn__net_batch(&w.work, 0, key, &w.tally);
-        CHECK_INT(m->turns, turns + m->odd);
+        CHECK_INT(m->read.turns, turns + m->read.odd);
         CHECK_INT(w.tally.examples, turns);
-        all += m->odd;
-        for (i = 0; i < m->turns; i++) {
-            size_t item = m->turn[i], list = m->seq[m->end[item]];
-            const carnn__lists *lists = i < turns ? &c->tokens : &m->lists;
+        all += m->read.odd;
+        for (i = 0; i < m->read.turns; i++) {
+            size_t item = m->read.turn[i], list = m->read.seq[m->read.end[item]];
+            const carnn__lists *lists = i < turns ? &c->tokens : &m->read.lists;
             const uint32_t *ids;
             size_t n;
-            CHECK(i >= turns ? m->answer[i] == model->unsure : m->answer[i] == c->target[item]);
-            if (i >= turns) list = m->latest[i];
+            CHECK_INT(m->read.answer[i], i >= turns ? model->unsure : c->target[item]);
+            if (i >= turns) list = m->read.latest[i];
             ids = lists->ids + lists->at[list];
             n = carnn__list_length(lists, list);
             CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + CARNN_USER);
@@ -117,7 +117,7 @@ static void unsure_turns(void) {
             }
             CHECK(n >= 2 && n <= 10);
             carnn_session_reset(session);
-            loss += unsure_loss(session, data, item, ids, n - 1, m->answer[i]);
+            loss += unsure_loss(session, data, item, ids, n - 1, m->read.answer[i]);
         }
         CHECK_NEAR(w.tally.loss, loss, 1e-3);
         if (key == 1) memcpy(once, unsure_words(m), sizeof once);
@@ -148,17 +148,17 @@ static void unsure_known_words(void) {
     w.work.batch = 100;
     CHECK(test_work_begin(&w) > 0);
     for (key = 1; key <= 20; key++) {
-        const carnn__dialog *m = (const carnn__dialog *)w.work.state;
-        const carnn__lists *lists = &m->net.corpus.tokens;
+        const carnn__history *h = &((const carnn__dialog *)w.work.state)->read;
+        const carnn__lists *lists = &carnn__corpus_of(&w.work)->tokens;
         carnn__net_batch(&w.work, 0, key, &w.tally);
         for (i = 0; i < data->item_count; i++)
-            for (k = lists->at[m->seq[m->end[i]]]; k < lists->at[m->seq[m->end[i]] + 1]; k++)
+            for (k = lists->at[h->seq[h->end[i]]]; k < lists->at[h->seq[h->end[i]] + 1]; k++)
                 said[lists->ids[k]] = 1;
-        for (i = m->lists.count - m->odd; i < m->lists.count; i++) {
-            for (k = m->lists.at[i]; k < m->lists.at[i + 1] && said[m->lists.ids[k]];) k++;
-            known += k == m->lists.at[i + 1] && k - m->lists.at[i] > CARNN__ODD_KNOWN;
+        for (i = h->lists.count - h->odd; i < h->lists.count; i++) {
+            for (k = h->lists.at[i]; k < h->lists.at[i + 1] && said[h->lists.ids[k]];) k++;
+            known += k == h->lists.at[i + 1] && k - h->lists.at[i] > CARNN__ODD_KNOWN;
         }
-        all += m->odd;
+        all += h->odd;
     }
     CHECK(all > 300);
     CHECK_NEAR((double)known / (double)all, 0.625, 0.05);
@@ -198,7 +198,7 @@ static void unsure_derivative(void) {
             memset(&tally, 0, sizeof tally);
             model->params.value[at] = was + (side ? 1.0f : -1.0f) * (float)h;
             carnn__net_batch(&w.work, 0, 7, &tally);
-            loss[side] = tally.loss / (double)m->turns;
+            loss[side] = tally.loss / (double)m->read.turns;
         }
         model->params.value[at] = was;
         CHECK(found != 0.0);
