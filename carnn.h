@@ -11784,6 +11784,20 @@ typedef struct carnn__pool_part {
     carnn__mat y;    /* (S, kinds D) */
 } carnn__pool_part;
 
+/* The first ones are the names of carnn__pooling. */
+static const char *const carnn__poolings[] = {
+    "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
+    "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
+    "max,mean,min,last", NULL};
+
+/* The kinds that an option, one of these names, has. */
+static void carnn__pool_named(carnn__pool_part *m, const carnn_model *model, size_t option) {
+    const char *names = carnn__poolings[carnn__chosen(model, option)];
+    size_t i;
+    for (m->kinds = i = 0; i < CARNN__POOL_COUNT; i++)
+        if (strstr(names, carnn__poolings[i])) m->kind[m->kinds++] = (carnn__pooling)i;
+}
+
 /* The kinds and their number are set before. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
@@ -11855,6 +11869,50 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
                 (kind == CARNN__POOL_MAX ? x->x[j] > y[j] : x->x[j] < y[j]))
                 y[j] = x->x[j];
     }
+}
+
+/* --- texts through layers -----------------------------------------------------------------------
+     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n; c)      v = pooled x_1 .. x_n
+
+   u (U, in)   x (R, D)   v (S, kinds D)
+
+   The context c, if there is one, is the position encoding of the text itself. Dropout is on v. */
+
+typedef struct carnn__layers {
+    size_t drop;            /* stream of dropout on v; 0: none */
+    carnn__position context;
+    carnn__pool_part pool;  /* without kinds nothing is pooled */
+    carnn__rnn rnn;         /* comes last: a session has the layers of the model alone */
+} carnn__layers;
+
+/* The streams, and the kinds of the pool, are set before. */
+static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *name,
+                               carnn__rnn_shape shape, const carnn__texts *t) {
+    m->context.own = 1;
+    if (shape.d) carnn__position_plan(p, &m->context, shape.d, t);
+    carnn__rnn_plan(p, &m->rnn, name, shape, t->most_inputs, t->most_rows, t->most_texts);
+    carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.directions, t);
+}
+
+static carnn__rnn_input carnn__layers_input(const carnn__layers *m, const carnn__texts *t,
+                                            const carnn__mat *u) {
+    return carnn__texts_read(t, u, m->context.ramp ? &m->context.y : NULL);
+}
+
+static void carnn__layers_forward(const carnn__work *work, carnn__layers *m,
+                                  const carnn__texts *t, const carnn__mat *u, uint64_t key) {
+    if (m->context.ramp) carnn__position_run(work, &m->context, t, u, 0);
+    carnn__rnn_forward(work, &m->rnn, carnn__layers_input(m, t, u), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 0);
+    if (m->drop) carnn__drop(work, m->pool.y.x, t->texts * m->pool.y.columns, key, m->drop);
+}
+
+static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
+                                   const carnn__texts *t, const carnn__mat *u, uint64_t key) {
+    if (m->drop) carnn__drop(work, m->pool.y.d, t->texts * m->pool.y.columns, key, m->drop);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 1);
+    carnn__rnn_backward(work, &m->rnn, carnn__layers_input(m, t, u), key);
+    if (m->context.ramp) carnn__position_run(work, &m->context, t, u, 1);
 }
 
 /* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
@@ -17290,19 +17348,6 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
 };
 
-/* The first ones are the names of carnn__pooling. */
-static const char *const carnn__poolings[] = {
-    "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
-    "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
-    "max,mean,min,last", NULL};
-
-/* The kinds that `names`, one of them, has. */
-static void carnn__pool_named(carnn__pool_part *m, const char *names) {
-    size_t i;
-    for (m->kinds = i = 0; i < CARNN__POOL_COUNT; i++)
-        if (strstr(names, carnn__poolings[i])) m->kind[m->kinds++] = (carnn__pooling)i;
-}
-
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
 static const carnn_option carnn__classify_options[] = {
@@ -17352,9 +17397,7 @@ static size_t carnn__classify_words(const carnn_model *model) {
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
-    carnn__position context;
-    carnn__rnn encoder;
-    carnn__pool_part pool;
+    carnn__layers layers;
     carnn__linear hidden, output;
     uint32_t *target;   /* (B) */
     uint32_t *count[2]; /* (classes, 3) told, there and rightly told so far; in a vote */
@@ -17366,25 +17409,21 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__classify *m = (carnn__classify *)state;
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
-    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__CLASSIFY_POOLING)];
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
                                               (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
                                               carnn__classify_has_context(p->model) ? e : 0);
-    size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->context.own = 1;
-    if (s.d) carnn__position_plan(p, &m->context, e, t);
-    m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
-    m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
-    m->encoder.probed = 1;
-    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
-    carnn__pool_named(&m->pool, pooling);
-    carnn__pool_plan(p, &m->pool, D, s.directions, t);
-    carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
-                       CARNN__RELU);
+    m->layers.drop = CARNN__CLASSIFY_DROP_SUM;
+    m->layers.rnn.drop_input = CARNN__CLASSIFY_DROP_WORDS;
+    m->layers.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->layers.rnn.probed = 1;
+    carnn__pool_named(&m->layers.pool, p->model, CARNN__CLASSIFY_POOLING);
+    carnn__layers_plan(p, &m->layers, "cell", s, t);
+    carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->layers.pool.y.columns,
+                       h, 1, CARNN__RELU);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
                        p->model->choices.count, 1, CARNN__LOGITS);
     if (!p->arena) return;
@@ -17397,28 +17436,20 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     size_t i;
     for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     carnn__embed_forward(work, &m->words, t);
-    if (c) carnn__position_run(work, &m->context, t, x, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
-    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__linear_forward(work, &m->hidden, v, t->count);
+    carnn__layers_forward(work, &m->layers, t, &m->words.y, key);
+    carnn__linear_forward(work, &m->hidden, &m->layers.pool.y, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
 }
 
 static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
-    carnn__linear_backward(work, &m->hidden, v, t->count);
-    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
-    if (c) carnn__position_run(work, &m->context, t, x, 1);
+    carnn__linear_backward(work, &m->hidden, &m->layers.pool.y, t->count);
+    carnn__layers_backward(work, &m->layers, t, &m->words.y, key);
     carnn__embed_backward(work, &m->words, t);
 }
 
@@ -18484,15 +18515,13 @@ typedef struct carnn__signal {
     carnn__net net;
     carnn__standard input;    /* (U, C) u */
     carnn__quantity number;
-    carnn__position context;
-    carnn__pool_part pool;
     carnn__linear output;     /* (B or R, K) */
     uint32_t *target;         /* (B or R) */
     int steps, numbers;       /* told is a class for each row; a number */
     carnn__rnn_input row;     /* of a session */
     float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
     size_t seen;              /* their number */
-    carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
+    carnn__layers layers;   /* comes last, as its layers do */
 } carnn__signal;
 
 enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
@@ -18501,7 +18530,6 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__signal *m = (carnn__signal *)state;
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
-    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__SIGNAL_POOLING)];
     size_t C = (size_t)d->embedding, D, outputs;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
                                               (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
@@ -18512,31 +18540,29 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 0, NULL);
     outputs = m->steps ? t->most_rows : t->most_items;
     carnn__embed_plan(p, &m->input.rows, t, 0);
-    m->context.own = 1;
-    if (s.d) carnn__position_plan(p, &m->context, C, t);
-    else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
-    m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
-    m->encoder.probed = 1;
-    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
-    carnn__pool_named(&m->pool, m->steps ? "" : pooling);
-    carnn__pool_plan(p, &m->pool, D, s.directions, t);
+    if (!s.d) m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
+    m->layers.drop = CARNN__SIGNAL_DROP_SUM;
+    m->layers.rnn.drop = CARNN__SIGNAL_DROP_LAYERS;
+    m->layers.rnn.probed = 1;
+    if (!m->steps) carnn__pool_named(&m->layers.pool, p->model, CARNN__SIGNAL_POOLING);
+    carnn__layers_plan(p, &m->layers, "cell", s, t);
     carnn__linear_plan(p, &m->output, "output", "weight", outputs,
-                       m->steps ? D : m->pool.kinds * D,
+                       m->steps ? D : m->layers.pool.y.columns,
                        m->numbers ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
     carnn__standard_plan(p, &m->input);
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
-    m->state = carnn__floats(p->arena, 1, carnn__rnn_carries(&m->encoder));
-    if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
+    m->state = carnn__floats(p->arena, 1, carnn__rnn_carries(&m->layers.rnn));
+    m->sum = carnn__floats(p->arena, 1, D);
 }
 
 /* What z is made from, and its rows. */
 static const carnn__mat *carnn__signal_from(const carnn__signal *m, size_t *rows) {
     const carnn__texts *t = &m->net.texts;
     *rows = m->steps ? carnn__texts_rows(t) : t->count;
-    return m->steps ? carnn__rnn_output(&m->encoder) : &m->pool.y;
+    return m->steps ? carnn__rnn_output(&m->layers.rnn) : &m->layers.pool.y;
 }
 
 static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
@@ -18549,30 +18575,22 @@ static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     size_t i;
     for (i = 0; i < t->count && !m->steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     if (m->steps) carnn__row_targets(work, t, m->target);
     if (m->steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
-    if (c) carnn__position_run(work, &m->context, t, x, 0);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
-    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
+    carnn__layers_forward(work, &m->layers, t, &m->input.rows.y, key);
     carnn__signal_tell(work, m);
 }
 
 static void carnn__signal_backward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     size_t rows;
     const carnn__mat *from = carnn__signal_from(m, &rows);
     carnn__linear_backward(work, &m->output, from, rows);
-    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__SIGNAL_DROP_SUM);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
-    if (c) carnn__position_run(work, &m->context, t, x, 1);
+    carnn__layers_backward(work, &m->layers, t, &m->input.rows.y, key);
 }
 
 static carnn__logits carnn__signal_output(const carnn__work *work) {
@@ -18612,23 +18630,24 @@ static void carnn__signal_reset(carnn_session *s) {
     carnn__texts *t = &m->net.texts;
     if (!m->state) return;
     carnn__texts_collect(t, 0);
-    carnn__rnn_ready(&s->work, &m->encoder);
+    carnn__rnn_ready(&s->work, &m->layers.rnn);
     m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
     m->row.state = m->row.next = m->state;
-    memset(m->state, 0, carnn__rnn_carries(&m->encoder) * sizeof(float));
+    memset(m->state, 0, carnn__rnn_carries(&m->layers.rnn) * sizeof(float));
     m->seen = 0;
 }
 
 static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
                                       carnn_error *error) {
     carnn__signal *m = (carnn__signal *)s->work.state;
-    if (!m->state || m->context.ramp)
+    if (!m->state || m->layers.context.ramp)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
                            "with directions 1 and context none; this one has %s",
                            m->state ? "context rows" : "directions 2");
     carnn__standard_forward(&s->work, &m->input, &m->net.texts);
-    carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
-    carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
+    carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
+    carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen,
+                    m->sum);
     carnn__signal_tell(&s->work, m);
     carnn__session_tell(s, top, p);
     return CARNN_OK;

@@ -209,7 +209,7 @@ static void classify_by_loops(const char *options, size_t directions) {
     test_work_open(&w, model, data, 1);
     CHECK_INT(test_work_run(&w, 0), 1);
     m = (const carnn__classify *)w.work.state;
-    x = carnn__rnn_output(&m->encoder);
+    x = carnn__rnn_output(&m->layers.rnn);
     CHECK_INT(m->net.texts.count, data->item_count);
     for (i = 0; i < data->item_count; i++) {
         size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at;

@@ -47,15 +47,15 @@ static void multigraph_open(multigraph_run *x, const carnn_model *model,
     CHECK_INT(test_work_run(&x->w, 0), 1);
     x->head = (carnn__classify *)x->w.work.state;
     x->t = &x->head->net.texts;
-    x->y = carnn__rnn_output(&x->head->encoder);
+    x->y = carnn__rnn_output(&x->head->layers.rnn);
     D = x->y->columns;
     in = carnn__texts_read(x->t, &x->head->words.y, NULL);
-    carnn__rnn_forward(&x->w.work, &x->head->encoder, in, 0); /* which clears what is added to */
+    carnn__rnn_forward(&x->w.work, &x->head->layers.rnn, in, 0); /* which clears what is added to */
     memset(x->g, 0, model->params.size * sizeof(float));
     memset(x->head->words.y.d, 0, x->t->inputs * x->head->words.y.columns * sizeof(float));
     for (r = 0; r < x->t->at[x->t->texts]; r++)
         for (i = 0; i < D; i++) x->y->d[r * D + i] = multigraph_slope(r, i);
-    carnn__rnn_backward(&x->w.work, &x->head->encoder, in, 0);
+    carnn__rnn_backward(&x->w.work, &x->head->layers.rnn, in, 0);
 }
 
 static void multigraph_close(multigraph_run *x) {
@@ -219,12 +219,12 @@ static double multigraph_loss(const multigraph_run *x, const carnn_model *model,
     double read[MULTIGRAPH_STEPS][MULTIGRAPH_WIDE], loss = 0.0;
     size_t s, i, t, j, n, y = 0, D = x->y->columns;
     for (s = 0; s < x->t->texts; s++)
-        for (i = 0; i < x->head->encoder.directions; i++) {
+        for (i = 0; i < x->head->layers.rnn.directions; i++) {
             memset(&m, 0, sizeof m);
             m.model = model;
             m.graph = model->graph;
             m.w = w;
-            m.prefix = x->head->encoder.directions > 1 ? names[i] : "cell";
+            m.prefix = x->head->layers.rnn.directions > 1 ? names[i] : "cell";
             m.e = (size_t)model->desc.embedding;
             m.h = (size_t)model->desc.hidden;
             m.gates = strcmp(model->desc.cell, "rnn") ? 4 : 1;
@@ -325,7 +325,7 @@ static void multigraph_stepwise(const char *options, size_t words) {
     y = run.y;
     h = y->columns;
     memcpy(whole, y->x, 6 * h * sizeof(float));
-    state = (float *)calloc(run.head->encoder.layers * carnn__rnn_states(&run.head->encoder) * h,
+    state = (float *)calloc(run.head->layers.rnn.layers * carnn__rnn_states(&run.head->layers.rnn) * h,
                             sizeof(float));
     packed.start = start;
     x.columns = e;
@@ -341,7 +341,7 @@ static void multigraph_stepwise(const char *options, size_t words) {
         x.x = inputs;
         in.x = &x;
         in.state = in.next = state;
-        carnn__rnn_forward(&run.w.work, &run.head->encoder, in, 0);
+        carnn__rnn_forward(&run.w.work, &run.head->layers.rnn, in, 0);
         for (i = 0; i < n * h; i++) CHECK(y->x[i] == whole[at * h + i]);
     }
     free(state);

@@ -407,17 +407,17 @@ static void bn_alone(const char *options) {
             test_work_open(&w, model, one, 1);
             CHECK_INT(test_work_run(&w, 0), 1);
             head = (carnn__classify *)w.work.state;
-            y = &head->encoder.layer[head->encoder.layers - 1].y;
+            y = &head->layers.rnn.layer[head->layers.rnn.layers - 1].y;
             CHECK_INT(head->net.texts.at[1], 9);
             memcpy(whole, y->x, 9 * y->columns * sizeof(float));
             step.start = start;
-            for (n = 0; n < 9 && head->encoder.directions == 1; n++) {
+            for (n = 0; n < 9 && head->layers.rnn.directions == 1; n++) {
                 carnn__rnn_input in = {&step, {NULL, NULL}, NULL, &x, 1, NULL, NULL, 0, NULL,
                                        NULL};
                 x.x = head->words.y.x + head->net.texts.ids[n] * 5;
                 in.state = in.next = state;
-                head->encoder.before = (size_t)n;
-                carnn__rnn_forward(&w.work, &head->encoder, in, 0);
+                head->layers.rnn.before = (size_t)n;
+                carnn__rnn_forward(&w.work, &head->layers.rnn, in, 0);
                 CHECK(!memcmp(y->x, whole + (size_t)n * y->columns, y->columns * sizeof(float)));
             }
             test_work_close(&w);

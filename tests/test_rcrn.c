@@ -314,7 +314,7 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
     size_t i, l, r, j, n;
     head = rcrn_open(&w, model, data, NULL, 0);
     t = &head->net.texts;
-    y = carnn__rnn_output(&head->encoder);
+    y = carnn__rnn_output(&head->layers.rnn);
     CHECK_INT(y->columns, D);
     CHECK_INT(t->packed.sequences, 8); /* equal texts are read once */
     for (i = 0; i < t->texts; i++) {
@@ -386,9 +386,9 @@ static void rcrn_masks(void) {
         for (l = 0; l < 2; l++)
             for (b = 0; b < 3; b++) {
                 carnn__rnn_input x = carnn__texts_read(&head->net.texts, &head->words.y, NULL);
-                carnn__rnn_input in = carnn__rnn_below(&head->encoder, l, &x);
+                carnn__rnn_input in = carnn__rnn_below(&head->layers.rnn, l, &x);
                 const carnn__mat *m =
-                    carnn__rnn_masked(&w.work, &head->encoder, l, b, &in, 7);
+                    carnn__rnn_masked(&w.work, &head->layers.rnn, l, b, &in, 7);
                 count[l] = carnn__min(256, in.inputs * in.x->columns);
                 for (i = 0; i < count[l]; i++) {
                     int zero = m->x[i] == 0.0f;
@@ -422,7 +422,7 @@ static void rcrn_stepwise(const char *options) {
     carnn__classify *head;
     test_work w;
     head = rcrn_open(&w, model, data, NULL, 0);
-    y = carnn__rnn_output(&head->encoder);
+    y = carnn__rnn_output(&head->layers.rnn);
     h = y->columns;
     memcpy(whole, y->x, 5 * h * sizeof(float));
     one.start = start;
@@ -432,7 +432,7 @@ static void rcrn_stepwise(const char *options) {
         x.x = head->words.y.x + head->net.texts.ids[word] * e;
         in.x = &x;
         in.state = in.next = state;
-        carnn__rnn_forward(&w.work, &head->encoder, in, 0);
+        carnn__rnn_forward(&w.work, &head->layers.rnn, in, 0);
         for (i = 0; i < h; i++) CHECK(y->x[i] == whole[word * h + i]);
     }
     test_work_close(&w);
