@@ -10123,7 +10123,8 @@ typedef struct carnn__net { /* what the state of every head begins with */
     double *probability;   /* (choices) */
     /* of tasks whose items have choices of their own */
     size_t columns;        /* of the logits, 0: as many as the model has choices */
-    carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
+    uint32_t *own;         /* (B) how many of them each item has; NULL: all */
+    carnn_text *name;      /* (B, columns) the choices of each item */
     uint64_t key;          /* of the batch at hand, 0: not in training */
     carnn__population *normal; /* of all that is normalised over the batch, a list */
     struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
@@ -11894,25 +11895,22 @@ static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *nam
     carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.directions, t);
 }
 
-static carnn__rnn_input carnn__layers_input(const carnn__layers *m, const carnn__texts *t,
-                                            const carnn__mat *u) {
-    return carnn__texts_read(t, u, m->context.ramp ? &m->context.y : NULL);
-}
-
 static void carnn__layers_forward(const carnn__work *work, carnn__layers *m,
                                   const carnn__texts *t, const carnn__mat *u, uint64_t key) {
-    if (m->context.ramp) carnn__position_run(work, &m->context, t, u, 0);
-    carnn__rnn_forward(work, &m->rnn, carnn__layers_input(m, t, u), key);
+    const carnn__mat *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    if (c) carnn__position_run(work, &m->context, t, u, 0);
+    carnn__rnn_forward(work, &m->rnn, carnn__texts_read(t, u, c), key);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 0);
-    if (m->drop) carnn__drop(work, m->pool.y.x, t->texts * m->pool.y.columns, key, m->drop);
+    if (m->drop) carnn__drop(work, v->x, t->texts * v->columns, key, m->drop);
 }
 
 static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
                                    const carnn__texts *t, const carnn__mat *u, uint64_t key) {
-    if (m->drop) carnn__drop(work, m->pool.y.d, t->texts * m->pool.y.columns, key, m->drop);
+    const carnn__mat *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    if (m->drop) carnn__drop(work, v->d, t->texts * v->columns, key, m->drop);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 1);
-    carnn__rnn_backward(work, &m->rnn, carnn__layers_input(m, t, u), key);
-    if (m->context.ramp) carnn__position_run(work, &m->context, t, u, 1);
+    carnn__rnn_backward(work, &m->rnn, carnn__texts_read(t, u, c), key);
+    if (c) carnn__position_run(work, &m->context, t, u, 1);
 }
 
 /* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
@@ -12147,6 +12145,215 @@ static void carnn__point(const carnn__work *work, const carnn__texts *t, const c
         }
     }
     if (!backward) carnn__text_softmax(work, t, p, 0);
+}
+
+/* --- a text as its question reads it ------------------------------------------------------------
+   The Attentive Reader of Hermann et al. 2015; f_i (R, D) a text's words, g (S, D) its question:
+
+     s = softmax_i(v . tanh(W1 f_i + W2 g))   r = sum_i s_i f_i   y = tanh(W3 [r; g])   y (S, e)
+
+   With batch normalisation y = tanh(W3 r + W4 g); W1 f_i, W2 g, W3 r and W4 g are normalised. */
+
+typedef struct carnn__asked {
+    int normal;                 /* set before carnn__asked_plan */
+    carnn__additive attention;  /* its score: s (R, 1) */
+    carnn__mat joined;          /* (S, 2D) [r; g]; normalised (S, D) r */
+    carnn__linear top, other;   /* (S, e) y; W4 g */
+} carnn__asked;
+
+static void carnn__asked_plan(carnn__plan *p, carnn__asked *m, size_t D, size_t h, size_t e,
+                              const carnn__texts *t) {
+    size_t S = t->most_texts, width = m->normal ? D : 2 * D;
+    m->attention.own = 1;
+    m->attention.normal = m->top.normal = m->other.normal = m->top.adds = m->normal;
+    carnn__additive_plan(p, &m->attention, "attend", D, h, t);
+    m->joined = carnn__plan_mat(p, S, width);
+    carnn__linear_plan(p, &m->top, "hidden", "weight", S, width, e, 0, CARNN__TANH);
+    if (m->normal)
+        carnn__linear_plan(p, &m->other, "hidden", "other", S, D, e, 0, CARNN__IDENTITY);
+}
+
+/* r, and g behind it where they are joined. */
+static void carnn__asked_join(const carnn__work *work, const carnn__asked *m,
+                              const carnn__texts *t, const carnn__mat *f, const carnn__mat *g,
+                              int backward) {
+    size_t D = f->columns, s;
+    if (!backward) carnn__mat_clear(&m->joined, t->texts);
+    carnn__weigh(work, t, 0, 1, f, &m->attention.score.y, &m->joined, backward);
+    for (s = 0; s < t->texts && !m->normal; s++) {
+        size_t at = (2 * s + 1) * D;
+        if (backward) work->engine->k->add(m->joined.d + at, g->d + s * D, D);
+        else memcpy(m->joined.x + at, g->x + s * D, D * sizeof(float));
+    }
+}
+
+static void carnn__asked_forward(const carnn__work *work, carnn__asked *m, const carnn__texts *t,
+                                 const carnn__mat *f, const carnn__mat *g) {
+    carnn__additive_forward(work, &m->attention, t, f, g);
+    carnn__asked_join(work, m, t, f, g, 0);
+    if (m->normal) {
+        carnn__linear_forward(work, &m->other, g, t->texts);
+        memcpy(m->top.y.x, m->other.y.x, t->texts * m->top.y.columns * sizeof(float));
+    }
+    carnn__linear_forward(work, &m->top, &m->joined, t->texts);
+}
+
+static void carnn__asked_backward(const carnn__work *work, carnn__asked *m, const carnn__texts *t,
+                                  const carnn__mat *f, const carnn__mat *g) {
+    carnn__linear_backward(work, &m->top, &m->joined, t->texts);
+    if (m->normal) {
+        work->engine->k->add(m->top.y.d, m->other.y.d, t->texts * m->top.y.columns);
+        carnn__linear_backward(work, &m->other, g, t->texts);
+    }
+    carnn__asked_join(work, m, t, f, g, 1);
+    carnn__additive_backward(work, &m->attention, t, f, g);
+}
+
+/* --- candidates of an item ----------------------------------------------------------------------
+   The choices of an item are the words of its last text, the list of its candidates c; z (B, C) are
+   their logits, those of an item in its first columns.
+
+   The pointer sum of Kadlec et al. 2016, from the attention s (R, 1) to the words d_i of a text:
+
+     s = softmax_i(e_i)      P(c) = sum_{i: d_i = c} s_i      z_c = log P(c)            (Eq. 1, 2)
+     de_i = s_i (dz_c / P(c) - sum of all dz)      c = d_i
+
+   The comparison with a vector y (B, e) of the item:
+
+     z_c = E_c . y      dy += sum_c dz_c E_c      dE_c += dz_c y */
+
+typedef struct carnn__candidates {
+    uint32_t *of_row; /* (R) which one each word of the texts is, or CARNN__NO_INDEX */
+    uint32_t *target; /* (B) */
+    carnn__mat z;     /* (B, C) */
+} carnn__candidates;
+
+/* The candidates of an item: a token list. */
+static const uint32_t *carnn__candidates_of(const carnn__work *work, size_t item,
+                                            uint32_t *count) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    uint32_t list = c->list[x->first + x->count - 1];
+    *count = (uint32_t)carnn__list_length(&c->tokens, list);
+    return c->tokens.ids + c->tokens.at[list];
+}
+
+/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
+static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
+    uint32_t count, i;
+    const uint32_t *candidate = carnn__candidates_of(work, item, &count);
+    for (i = 0; i < count; i++)
+        if (candidate[i] == word) return i;
+    return CARNN__NO_INDEX;
+}
+
+/* The candidates of a list as they are written, C at most. */
+static void carnn__candidates_named(carnn__span list, carnn_text *name, size_t C) {
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    size_t i;
+    for (i = 0; i < C && carnn__next_word(&w); i++) name[i] = w.word;
+}
+
+static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t C,
+                                   const carnn__texts *t) {
+    size_t B = t->most_items;
+    carnn__net *net;
+    m->z = carnn__plan_mat(p, B, C);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, B, C); /* losses work in it */
+    m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
+    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    net = carnn__net_of(p->work);
+    net->columns = C;
+    net->own = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
+}
+
+/* Finds the candidates of every item of a batch, and their places in its text. */
+static void carnn__candidates_collect(const carnn__work *work, carnn__candidates *m,
+                                      const carnn__texts *t) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    carnn__net *net = carnn__net_of(work);
+    size_t C = m->z.columns, b, i, k, r;
+    for (b = 0; b < t->count; b++) {
+        const carnn__item *x = &work->data->items[t->item[b]];
+        carnn__candidates_of(work, t->item[b], &net->own[b]);
+        m->target[b] = CARNN__NO_INDEX; /* none is known, or it is behind the C that are read */
+        if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
+        for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++)
+            for (k = c->tokens.at[c->list[i]];
+                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
+                m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
+        if (work->data->bytes) /* a session has the names */
+            carnn__candidates_named(
+                carnn__text(work->data, carnn__members(work->data, x)[x->count - 1].text),
+                net->name + b * C, C);
+    }
+}
+
+static void carnn__pointer_forward(const carnn__candidates *m, const carnn__texts *t,
+                                   const carnn__mat *s) {
+    size_t C = m->z.columns, b, r, i;
+    float *z = m->z.x;
+    memset(z, 0, t->count * C * sizeof(float));
+    for (b = 0; b < t->count; b++)
+        for (r = t->at[b]; r < t->at[b + 1]; r++)
+            if (m->of_row[r] < C) z[b * C + m->of_row[r]] += s->x[r];
+    for (i = 0; i < t->count * C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* s->d becomes de. */
+static void carnn__pointer_backward(const carnn__candidates *m, const carnn__texts *t,
+                                    const carnn__mat *s) {
+    size_t C = m->z.columns, b, r, i;
+    for (b = 0; b < t->count; b++) {
+        const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
+        float all = 0.0f;
+        for (i = 0; i < C; i++) all += dz[i];
+        for (r = t->at[b]; r < t->at[b + 1]; r++) {
+            size_t c = m->of_row[r];
+            float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+            s->d[r] = s->x[r] * (dP - all);
+        }
+    }
+}
+
+/* -log P of the targets that their texts have: returns the sum; z->d becomes the gradient of the
+   mean. */
+static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m, size_t B) {
+    size_t C = m->z.columns, b, known = 0;
+    double sum = 0.0;
+    memset(m->z.d, 0, B * C * sizeof(float));
+    for (b = 0; b < B; b++) {
+        size_t at = b * C + m->target[b];
+        if (m->target[b] >= C || m->z.x[at] <= logf(FLT_MIN)) continue;
+        known++;
+        sum -= (double)m->z.x[at];
+        m->z.d[at] = -1.0f;
+    }
+    work->engine->k->scale(m->z.d, 1.0f / (float)carnn__max(known, 1), B * C);
+    return sum;
+}
+
+/* table: the parameter that is E */
+static void carnn__candidates_compare(const carnn__work *work, const carnn__candidates *m,
+                                      const carnn__texts *t, size_t table, const carnn__mat *y,
+                                      int backward) {
+    size_t C = m->z.columns, e = y->columns, b, i, j;
+    for (i = 0; !backward && i < t->count * C; i++) m->z.x[i] = -FLT_MAX;
+    for (b = 0; b < t->count; b++) {
+        uint32_t count;
+        const uint32_t *candidate = carnn__candidates_of(work, t->item[b], &count);
+        for (i = 0; i < count; i++) {
+            size_t row = t->read(t, t->item[b], candidate[i]) * e;
+            const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
+            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
+            for (j = 0; backward && j < e; j++) {
+                y->d[b * e + j] += m->z.d[b * C + i] * E[j];
+                carnn__gradient(work, table)[row + j] += m->z.d[b * C + i] * v[j];
+            }
+        }
+    }
 }
 
 /* --- attentive pooling --------------------------------------------------------------------------
@@ -13101,6 +13308,12 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
+/* The choices of decision i, the first columns of its logits. */
+static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, size_t i) {
+    const uint32_t *own = carnn__net_of(work)->own;
+    return own ? own[i] : z->columns;
+}
+
 /* Softmax cross entropy (@@PART) of the *known rows of z that have a target: returns the sum; z->d
    becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
@@ -13113,7 +13326,8 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
     memcpy(z->d, z->x, rows * n * sizeof(float));
     scale /= (double)carnn__max(*known, 1);
     for (i = 0; i < rows; i++) {
-        carnn__losses(work, 1, n, z->d + i * n, target + i, (float)scale, smoothing, &loss);
+        carnn__losses(work, 1, carnn__own_choices(work, z, i), z->d + i * n, target + i,
+                      (float)scale, smoothing, &loss);
         sum += (double)loss;
     }
     return sum;
@@ -13236,8 +13450,9 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
         size_t scored = 0;
         double right = 0.0;
         for (i = first; i < end; i++) {
+            size_t own = carnn__own_choices(work, o.z, i);
             scored += o.target[i] != CARNN__UNSCORED;
-            right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
+            right += work->engine->k->argmax(o.z->x + i * n, own) == o.target[i];
         }
         tally->sum[0] += right;
         tally->examples += scored;
@@ -13694,7 +13909,7 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b), all, j;
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
@@ -13707,11 +13922,9 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
         told.score = (double)*z;
         return told;
     }
-    if (net->name) { /* the first of its columns */
-        told.candidate = net->name + i * n;
-        for (all = n, n = 0; n < all && told.candidate[n].at;) n++;
-        if (!n) return told;
-    }
+    if (net->name) told.candidate = net->name + i * n;
+    n = carnn__own_choices(work, o->z, i);
+    if (!n) return told;
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
     if (o->kind == CARNN__OUTPUT_GRADES) {
@@ -14041,6 +14254,8 @@ struct carnn_session {
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
+    size_t heard;            /* words of the next example's first text */
+    char told[CARNN__WORD_TEXT]; /* of an item with choices of its own, the last prediction */
     int spoken;              /* texts are tokenised as those of Switchboard are */
     /* of an ensemble: this is the session of its first member, with those of the others */
     carnn_session **member;  /* (members) */
@@ -14138,22 +14353,42 @@ static void carnn__session_tell(carnn_session *s, size_t top, carnn_prediction *
     if (s->members) carnn__agree(s->works, s->members, 0, SIZE_MAX);
     carnn__net_of(&s->work)->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    s->told[0] = 0;
+    if (p->candidate && p->count)
+        carnn__keep_text(s->told, sizeof s->told, p->candidate[p->choice[0]]);
+}
+
+/* Reads words of a text in a role, W at most, as those from number `at` on; returns how many. */
+static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span text, size_t at,
+                                  size_t W) {
+    carnn__words w = carnn__words_of(s->model->task->roles[role].tokenizer, text.at, text.length);
+    uint32_t *ids = carnn__corpus_of(&s->work)->tokens.ids + at;
+    size_t n = carnn__min(W, carnn__tokens(s->model, text, (uint32_t)role, ids, W)), i;
+    for (i = at; i < at + n && carnn__next_word(&w); i++)
+        carnn__keep_text(s->word[i], sizeof s->word[i], w.word);
+    return n;
+}
+
+/* A text that the first one of the next example begins with, behind those heard before. */
+static void carnn__net_session_hear(carnn_session *s, uint32_t role, const char *text,
+                                    size_t length) {
+    carnn__span heard = {text, length};
+    s->heard += carnn__session_read(s, role, heard, s->heard,
+                                    carnn__corpus_of(&s->work)->most_steps - s->heard);
 }
 
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
-    size_t W = c->most_steps, i, at = 0, word;
-    for (i = 0; i < carnn__session_texts(s); i++) {
-        carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
-                                         texts[i].length);
-        c->tokens.at[i] = word = at;
-        at += carnn__min(W, carnn__tokens(s->model, texts[i], (uint32_t)i, c->tokens.ids + at, W));
-        for (; word < at && carnn__next_word(&w); word++)
-            carnn__keep_text(s->word[word], sizeof s->word[word], w.word);
+    size_t T = carnn__session_texts(s), at = s->heard, i;
+    c->tokens.at[0] = 0;
+    for (i = 0; i < T; i++) {
+        at += carnn__session_read(s, i, texts[i], at, c->most_steps - (i ? 0 : s->heard));
+        c->tokens.at[i + 1] = at;
     }
-    c->tokens.at[i] = at;
+    s->heard = 0;
+    if (net->name) carnn__candidates_named(texts[T - 1], net->name, net->columns);
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
     carnn__session_tell(s, top, p);
@@ -14509,9 +14744,11 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 /* All members forget what was heard. */
 static void carnn__session_forget(carnn_session *s) {
     size_t i;
-    if (!carnn__session_of(s)->reset) return;
-    for (i = 1; i < s->members; i++) carnn__session_of(s)->reset(s->member[i]);
-    carnn__session_of(s)->reset(s);
+    for (i = carnn__max(s->members, 1); i-- > 0;) {
+        carnn_session *member = i ? s->member[i] : s;
+        member->heard = 0;
+        if (carnn__session_of(s)->reset) carnn__session_of(s)->reset(member);
+    }
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
@@ -15225,8 +15462,30 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     return m->slot[slot];
 }
 
-/* --- words that are marked as names: @entity1 and the like --------------------------------------
-   In training all of the vocabulary change places with each other, otherwise in every batch. */
+/* --- names without a meaning --------------------------------------------------------------------
+   All that a model can know of them is where they stand.
+
+     @entity1 ..   are marked as names. In training all of the vocabulary change places with each
+                   other, otherwise in every batch.
+     candidates    may be anonymous: number i of an item is read as <name.1 + (a i + b) mod 16>. In
+                   training a, which is odd, and b are drawn for the item in every batch; else they
+                   are 1 and 0.
+     others        that are unknown have numbers by their hash, so that they are found where they
+                   stand again. They are read as <unk> .. <unk.15>. */
+
+#define CARNN__NAMES_OF_CANDIDATES 16u
+#define CARNN__NAME_WORDS                                                                          \
+    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>",            \
+        "<name.8>", "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>",   \
+        "<name.15>", "<name.16>"
+
+/* The number of a word; an unknown one has the number of words plus its hash. */
+static uint32_t carnn__hashed_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
+    uint32_t known = (uint32_t)model->words.count;
+    if (id != CARNN__NO_INDEX) return id;
+    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
+}
 
 typedef struct carnn__entities { /* n words of the vocabulary */
     size_t count;
@@ -15234,6 +15493,7 @@ typedef struct carnn__entities { /* n words of the vocabulary */
     uint32_t *word;   /* (n) */
     uint32_t *read;   /* (n) what each is read as, by `key`; 0: not yet */
     uint64_t key;
+    int anonymous;    /* candidates are read as names */
 } carnn__entities;
 
 static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
@@ -15251,10 +15511,6 @@ static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
     }
 }
 
-static int carnn__is_entity(const carnn__entities *e, uint32_t word) {
-    return e->number[word] != CARNN__NO_INDEX;
-}
-
 /* What an entity is read as in the batch that has this key, 0: as it is. */
 static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
     if (!key) return word;
@@ -15264,6 +15520,23 @@ static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t k
         e->key = key;
     }
     return e->read[e->number[word]];
+}
+
+/* What a word of an item is read as, in the batch at hand. The words of names are those behind the
+   unknown ones. */
+static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size_t item,
+                                 uint32_t word) {
+    uint64_t key = carnn__net_of(t->work)->key, r;
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    if (word < known && e->number[word] != CARNN__NO_INDEX)
+        return carnn__entity_read(e, word, key);
+    i = e->anonymous ? carnn__candidate(t->work, item, word) : CARNN__NO_INDEX;
+    if (i < CARNN__NAMES_OF_CANDIDATES) {
+        r = key ? carnn__random(key, item) : 0;
+        i = ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__NAMES_OF_CANDIDATES;
+        return (uint32_t)CARNN__UNKNOWN + i;
+    }
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
 }
 
 #endif
@@ -17834,27 +18107,19 @@ static const carnn__task carnn__pair_task = {
 
      f_i = [fw; bw](E d_1 .. E d_n) at i                           E (V, e)   f_i (D), D = 2h
      g = [fw_m; bw_1] of (E q_1 .. E q_m)                          g (D)
-     s = softmax_i(f_i . g)    P(w) = sum_{i: d_i = w} s_i         (Eq. 1, 2)
-     loss = -log P(answer)     ds_i = s_i - [d_i = answer] s_i / P(answer), at f_i . g
+     s = softmax_i(f_i . g)    P(c) = sum_{i: d_i = c} s_i         (Eq. 1, 2: candidates, @@NET)
+     loss = -log P(answer)
 
    The prediction is the candidate with the largest P, the first of equal ones. An answer that the
    text does not have has no loss to learn, and counts as wrong.
 
-   `--model attentive`, Hermann et al. 2015 (Attentive Reader):
+   The others compare the candidates with a vector, P(c) = softmax_c(E_c . y), by cross entropy:
 
-     s = softmax_i(v . tanh(W1 f_i + W2 g))    r = sum_i s_i f_i              (additive attention)
-     P(c) = softmax_c(E_c . tanh(W3 [r; g]))                                  W3 (e, 2D)
+     --model attentive   y is the text as its question reads it (@@NET), tanh(W3 [r; g])
+     --model weighted    y = sum_i s_i E d_i: the pointer's s blends the words of the text
 
-   `--normalise everywhere`: W1 f_i, W2 g and the two halves of W3 [r; g] are normalised over the
-   batch (Zhang 2019, 6.3.5), the halves W3 r and W4 g apart.
-
-   `--model weighted`: the pointer's s blends the words of the text, P(c) = softmax_c(E_c . r) with
-   r = sum_i s_i E d_i.
-
-   `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
-   all of the example, and another one in every batch of training: all that a model can know of it
-   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
-   the like are such names already (@@NAMES).
+   `--normalise everywhere` is also for what goes into a tanh of the attentive reader (Zhang 2019,
+   6.3.5). `--anonymous 1`: candidates are names without a meaning (@@NAMES).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -17894,22 +18159,7 @@ static const carnn__role carnn__cloze_roles[] = {
     {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0},
     {"candidates", CARNN__CANDIDATES, 0}, {NULL, CARNN__SPACES, 0}};
 
-static const char *const carnn__cloze_reserved[] = {
-    CARNN__UNKNOWN_WORDS,
-    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>", "<name.8>",
-    "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>", "<name.15>",
-    "<name.16>"};
-#define CARNN__CLOZE_NAMES 16u
-
-/* --- words: unlike words have unlike numbers, known or not ----------------------------------- */
-
-/* The number of a word; an unknown one has the number of words plus its hash. */
-static uint32_t carnn__cloze_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
-    uint32_t known = (uint32_t)model->words.count;
-    if (id != CARNN__NO_INDEX) return id;
-    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
-}
+static const char *const carnn__cloze_reserved[] = {CARNN__UNKNOWN_WORDS, CARNN__NAME_WORDS};
 
 /* Words, and candidates, that are read. */
 static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION,
@@ -17920,73 +18170,27 @@ static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, ui
     carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text.at, text.length);
     size_t n;
     for (n = 0; n < carnn__cloze_most[role] && carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__cloze_word(model, w.word);
+        if (n < max) ids[n] = carnn__hashed_word(model, w.word);
     return n;
-}
-
-/* The candidates (C) of a list as they are written; the last one has NULL behind it. */
-static void carnn__cloze_names(carnn__span list, carnn_text *name) {
-    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
-    size_t i;
-    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); i++) name[i] = w.word;
-    if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
-}
-
-/* The candidates of an item: a token list. */
-static const uint32_t *carnn__cloze_candidates(const carnn__work *work, size_t item,
-                                               size_t *count) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    const carnn__item *x = &work->data->items[item];
-    uint32_t list = c->list[x->first + x->count - 1];
-    *count = carnn__list_length(&c->tokens, list);
-    return c->tokens.ids + c->tokens.at[list];
-}
-
-/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
-static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uint32_t word) {
-    size_t count, i;
-    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
-    for (i = 0; i < count; i++)
-        if (candidate[i] == word) return (uint32_t)i;
-    return CARNN__NO_INDEX;
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__cloze {
-    carnn__net net;             /* its texts: those that are read */
-    carnn__texts question;      /* (B) */
-    carnn__embed words[2];      /* of the texts, of the questions */
-    carnn__rnn reader[2];       /* f (R, D); states of the question */
-    carnn__pool_part last;      /* g (B, D) */
-    carnn__mat s;               /* (R, 1) attention; additive where attentive */
-    carnn__mat z;               /* (B, C) logits: log P of the pointer */
-    uint32_t *candidate;        /* (R) which one each word of the texts is */
-    uint32_t *target;           /* (B) */
-    size_t kind;                /* sum, attentive, weighted */
-    int everywhere;             /* what goes into a tanh is normalised */
-    carnn__additive attend;
-    carnn__mat joined;          /* (B, 2D) [r; g], or (B, D) r */
-    carnn__linear top, asked;   /* (B, e) what candidates are compared with; W4 g */
+    carnn__net net;           /* its texts: those that are read */
+    carnn__texts question;    /* (B) */
+    carnn__embed words[2];    /* of the texts, of the questions */
+    carnn__layers reader[2];  /* f (R, D); g (B, D) */
+    size_t kind;              /* sum, attentive, weighted */
+    carnn__asked asked;       /* of attentive */
+    carnn__mat s, y;          /* (R, 1) attention; (B, e) what candidates are compared with */
+    carnn__candidates candidates;
     carnn__entities entities;
-    int answered;               /* in a session: the next sentence begins a text */
-    char told[CARNN__WORD_TEXT];
 } carnn__cloze;
 
-/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+/* The row of E that a word of the item is read as. */
 static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
-    const carnn__net *net = carnn__net_of(t->work);
-    uint32_t known = (uint32_t)t->work->model->words.count, i;
-    carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
-    if (word < known && carnn__is_entity(e, word)) return carnn__entity_read(e, word, net->key);
-    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
-        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
-        i = carnn__cloze_candidate(t->work, item, word);
-        if (i < CARNN__CLOZE_NAMES)
-            return (uint32_t)CARNN__UNKNOWN +
-                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
-    }
-    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
+    return carnn__name_read(t, &((carnn__cloze *)t->work->state)->entities, item, word);
 }
 
 enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
@@ -18008,319 +18212,135 @@ static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t si
 }
 
 static void carnn__cloze_parts(carnn__plan *p, void *state) {
-    static const char *const name[] = {"text", "question"};
     carnn__cloze *m = (carnn__cloze *)state;
     const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
+    const carnn__texts *t = &m->net.texts;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
-    m->everywhere = carnn__cloze_everywhere(p->model);
     m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
+    m->entities.anonymous = carnn__option(p->model, CARNN__CLOZE_ANONYMOUS) > 0.0;
     carnn__entities_plan(p, &m->entities);
+    m->reader[1].pool.kinds = 1; /* g: the last states */
+    m->reader[1].pool.kind[0] = CARNN__POOL_LAST;
     for (i = 0; i < 2; i++) {
-        carnn__texts *t = carnn__cloze_texts(m, i);
-        t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
-        t->bound = i;
-        t->read = carnn__cloze_read;
-        carnn__texts_plan(p, t, 1u << i, 0, NULL);
-        carnn__embed_plan(p, &m->words[i], t, 0);
-        m->reader[i].drop_input = CARNN__CLOZE_DROP_WORDS + i;
-        m->reader[i].drop = CARNN__CLOZE_DROP_LAYERS + i * 4 * CARNN__LAYERS_MAX;
-        carnn__rnn_plan(p, &m->reader[i], name[i], shape, t->most_inputs, t->most_rows,
-                        t->most_texts);
+        carnn__texts *read = carnn__cloze_texts(m, i);
+        read->joined = carnn__cloze_most[i];
+        read->bound = i;
+        read->read = carnn__cloze_read;
+        carnn__texts_plan(p, read, 1u << i, 0, NULL);
+        carnn__embed_plan(p, &m->words[i], read, 0);
+        m->reader[i].rnn.drop_input = CARNN__CLOZE_DROP_WORDS + i;
+        m->reader[i].rnn.drop = CARNN__CLOZE_DROP_LAYERS + i * 4 * CARNN__LAYERS_MAX;
+        carnn__layers_plan(p, &m->reader[i], carnn__cloze_roles[i].name, shape, read);
     }
-    B = m->net.texts.most_items;
-    m->last.kinds = 1;
-    m->last.kind[0] = CARNN__POOL_LAST;
-    carnn__pool_plan(p, &m->last, 2 * h, 2, &m->question);
     if (m->kind == CARNN__CLOZE_ATTENTIVE) {
-        size_t width = m->everywhere ? 2 * h : 4 * h;
-        m->attend.own = 1;
-        m->attend.normal = m->top.normal = m->asked.normal = m->top.adds = m->everywhere;
-        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
-        m->s = m->attend.score.y;
-        m->joined = carnn__plan_mat(p, B, width);
-        carnn__linear_plan(p, &m->top, "hidden", "weight", B, width, e, 0, CARNN__TANH);
-        if (m->everywhere)
-            carnn__linear_plan(p, &m->asked, "hidden", "other", B, 2 * h, e, 0, CARNN__IDENTITY);
-    } else m->s = carnn__plan_mat(p, m->net.texts.most_rows, 1);
-    if (m->kind == CARNN__CLOZE_WEIGHTED) m->top.y = carnn__plan_mat(p, B, e);
-    m->z = carnn__plan_mat(p, B, C);
-    m->net.columns = C;
-    if (!p->arena) return;
-    if (!m->z.d) m->z.d = carnn__floats(p->arena, B, C);
-    m->candidate = (uint32_t *)carnn__take(p->arena, m->net.texts.most_rows, sizeof(uint32_t));
-    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->net.name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->net.name);
-}
-
-/* Target, candidates and their places in the text, of every item of the batch. */
-static void carnn__cloze_collect(carnn__work *work) {
-    carnn__cloze *m = (carnn__cloze *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t b, i, k, r;
-    for (b = 0; b < t->count; b++) {
-        const carnn__item *x = &work->data->items[t->item[b]];
-        size_t end = x->first + x->count - 2;
-        m->target[b] = x->value < 0.0f ? CARNN__NO_INDEX : (uint32_t)x->value;
-        for (r = t->at[b], i = x->first; i < end; i++)
-            for (k = c->tokens.at[c->list[i]];
-                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
-                m->candidate[r++] = carnn__cloze_candidate(work, t->item[b], c->tokens.ids[k]);
-        if (work->data->bytes) /* a session has the names */
-            carnn__cloze_names(carnn__text(work->data, work->data->members[end + 1].text),
-                               m->net.name + b * CARNN__CLOZE_CANDIDATES);
-    }
-}
-
-/* --- forward and backward -------------------------------------------------------------------- */
-
-/* log P of the candidates of item b from s. */
-static void carnn__cloze_total(const carnn__cloze *m, size_t b) {
-    const size_t *at = m->net.texts.at, C = m->z.columns;
-    float *z = m->z.x + b * C;
-    size_t r, i;
-    memset(z, 0, C * sizeof(float));
-    for (r = at[b]; r < at[b + 1]; r++)
-        if (m->candidate[r] < C) z[m->candidate[r]] += m->s.x[r];
-    for (i = 0; i < C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
-}
-
-/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c) */
-static void carnn__cloze_total_back(const carnn__cloze *m, size_t b) {
-    const size_t *at = m->net.texts.at, C = m->z.columns;
-    const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
-    float all = 0.0f;
-    size_t r, i;
-    for (i = 0; i < C; i++) all += dz[i];
-    for (r = at[b]; r < at[b + 1]; r++) {
-        size_t c = m->candidate[r];
-        float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
-        m->s.d[r] = m->s.x[r] * (dP - all);
-    }
-}
-
-/* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
-static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
-    size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
-    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
-    const float *y = m->top.y.x + b * e, *dz = backward ? m->z.d + b * m->z.columns : NULL;
-    for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
-    for (i = 0; i < count; i++) {
-        size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
-        const float *E = carnn__weight(work, m->words[0].table) + row;
-        if (!backward) m->z.x[b * m->z.columns + i] = work->engine->k->dot(E, y, e);
-        for (j = 0; backward && j < e; j++) {
-            m->top.y.d[b * e + j] += dz[i] * E[j];
-            carnn__gradient(work, m->words[0].table)[row + j] += dz[i] * y[j];
-        }
-    }
-}
-
-/* [r; g] of every item, or r alone. */
-static void carnn__cloze_joined(carnn__work *work, const carnn__cloze *m, int backward) {
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
-    size_t D = f->columns, b;
-    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->s, &m->joined, backward);
-    for (b = 0; b < m->net.texts.count && !m->everywhere; b++) {
-        size_t g = (2 * b + 1) * D;
-        if (backward) work->engine->k->add(m->joined.d + g, m->last.y.d + b * D, D);
-        else memcpy(m->joined.x + g, m->last.y.x + b * D, D * sizeof(float));
-    }
-}
-
-/* tanh(W3 [r; g]) of the attentive reader, or tanh(BN(W3 r) + BN(W4 g)). */
-static void carnn__cloze_attend(carnn__work *work, carnn__cloze *m, int backward) {
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
-    size_t B = m->net.texts.count, size = B * m->top.y.columns;
-    if (backward) {
-        carnn__linear_backward(work, &m->top, &m->joined, B);
-        if (m->everywhere) {
-            work->engine->k->add(m->top.y.d, m->asked.y.d, size);
-            carnn__linear_backward(work, &m->asked, g, B);
-        }
-        carnn__cloze_joined(work, m, 1);
-        carnn__additive_backward(work, &m->attend, &m->net.texts, f, g);
-        return;
-    }
-    carnn__additive_forward(work, &m->attend, &m->net.texts, f, g);
-    carnn__cloze_joined(work, m, 0);
-    carnn__mat_clear(&m->joined, B);
-    if (m->everywhere) {
-        carnn__linear_forward(work, &m->asked, g, B);
-        memcpy(m->top.y.x, m->asked.y.x, size * sizeof(float));
-    }
-    carnn__linear_forward(work, &m->top, &m->joined, B);
-}
-
-/* What stands between the readers and the loss. */
-static void carnn__cloze_answer(carnn__work *work, carnn__cloze *m, int backward) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y, *x = &m->words[0].y;
-    int attends = m->kind == CARNN__CLOZE_ATTENTIVE, weighs = m->kind == CARNN__CLOZE_WEIGHTED;
-    size_t b;
-    if (!backward) {
-        if (attends) carnn__cloze_attend(work, m, 0);
-        else carnn__point(work, t, f, g, &m->s, 0);
-        if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 0);
-    }
-    for (b = 0; b < t->count; b++)
-        if (m->kind != CARNN__CLOZE_SUM) carnn__cloze_choose(work, m, b, backward);
-        else if (backward) carnn__cloze_total_back(m, b);
-        else carnn__cloze_total(m, b);
-    if (!backward) return;
-    if (weighs) carnn__weigh_inputs(work, t, x, &m->s, &m->top.y, 1);
-    if (weighs) carnn__text_softmax(work, t, &m->s, 1);
-    if (attends) carnn__cloze_attend(work, m, 1);
-    else carnn__point(work, t, f, g, &m->s, 1);
+        m->asked.normal = carnn__cloze_everywhere(p->model);
+        carnn__asked_plan(p, &m->asked, 2 * h, h, e, t);
+        m->s = m->asked.attention.score.y;
+        m->y = m->asked.top.y;
+    } else m->s = carnn__plan_mat(p, t->most_rows, 1);
+    if (m->kind == CARNN__CLOZE_WEIGHTED) m->y = carnn__plan_mat(p, t->most_items, e);
+    carnn__candidates_plan(p, &m->candidates, CARNN__CLOZE_CANDIDATES, t);
 }
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0].rnn), *g = &m->reader[1].pool.y;
     size_t i;
-    carnn__texts_follow(&m->question, &m->net.texts);
-    carnn__cloze_collect(work);
+    carnn__texts_follow(&m->question, t);
+    carnn__candidates_collect(work, &m->candidates, t);
     for (i = 0; i < 2; i++) {
-        const carnn__texts *t = carnn__cloze_texts(m, i);
-        carnn__embed_forward(work, &m->words[i], t);
-        carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+        carnn__embed_forward(work, &m->words[i], carnn__cloze_texts(m, i));
+        carnn__layers_forward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
     }
-    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
-    carnn__cloze_answer(work, m, 0);
+    if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_forward(work, &m->asked, t, f, g);
+    else carnn__point(work, t, f, g, &m->s, 0);
+    if (m->kind == CARNN__CLOZE_WEIGHTED)
+        carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 0);
+    if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_forward(&m->candidates, t, &m->s);
+    else carnn__candidates_compare(work, &m->candidates, t, m->words[0].table, &m->y, 0);
 }
 
 static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0].rnn), *g = &m->reader[1].pool.y;
     size_t i;
-    carnn__cloze_answer(work, m, 1);
-    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
+    if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_backward(&m->candidates, t, &m->s);
+    else carnn__candidates_compare(work, &m->candidates, t, m->words[0].table, &m->y, 1);
+    if (m->kind == CARNN__CLOZE_WEIGHTED) {
+        carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 1);
+        carnn__text_softmax(work, t, &m->s, 1);
+    }
+    if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_backward(work, &m->asked, t, f, g);
+    else carnn__point(work, t, f, g, &m->s, 1);
     for (i = 2; i-- > 0;) {
-        const carnn__texts *t = carnn__cloze_texts(m, i);
-        carnn__rnn_backward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
-        carnn__embed_backward(work, &m->words[i], t);
+        carnn__layers_backward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
+        carnn__embed_backward(work, &m->words[i], carnn__cloze_texts(m, i));
     }
 }
 
 static carnn__logits carnn__cloze_output(const carnn__work *work) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->z, t->count, NULL, t->item, t->count, m->target};
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->candidates.z, t->count, NULL, t->item, t->count,
+                       m->candidates.target};
     return o;
 }
 
-/* Has item b an answer from which something is learnt? P needs a word of the text. */
-static int carnn__cloze_learns(const carnn__cloze *m, size_t b) {
-    size_t C = m->z.columns;
-    if (m->target[b] >= C) return 0;
-    return m->kind != CARNN__CLOZE_SUM || m->z.x[b * C + m->target[b]] > logf(FLT_MIN);
-}
-
-/* -log P of the answers; z->d becomes the gradient of the mean over those that are known. */
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__cloze *m = (carnn__cloze *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    size_t C = m->z.columns, b, count, known = 0;
-    double sum = 0.0;
-    memset(m->z.d, 0, t->count * C * sizeof(float));
-    for (b = 0; b < t->count; b++) known += (size_t)carnn__cloze_learns(m, b);
-    for (b = 0; b < t->count; b++) {
-        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known, loss;
-        size_t best = SIZE_MAX;
-        carnn__cloze_candidates(work, t->item[b], &count);
-        if (count) best = work->engine->k->argmax(z, count);
-        tally->sum[0] += best == m->target[b];
-        carnn__count_top(z, count, best, m->target[b], tally->sum + 1);
-        carnn__tell_part(work, best == m->target[b], 1.0);
-        if (!carnn__cloze_learns(m, b)) continue;
-        if (m->kind == CARNN__CLOZE_SUM) {
-            loss = -z[m->target[b]];
-            dz[m->target[b]] = -scale;
-        } else {
-            memcpy(dz, z, count * sizeof(float));
-            carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
-        }
-        sum += (double)loss;
+    const carnn__cloze *m = (const carnn__cloze *)work->state;
+    carnn__logits o = carnn__cloze_output(work);
+    double sum = carnn__choices_loss(work, tally);
+    size_t b;
+    for (b = 0; b < o.count; b++) {
+        const float *z = o.z->x + b * o.z->columns;
+        size_t n = m->net.own[b];
+        carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
-    tally->examples += t->count;
-    return sum;
+    return m->kind == CARNN__CLOZE_SUM ? carnn__pointer_loss(work, &m->candidates, o.count) : sum;
 }
 
 /* --- sessions: a text comes sentence by sentence --------------------------------------------- */
 
+static size_t carnn__cloze_words(const carnn_model *model) {
+    (void)model;
+    return CARNN__CLOZE_WORDS;
+}
+
 static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
-    const size_t *most = carnn__cloze_most;
-    carnn__corpus *c = carnn__corpus_of(&s->work);
-    s->desc.words = 0; /* its texts have room of their own */
+    size_t *size = carnn__corpus_of(&s->work)->most_size;
     carnn__net_session_carve(s, arena);
-    c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
-    c->most_size[0] = most[0];
-    c->most_size[1] = most[1];
-    s->item.value = -1.0f;
-}
-
-static void carnn__cloze_reset(carnn_session *s) {
-    ((carnn__cloze *)s->work.state)->answered = 1;
-}
-
-/* A sentence of the text; the first one after a question begins a new text. */
-static void carnn__cloze_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
-    carnn__cloze *m = (carnn__cloze *)s->work.state;
-    carnn__lists *l = &m->net.corpus.tokens;
-    carnn__words w = carnn__words_of(CARNN__SPACES, text, length);
-    (void)role;
-    if (m->answered) l->at[0] = l->at[1] = 0;
-    m->answered = 0;
-    while (l->at[1] < CARNN__CLOZE_WORDS && carnn__next_word(&w)) {
-        carnn__keep_text(s->word[l->at[1]], CARNN__WORD_TEXT, w.word);
-        l->ids[l->at[1]++] = carnn__cloze_word(s->model, w.word);
-    }
-}
-
-static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                                 carnn_prediction *p) {
-    carnn__cloze *m = (carnn__cloze *)s->work.state;
-    carnn__lists *l = &m->net.corpus.tokens;
-    uint32_t role;
-    carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
-    for (role = CARNN__CLOZE_ASKED; role <= CARNN__CLOZE_LIST; role++)
-        l->at[role + 1] = l->at[role] + carnn__cloze_tokens(s->model, texts[role], role,
-                                                            l->ids + l->at[role], SIZE_MAX);
-    carnn__cloze_names(texts[CARNN__CLOZE_LIST], m->net.name);
-    m->answered = 1;
-    carnn__texts_collect(&m->net.texts, 0);
-    carnn__cloze_forward(&s->work, 0);
-    carnn__session_tell(s, top, p);
-    m->told[0] = 0;
-    if (s->silent) return;
-    if (!p->count) m->net.best[0] = SIZE_MAX;
-    else carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
+    size[0] = CARNN__CLOZE_WORDS;
+    size[1] = CARNN__CLOZE_QUESTION;
+    s->item.value = -1.0f; /* what is right is not known */
 }
 
 /* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
 static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
-    size_t r, best = m->net.best[0];
+    size_t r, best = m->net.own[0] ? m->net.best[0] : SIZE_MAX;
     int sums = m->kind == CARNN__CLOZE_SUM;
     e->count = carnn__texts_rows(&m->net.texts);
-    e->of = m->told;
+    e->of = s->told;
     e->exact = sums;
     if (!sums && best != SIZE_MAX && !s->silent && !s->members)
-        e->rest = (double)m->z.x[best];
+        e->rest = (double)m->candidates.z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0,
                                 (double)m->s.x[r], 0.0};
         if (sums) c.has |= CARNN_HAS_SCORE;
-        if (sums && m->candidate[r] == best) c.score = c.attention;
+        if (sums && m->candidates.of_row[r] == best) c.score = c.attention;
         out[r] = c;
     }
 }
 
 static const carnn__session_kind carnn__cloze_session = {
-    "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
-    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
+    "predict and explain", 3, carnn__cloze_carve, NULL, carnn__net_session_predict,
+    carnn__net_session_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
 /* --- words of a new model, the entry --------------------------------------------------------- */
 
@@ -18374,7 +18394,7 @@ static const carnn__task carnn__cloze_task = {
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
     NULL, NULL, {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1},
      {NULL, 0, 0}}, NULL,
-    &carnn__cloze_session, NULL,
+    &carnn__cloze_session, carnn__cloze_words,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
     "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
     carnn__cloze_variants, CARNN__TRAIN_ONLY(&carnn__cloze_bench)};

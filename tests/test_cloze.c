@@ -257,8 +257,8 @@ static void cloze_by_loops(const char *options) {
     CHECK_INT(m->net.texts.texts, 4);
     for (i = 0; i < 3; i++) {
         size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at, count = 0;
-        const carnn__mat *x = carnn__rnn_output(&m->reader[0]);
-        const carnn__mat *q = carnn__rnn_output(&m->reader[1]);
+        const carnn__mat *x = carnn__rnn_output(&m->reader[0].rnn);
+        const carnn__mat *q = carnn__rnn_output(&m->reader[1].rnn);
         float g[CLOZE_D]; /* fw of the last word, bw of the first */
         double z[4];
         memcpy(g, q->x + (m->question.at[i + 1] - 1) * CLOZE_D, CLOZE_H * sizeof(float));
@@ -276,7 +276,8 @@ static void cloze_by_loops(const char *options) {
             } else {
                 cloze_logits(model, text[i], x->x + at * CLOZE_D, n, g, one, 1, &z[j]);
             }
-            worst = test_worse(fabs(z[j] - (double)m->z.x[i * m->z.columns + j]), worst);
+            worst = test_worse(fabs(z[j] - (double)m->candidates.z.x[i * m->net.columns + j]),
+                               worst);
         }
         loss -= z[answer[i]];
     }
