@@ -94,7 +94,8 @@
 
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
    of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
-   carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
+   carnn__layers (texts through layers, and pooled), carnn__additive, carnn__asked,
+   carnn__candidates, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
    carnn__similarity, carnn__overlap, carnn__shares. Every part clears the d of its own output in
    _forward. These names stay within a minor version; everything else that begins with carnn__ is
    private. A model file names its task: only programs that have it can load the model.
@@ -12274,7 +12275,7 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
                                       const carnn__texts *t) {
     const carnn__corpus *c = carnn__corpus_of(work);
     carnn__net *net = carnn__net_of(work);
-    size_t C = m->z.columns, b, i, k, r;
+    size_t C = m->z.columns, list, b, i, k, r;
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         carnn__candidates_of(work, t->item[b], &net->own[b]);
@@ -12284,10 +12285,9 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
             for (k = c->tokens.at[c->list[i]];
                  k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
                 m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
+        list = carnn__members(work->data, x)[x->count - 1].text;
         if (work->data->bytes) /* a session has the names */
-            carnn__candidates_named(
-                carnn__text(work->data, carnn__members(work->data, x)[x->count - 1].text),
-                net->name + b * C, C);
+            carnn__candidates_named(carnn__text(work->data, list), net->name + b * C, C);
     }
 }
 
@@ -18213,9 +18213,8 @@ static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t si
 
 static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__cloze *m = (carnn__cloze *)state;
-    const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
     const carnn__texts *t = &m->net.texts;
+    size_t e = (size_t)p->model->desc.embedding, i;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
     m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
@@ -18236,7 +18235,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) {
         m->asked.normal = carnn__cloze_everywhere(p->model);
-        carnn__asked_plan(p, &m->asked, 2 * h, h, e, t);
+        carnn__asked_plan(p, &m->asked, 2 * shape.h, shape.h, e, t);
         m->s = m->asked.attention.score.y;
         m->y = m->asked.top.y;
     } else m->s = carnn__plan_mat(p, t->most_rows, 1);
@@ -18330,8 +18329,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
     if (!sums && best != SIZE_MAX && !s->silent && !s->members)
         e->rest = (double)m->candidates.z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
-        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0,
-                                (double)m->s.x[r], 0.0};
+        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0, (double)m->s.x[r], 0};
         if (sums) c.has |= CARNN_HAS_SCORE;
         if (sums && m->candidates.of_row[r] == best) c.score = c.attention;
         out[r] = c;
@@ -18382,13 +18380,11 @@ static const carnn__task_bench carnn__cloze_bench = {
 
 static const carnn__task carnn__cloze_task = {
     "cloze", "find the word that a question about a text leaves out",
-    CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles,
-    carnn__cloze_options,
+    CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles, carnn__cloze_options,
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model,
-    sizeof(carnn__cloze),
+    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,

@@ -326,6 +326,30 @@ static void cloze_choices(void) {
     carnn_dataset_free(data);
 }
 
+/* Of a list that is too long the first 640 candidates are read: an answer behind them is no answer
+   that the model could give. */
+static void cloze_long_list(void) {
+    static const char *const model_of[] = {"", "model=attentive", "model=weighted"};
+    static char bytes[8192];
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
+    size_t i, n;
+    n = (size_t)snprintf(bytes, sizeof bytes, "1 c1 c699 c2\n2 XXXXX\tc699\t\tc0");
+    for (i = 1; i < 700; i++)
+        n += (size_t)snprintf(bytes + n, sizeof bytes - n, "|c%u", (unsigned)i);
+    asked = test_data("cloze", bytes, n, 0, 1);
+    for (i = 0; i < 3; i++) {
+        carnn_model *model = test_model("cloze", model_of[i], NULL, data);
+        test_answers all = test_predict_all(model, asked, 1);
+        CHECK_INT(all.count, 1);
+        CHECK(strcmp(all.text[0], "c699") != 0);
+        CHECK_NEAR(test_scores(model, asked).metric[0].value, 0.0, 0.0);
+        CHECK_NEAR(test_scores(model, asked).loss, 0.0, 0.0); /* none is known */
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(asked);
+    carnn_dataset_free(data);
+}
+
 /* Only the beginning of a long text is read, the same one in sessions and in batches. */
 static void cloze_cut(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
@@ -657,6 +681,7 @@ int main(void) {
     cloze_too_long();
     cloze_numbers();
     cloze_choices();
+    cloze_long_list();
     cloze_cut();
     cloze_sessions("layers=2");
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
