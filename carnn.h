@@ -15465,13 +15465,13 @@ static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
 /* --- names without a meaning --------------------------------------------------------------------
    All that a model can know of them is where they stand.
 
-     @entity1 ..   are marked as names. In training all of the vocabulary change places with each
-                   other, otherwise in every batch.
-     candidates    may be anonymous: number i of an item is read as <name.1 + (a i + b) mod 16>. In
-                   training a, which is odd, and b are drawn for the item in every batch; else they
-                   are 1 and 0.
-     others        that are unknown have numbers by their hash, so that they are found where they
-                   stand again. They are read as <unk> .. <unk.15>. */
+     @entity1, ...   are words that are marked as names. In training all of the vocabulary change
+                     places with each other, anew in every batch.
+     candidates      may be anonymous: number i of an item, below 16, is read as the word <name.k>,
+                     k = 1 + (a i + b) mod 16. In training a, which is odd, and b are drawn for the
+                     item, anew in every batch; else they are 1 and 0.
+     unknown words   have numbers by their hash, so that a candidate is found in the text. They are
+                     read as <unk> .. <unk.15>. */
 
 #define CARNN__NAMES_OF_CANDIDATES 16u
 #define CARNN__NAME_WORDS                                                                          \
