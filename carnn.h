@@ -14509,9 +14509,9 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     }
 }
 
-/* --- explanation of two texts whose vectors are matched -----------------------------------------
-   The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
-   of its part of the mean or of the weighted sum. */
+/* --- explanation of two texts -------------------------------------------------------------------
+   Of a model that matches the vectors of the texts, the share of each word in v . v, v what its text
+   has become: of the columns whose maximum it is, of its part of the mean or of the weighted sum. */
 
 static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
     const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
@@ -14536,6 +14536,11 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     const carnn__mat *v = carnn__two_output(m);
     const float *w = m->attends == CARNN__ATTENDS_BOTH ? m->attentive.w.x : m->attend.score.y.x;
     size_t text, r;
+    if (!m->matches) {
+        carnn__explain_words(s, &m->encoder, m->attends ? NULL : m->attend.score.y.x, count, out,
+                             e); /* where it is no pooling, attention weighs all words */
+        return;
+    }
     e->count = carnn__texts_rows(t);
     e->exact = 1;
     for (text = 0; text < t->texts; text++) {
@@ -14553,13 +14558,15 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     }
 }
 
-/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states.
+   NULL where the model does not match them. */
 static const float *carnn__two_alignment(const carnn_session *s, int of_second, size_t *rows,
                                          size_t *columns) {
     const carnn__two *m = (const carnn__two *)s->work.state;
     const carnn__mat *x = carnn__two_states(m);
     const size_t *at = m->net.texts.at;
     size_t mine = of_second ? at[1] : 0, other = of_second ? 0 : at[1], D = x->columns, i, j;
+    if (!m->matches) return NULL;
     *rows = of_second ? at[2] - at[1] : at[1];
     *columns = of_second ? at[1] : at[2] - at[1];
     for (i = 0; i < *rows; i++)
@@ -17362,16 +17369,14 @@ static const carnn__role carnn__answer_roles[] = {
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
-    carnn__two two;          /* of its parts siamese and iwan have no attention, the last states */
-    carnn__linear hidden, output; /* and the mean */
-    carnn__shares shares;    /* W5 */
+    carnn__two two;          /* whose `attend` weighs the words of iwan, too */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
-    int siamese, skips;
+    int skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
-    carnn__additive attend;  /* of iwan */
-    carnn__compare compare;
-    carnn__mat cosine;       /* (B, 1) of siamese */
-    carnn__similarity match; /* of ca, ap and cosine */
+    carnn__compare compare;  /* of iwan */
+    carnn__similarity match; /* of the others */
+    carnn__linear hidden, output;
+    carnn__shares shares;    /* W5 */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
     carnn__hinge hinge;
@@ -17390,30 +17395,29 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
 
 static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     const carnn__texts *t = &m->two.net.texts;
-    size_t h = (size_t)p->model->desc.hidden, most = t->most_items;
+    size_t h = (size_t)p->model->desc.hidden;
     int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == 1;
-    if (!m->siamese) {
-        m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
-        if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
-        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
-        carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
-        carnn__linear_plan(p, &m->hidden, "hidden", "weight", most, m->compare.f.columns, h, 1,
-                           CARNN__TANH);
-    } else {
-        m->cosine = carnn__plan_mat(p, most, 1);
-    }
-    carnn__linear_plan(p, &m->output, "output", "weight", most, m->siamese ? 1 : h, 1,
-                       m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
-    if (t->flag) carnn__shares_plan(p, &m->shares, "output", most);
+    m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
+    if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
+    carnn__additive_plan(p, &m->two.attend, "attend", 2 * h, h, t);
+    carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
+    carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->compare.f.columns, h,
+                       1, CARNN__TANH);
+}
+
+/* What the score of iwan and siamese reads of each pair. */
+static const carnn__mat *carnn__answer_made(const carnn__answer *m) {
+    return m->model == CARNN__ANSWER_IWAN ? &m->hidden.y : &m->match.z;
 }
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
     carnn__two *two = &m->two;
     const carnn__texts *t = &two->net.texts;
+    int iwan;
     m->model = carnn__chosen(p->model, CARNN__ANSWER_MODEL);
+    iwan = m->model == CARNN__ANSWER_IWAN;
     m->loss = carnn__chosen(p->model, CARNN__ANSWER_LOSS);
-    m->siamese = m->model == CARNN__ANSWER_SIAMESE;
     two->counts = 1;
     two->matches = m->model >= CARNN__ANSWER_CA;
     two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
@@ -17422,12 +17426,18 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == 1) /* else dropout is on words */
         two->encoder.drop_input = CARNN__TWO_DROP_WORDS;
     two->pool.kinds = 1;
-    two->pool.kind[0] = two->matches ? CARNN__POOL_MAX : m->siamese ? CARNN__POOL_LAST
-                                                                    : CARNN__POOL_MEAN;
+    two->pool.kind[0] = two->matches ? CARNN__POOL_MAX : iwan ? CARNN__POOL_MEAN
+                                                             : CARNN__POOL_LAST;
     carnn__two_plan(p, two);
     m->match.manhattan = m->model == CARNN__ANSWER_CA;
-    if (two->matches) carnn__similarity_plan(p, &m->match, two->pool.y.columns, 1, t);
-    else carnn__answer_iwan_parts(p, m);
+    if (iwan) carnn__answer_iwan_parts(p, m);
+    else carnn__similarity_plan(p, &m->match, two->pool.y.columns, 1, t);
+    if (!two->matches) {
+        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items,
+                           carnn__answer_made(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
+                           CARNN__LOGITS);
+        if (t->flag) carnn__shares_plan(p, &m->shares, "output", t->most_items);
+    }
     carnn__two_fixed(p, two);
     carnn__ranks_plan(p, &m->ranks);
     two->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
@@ -17441,65 +17451,42 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
         *carnn__named(&model->params, "output.weight") = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-/* The score of what iwan has made of each pair, or of siamese's cosine, and of the shares. */
-static void carnn__answer_score(const carnn__work *work, carnn__answer *m) {
-    const carnn__texts *t = &m->two.net.texts;
-    const carnn__mat *v = &m->two.pool.y;
-    size_t p, D = v->columns;
-    for (p = 0; m->siamese && p < t->count; p++)
-        m->cosine.x[p] = carnn__cosine(work->engine->k, D, v->x + 2 * p * D,
-                                       v->x + (2 * p + 1) * D);
-    if (m->siamese) carnn__mat_clear(&m->cosine, t->count);
-    carnn__linear_forward(work, &m->output, m->siamese ? &m->cosine : &m->hidden.y, t->count);
-    if (t->flag) carnn__shares_forward(work, &m->shares, &m->two.overlap, t, &m->output.y);
-}
-
-static void carnn__answer_score_back(const carnn__work *work, carnn__answer *m) {
-    const carnn__texts *t = &m->two.net.texts;
-    const carnn__mat *v = &m->two.pool.y;
-    size_t p, D = v->columns;
-    carnn__linear_backward(work, &m->output, m->siamese ? &m->cosine : &m->hidden.y, t->count);
-    if (t->flag) carnn__shares_backward(work, &m->shares, t, &m->output.y);
-    for (p = 0; m->siamese && p < t->count; p++)
-        carnn__cosine_back(work->engine->k, D, v->x + 2 * p * D, v->x + (2 * p + 1) * D,
-                           m->cosine.d[p], v->d + 2 * p * D, v->d + (2 * p + 1) * D);
-}
-
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
     m->hinge.key = carnn__stream(key, CARNN__TWO_NEGATIVES);
     carnn__two_forward(work, &m->two, key);
-    if (m->two.matches) {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
-        return;
-    }
-    if (!m->siamese) {
+    if (m->model == CARNN__ANSWER_IWAN) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
-        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
-        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
+        carnn__additive_forward(work, &m->two.attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
+    } else {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
     }
-    carnn__answer_score(work, m);
+    if (m->two.matches) return;
+    carnn__linear_forward(work, &m->output, carnn__answer_made(m), t->count);
+    if (t->flag) carnn__shares_forward(work, &m->shares, &m->two.overlap, t, &m->output.y);
 }
 
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
-    if (m->two.matches) {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
-    } else {
-        carnn__answer_score_back(work, m);
+    if (!m->two.matches) {
+        carnn__linear_backward(work, &m->output, carnn__answer_made(m), t->count);
+        if (t->flag) carnn__shares_backward(work, &m->shares, t, &m->output.y);
     }
-    if (!m->two.matches && !m->siamese) {
+    if (m->model == CARNN__ANSWER_IWAN) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
-        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
-        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 1);
+        carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, 1);
+    } else {
+        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     }
     carnn__two_backward(work, &m->two, key);
 }
@@ -17524,21 +17511,12 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     return carnn__pair_loss(work, t, z, m->class_weight);
 }
 
-static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
-                                  carnn_explanation *e) {
-    const carnn__answer *m = (const carnn__answer *)s->work.state;
-    if (m->two.matches) carnn__two_explain(s, count, out, e);
-    else carnn__explain_words(s, &m->two.encoder, m->siamese ? NULL : m->attend.score.y.x, count,
-                              out, e);
-}
-
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     const size_t *at = m->two.net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
-    if (m->two.matches) return carnn__two_alignment(s, of_second, rows, columns);
-    if (m->siamese) return NULL;
+    if (m->model != CARNN__ANSWER_IWAN) return carnn__two_alignment(s, of_second, rows, columns);
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
     return m->compare.E.x + (of_second ? first * second : 0);
@@ -17546,7 +17524,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__answer_explain, carnn__answer_alignment, NULL};
+    0, NULL, carnn__two_explain, carnn__answer_alignment, NULL};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -18042,22 +18020,9 @@ static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
 
 /* --- the entry ------------------------------------------------------------------------------- */
 
-static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
-                                carnn_explanation *e) {
-    const carnn__pair *m = (const carnn__pair *)s->work.state;
-    if (m->two.matches) carnn__two_explain(s, count, out, e);
-    else carnn__explain_words(s, &m->two.encoder, NULL, count, out, e);
-}
-
-static const float *carnn__pair_alignment(const carnn_session *s, int of_second, size_t *rows,
-                                          size_t *columns) {
-    const carnn__pair *m = (const carnn__pair *)s->work.state;
-    return m->two.matches ? carnn__two_alignment(s, of_second, rows, columns) : NULL;
-}
-
 static const carnn__session_kind carnn__pair_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__pair_explain, carnn__pair_alignment, NULL};
+    0, NULL, carnn__two_explain, carnn__two_alignment, NULL};
 
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
