@@ -9954,10 +9954,10 @@ struct carnn__task {
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) not items' groups */
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
-    carnn__logits (*output)(const carnn__work *work);
+    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: the loss tells of predictions */
     double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) and metrics; the sum */
     void (*backward)(carnn__work *work, uint64_t key);
-    /* (*) a head with a step of its own has these instead of the four above */
+    /* (*) a step of its own, instead of the functions above but `output`; a vote of its own */
     void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
     void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
     /* scores and predictions */
@@ -10126,7 +10126,8 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits, 0: as many as the model has choices */
     uint32_t *own;         /* (B) how many of them each item has; NULL: all */
     carnn_text *name;      /* (B, columns) the choices of each item */
-    uint64_t key;          /* of the batch at hand, 0: not in training */
+    size_t number;         /* of the batch at hand */
+    uint64_t key;          /* of its step, 0: not in training */
     carnn__population *normal; /* of all that is normalised over the batch, a list */
     struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
 } carnn__net;
@@ -10387,6 +10388,9 @@ static size_t carnn__row_place(size_t i, size_t P, size_t R) {
    of a piece are its own words and, of a sentence, those of the piece before, of which the first
    piece of a document has none. */
 
+static const char *const carnn__running_reserved[] = {"<s>", "</s>"};
+enum { CARNN__RUNNING_BEGIN = 1, CARNN__RUNNING_END = 2 }; /* their numbers: <unk> is 0 */
+
 typedef struct carnn__start { /* of a piece */
     size_t at[2]; /* its first token, and that of the piece before */
     size_t left;  /* words of its first sentence from there on */
@@ -10394,6 +10398,7 @@ typedef struct carnn__start { /* of a piece */
 } carnn__start;
 
 typedef struct carnn__running {
+    size_t T;             /* words of a piece at most */
     const uint32_t *ids;  /* tokens: of each text <s> and its words */
     carnn__start *start;  /* (pieces) */
     size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
@@ -10421,10 +10426,10 @@ static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *wor
 
 /* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
    that of the first one. Returns that of the next text. */
-static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t T,
-                                    size_t item, size_t end, size_t n, size_t at, size_t number) {
+static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t item,
+                                    size_t end, size_t n, size_t at, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(work);
-    size_t P = c->piece_count, left = carnn__running_length(work, item), from, k;
+    size_t P = c->piece_count, T = m->T, left = carnn__running_length(work, item), from, k;
     for (from = 0; from < n; from += T, number++) {
         size_t j = carnn__row_place(number, P, m->rows);
         int follows = from || work->data->items[item].count > 1;
@@ -10444,15 +10449,14 @@ static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, 
 
 /* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
    one group, in which rows stand side by side. */
-static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, size_t T,
-                                       carnn_error *error) {
+static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
     size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
     uint32_t *ids;
     for (i = 0; i < count; i = end, total += n + 1) {
         end = carnn__running_text(work, i, &n);
-        P += carnn__parts(n, T);
+        P += carnn__parts(n, m->T);
     }
     m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
     c->piece_count = P;
@@ -10461,7 +10465,7 @@ static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, siz
     if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
     for (i = 0; i < count; i = end) {
         end = carnn__running_text(work, i, &n);
-        number = carnn__running_pieces(work, m, T, i, end, n, at, number);
+        number = carnn__running_pieces(work, m, i, end, n, at, number);
         for (j = i; j < end; j++) {
             const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
             n = carnn__running_length(work, j);
@@ -11736,7 +11740,6 @@ static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, s
 
 /* The states of the P rows of a batch, which begin or go on. */
 typedef struct carnn__carried {
-    size_t number;   /* of the batch */
     uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
     float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
 } carnn__carried;
@@ -11755,7 +11758,8 @@ static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
                              const uint32_t *order, int after) {
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
-    size_t half = (carried->number + (size_t)after) % 2 * R * carnn__rnn_carries(m);
+    size_t number = carnn__net_of(work)->number + (size_t)after;
+    size_t half = number % 2 * R * carnn__rnn_carries(m);
     for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
         for (b = 0; b < P; b++) {
             float *row = c->carried + half + (s * R + order[b]) * h;
@@ -13904,6 +13908,207 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
                                sum[CARNN__GRADES_YY]) / n;
 }
 
+/* --- words of running text ----------------------------------------------------------------------
+   What heads have in common that predict the words of running text (@@BATCH). A batch has B pieces,
+   N words, and M words in the pieces before them. A cell reads the words w_0 .. w_{n-1} of a piece,
+   of which w_0 is <s> or the last word of the piece before:
+
+     h_0 .. h_{n-1} = cell(w_0 .. w_{n-1}; c)        P(w_{t+1}) = softmax(W h_t + b)
+
+   c (B, h) are the contexts of the pieces, if any. Of a text in chunks the states after a piece are
+   those before the next one; gradients end there (truncated backpropagation through time). */
+
+typedef struct carnn__predictor { /* what the state of such a head begins with */
+    carnn__net net;
+    carnn__running text;
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
+    int looks_back, spells;  /* the head reads those before, too; words are characters */
+    carnn__rnn cell;
+    carnn__carried carried;  /* its states */
+    carnn__word_softmax output;
+    uint32_t *piece;         /* (B) by rank */
+    double restarted;        /* loss of spelt chunks that begin with states of 0 */
+    carnn_prediction told;   /* of the sentence that is not yet complete */
+    carnn__start at_hand;    /* of a session: that of its only piece, */
+    uint32_t *heap;          /* (V) scratch, */
+    uint64_t drawn;          /* random numbers that were used, */
+    size_t steps;            /* words of the chunk before the piece at hand, */
+    uint32_t last;           /* word before it */
+} carnn__predictor;
+
+enum { CARNN__PREDICTOR_DROP_BEFORE = 1, CARNN__PREDICTOR_DROP_WORDS,
+       CARNN__PREDICTOR_DROP_STATES }; /* streams of a step's random numbers */
+
+/* N or M: words of the pieces of a batch, or of those before them, at most. */
+static size_t carnn__predictor_most(const carnn__predictor *m, size_t before) {
+    const carnn__corpus *c = &m->net.corpus;
+    return carnn__min(c->most_size[before], c->most_items * m->text.T);
+}
+
+static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int session) {
+    uint32_t **of_piece[] = {&m->piece};
+    size_t B = m->net.corpus.most_items;
+    int carries = session || m->net.corpus.chunk;
+    carnn__take_indices(p->arena, of_piece, 1, B);
+    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_carries(&m->cell) : 0);
+    if (!session) return;
+    m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
+    m->text.ids = m->net.corpus.tokens.ids;
+    m->at_hand.at[0] = m->text.T + 1; /* behind the piece before */
+    m->text.start = &m->at_hand;
+}
+
+/* `words`: the parameter of their vectors, which is W, too, if tied. c (B, h) or NULL. */
+static void carnn__predictor_plan(carnn__plan *p, carnn__predictor *m, size_t words, int tied,
+                                  carnn__rnn_shape cell, const carnn__mat *c) {
+    size_t B = m->net.corpus.most_items, N = carnn__predictor_most(m, 0), T = m->text.T;
+    int session = !m->net.corpus.piece_count;
+    carnn__sequences_plan(p, &m->seq[0], words, CARNN__PREDICTOR_DROP_WORDS, B, N, T);
+    if (m->looks_back)
+        carnn__sequences_plan(p, &m->seq[1], words, CARNN__PREDICTOR_DROP_BEFORE, B,
+                              carnn__predictor_most(m, 1), T);
+    carnn__sequences_fit(p, m->seq, N, cell.h, c);
+    cell.in = m->seq->read->columns;
+    m->cell.drop = CARNN__PREDICTOR_DROP_STATES;
+    m->cell.drops_top = 1;
+    m->cell.probed = 1;
+    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
+    carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, cell.h, session);
+    if (p->arena) carnn__predictor_memory(p, m, session);
+}
+
+/* The pieces of the batch at hand, and their targets. */
+static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *m) {
+    const carnn__corpus *c = &m->net.corpus;
+    size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
+    const carnn__start *start = m->text.start;
+    for (k = 0; k <= (size_t)m->looks_back; k++) {
+        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__sequences_pack(&m->seq[k], B);
+        for (i = 0; i < B; i++) /* of the pieces before, </s> is read, but not <s> */
+            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
+    }
+    for (i = 0; i < B; i++) {
+        m->piece[m->seq->rank[i]] = queue[i];
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
+        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
+    }
+    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
+}
+
+/* What the cell reads; `carried`: it begins with states. */
+static carnn__rnn_input carnn__predictor_input(const carnn__predictor *m, int carried) {
+    carnn__rnn_input in = carnn__sequences_input(m->seq);
+    if (carried) in.state = m->carried.state[0];
+    if (carried) in.next = m->carried.state[1];
+    return in;
+}
+
+/* From words to losses and, where something is learnt, the gradients at the states, which are those
+   of the mean loss times `share`. */
+static void carnn__predictor_run(const carnn__work *work, carnn__predictor *m, uint64_t key,
+                                 double share, int carried) {
+    size_t N = m->seq->packed.rows;
+    m->cell.before = m->steps;
+    carnn__sequences_forward(work, m->seq, key);
+    if (carried) {
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 0);
+        carnn__rnn_ready(work, &m->cell);
+    }
+    carnn__rnn_forward(work, &m->cell, carnn__predictor_input(m, carried), key);
+    if (carried)
+        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
+    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
+                            work->probe ? 1.0f : (float)(share / (double)N));
+}
+
+static void carnn__predictor_forward(const carnn__work *work, carnn__predictor *m, uint64_t key,
+                                     double share) {
+    int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
+    size_t i;
+    m->restarted = 0.0;
+    if (carried && m->spells && !session && !work->g) {
+        carnn__predictor_run(work, m, 0, 0.0, 0);
+        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
+    }
+    carnn__predictor_run(work, m, key, share, carried);
+}
+
+static void carnn__predictor_backward(const carnn__work *work, carnn__predictor *m, uint64_t key) {
+    carnn__rnn_backward(work, &m->cell, carnn__predictor_input(m, m->net.corpus.chunk > 0), key);
+    carnn__sequences_backward(work, m->seq, key);
+}
+
+/* Tells of the sentence of a part, whose loss is `nll`, when it is complete. */
+static void carnn__predictor_tell(const carnn__work *work, carnn__predictor *m,
+                                  const carnn__running_part *part, double nll) {
+    m->told.score += nll;
+    m->told.tokens += part->to - part->from;
+    if (part->to - part->from < part->left) return;
+    m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
+    m->told.example = part->item;
+    m->told.parts = 1;
+    work->wanted->example(&m->told, work->wanted->user);
+    memset(&m->told, 0, sizeof m->told);
+}
+
+/* Sums of a tally: -log P of words, of </s>, of each sentence by its length; 1, where words are
+   characters, and their loss in chunks that begin with states of 0. */
+enum { CARNN__PREDICTOR_NLL, CARNN__PREDICTOR_END, CARNN__PREDICTOR_MACRO, CARNN__PREDICTOR_SPELLS,
+       CARNN__PREDICTOR_RESTARTED, CARNN__PREDICTOR_SUMS };
+
+/* Returns the sum of the losses. Sentences are told of in the order in which they are read. */
+static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m,
+                                    carnn__tally *tally) {
+    double *sum = tally->sum, before = sum[CARNN__PREDICTOR_NLL];
+    size_t i, t;
+    sum[CARNN__PREDICTOR_SPELLS] = m->spells;
+    sum[CARNN__PREDICTOR_RESTARTED] += m->restarted;
+    for (i = 0; i < m->seq->packed.sequences; i++) {
+        size_t b = work->wanted ? m->seq->rank[i] : i;
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
+            size_t n = part.to - part.from;
+            double nll = 0.0, last = 0.0;
+            for (t = part.from; t < part.to; t++) {
+                last = (double)m->output.loss[m->seq->start[t] + b];
+                nll += last;
+            }
+            sum[CARNN__PREDICTOR_NLL] += nll;
+            sum[CARNN__PREDICTOR_MACRO] += nll / (double)carnn__running_length(work, part.item);
+            tally->tokens += n;
+            carnn__tell_part(work, nll, (double)n);
+            if (work->wanted) carnn__predictor_tell(work, m, &part, nll);
+            if (n < part.left) continue;
+            sum[CARNN__PREDICTOR_END] += last;
+            tally->examples++;
+        }
+    }
+    return sum[CARNN__PREDICTOR_NLL] - before;
+}
+
+/* The losses of the first work become those of the mean of the models' probabilities. */
+static void carnn__predictor_mean(carnn__work *const *works, size_t count) {
+    carnn__predictor *m = (carnn__predictor *)works[0]->state;
+    size_t row, i;
+    for (row = 0; row < m->seq->packed.rows; row++) {
+        double p = 0.0;
+        for (i = 0; i < count; i++)
+            p += exp(-(double)((const carnn__predictor *)works[i]->state)->output.loss[row]);
+        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+    }
+}
+
+static void carnn__predictor_vote(carnn__work *const *works, size_t count, size_t number,
+                                  carnn__tally *tally) {
+    carnn__predictor *m = (carnn__predictor *)works[0]->state;
+    (void)number;
+    carnn__predictor_mean(works, count);
+    m->restarted = 0.0; /* is not voted on */
+    tally->loss += carnn__predictor_loss(works[0], m, tally);
+}
+
 /* --- predictions ----------------------------------------------------------------------------- */
 
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
@@ -14150,8 +14355,10 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
 
 /* From a batch to logits, in a head without a step of its own. */
 static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
-    carnn__net_of(work)->key = key;
-    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
+    carnn__net *net = carnn__net_of(work);
+    net->key = key;
+    net->number = number;
+    if (net->texts.roles) carnn__texts_collect(&net->texts, number);
     work->model->task->forward(work, key);
 }
 
@@ -14190,7 +14397,8 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     carnn__net_forward(work, number, key);
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
-    if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
+    if (work->wanted && task->output)
+        carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
 /* One step of training, from batch `first` of `batches` on: one batch, or those that have a group
@@ -14510,8 +14718,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 }
 
 /* --- explanation of two texts -------------------------------------------------------------------
-   Of a model that matches the vectors of the texts, the share of each word in v . v, v what its text
-   has become: of the columns whose maximum it is, of its part of the mean or of the weighted sum. */
+   Where their vectors are matched, the share of each word in v . v, v what its text has become: of
+   the columns whose maximum it is, of its part of the mean or of the weighted sum. */
 
 static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
     const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
@@ -14614,6 +14822,68 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
         if (at < 0.0) break;
     }
     return last;
+}
+
+/* --- running text -------------------------------------------------------------------------------
+   A session reads text after text. Its corpus has one piece, the one at hand, whose tokens begin at
+   number T + 1; in front of them are those of the piece before. A text in chunks goes on from the
+   states at hand, and its pieces end where its chunks do. */
+
+/* The next text begins a document. */
+static void carnn__predictor_reset(carnn_session *s) {
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
+    m->net.corpus.pieces->size[0] = 0;
+    m->last = CARNN__RUNNING_BEGIN;
+    m->steps = 0;
+    memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+}
+
+/* Adds a token to the piece at hand of all members, or begins a piece with it, whose context is the
+   one at hand. */
+static void carnn__predictor_push(carnn_session *s, uint32_t id, int begins) {
+    size_t i;
+    for (i = 0; i < carnn__max(s->members, 1); i++) {
+        carnn__predictor *m = (carnn__predictor *)(i ? s->works[i] : &s->work)->state;
+        uint32_t *before = m->net.corpus.tokens.ids, *ids = before + m->text.T + 1;
+        size_t *size = m->net.corpus.pieces->size;
+        if (begins) {
+            memcpy(before, ids, (size[0] + 1) * sizeof *ids);
+            if (m->net.corpus.chunk) m->steps = (m->steps + size[0]) % m->text.T;
+            size[1] = size[0];
+        }
+        size[0] = begins ? 0 : size[0] + 1;
+        ids[size[0]] = id;
+    }
+}
+
+/* Has the piece at hand, or its chunk, no room for another word? */
+static int carnn__predictor_full(const carnn__predictor *m) {
+    return m->steps + m->net.corpus.pieces->size[0] == m->text.T;
+}
+
+/* All members read the piece at hand; adds its -log P. */
+static void carnn__predictor_score(carnn_session *s, carnn_prediction *p) {
+    const carnn__predictor *m = (const carnn__predictor *)s->work.state;
+    double nll = 0.0;
+    size_t i, t;
+    for (i = 0; i < carnn__max(s->members, 1); i++)
+        s->model->task->forward(i ? s->works[i] : &s->work, 0);
+    if (s->members) carnn__predictor_mean(s->works, s->members);
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    p->score += nll;
+    p->tokens += t;
+}
+
+/* The cell reads the last token of the piece at hand, from the states at hand. */
+static void carnn__predictor_step(carnn_session *s) {
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
+    size_t n = m->net.corpus.pieces->size[0];
+    m->cell.before = m->steps + n;
+    m->seq->ids[0] = m->text.ids[m->at_hand.at[0] + n];
+    m->seq->length[0] = 1;
+    carnn__sequences_pack(m->seq, 1);
+    carnn__sequences_forward(&s->work, m->seq, 0);
+    carnn__rnn_forward(&s->work, &m->cell, carnn__predictor_input(m, 1), 0);
 }
 
 /* --- what a program calls -------------------------------------------------------------------- */
@@ -14815,7 +15085,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
     carnn__logits o;
-    if (!session->model->task->forward || part >= session->parts)
+    if (!session->model->task->forward || !session->model->task->output || part >= session->parts)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
                            part);
     o = session->model->task->output(&session->work);
@@ -16556,9 +16826,9 @@ static const carnn__task carnn__dialog_task = {
    is to have one reads [x_i; c].
 
    `--chunk T`: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences, read in
-   chunks of T words. h of a chunk's last word is the state that the next one begins with; gradients
-   end there (truncated backpropagation through time). In training the text is cut into as many
-   parts as a batch has rows, and each row reads a part from its first chunk to its last.
+   chunks of T words, whose states go on (see words of running text in @@NET). In training the text
+   is cut into as many parts as a batch has rows, and each row reads a part from its first chunk to
+   its last.
    `--unit char`: words are characters, </s> is the end of a line.
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
@@ -16573,16 +16843,13 @@ static const carnn__task carnn__dialog_task = {
 #define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
 #define CARNN__LM_CHUNK 100 /* characters */
 
-static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
-enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
-
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
        CARNN__LM_LABEL_ROW, CARNN__LM_UNIT, CARNN__LM_CHUNKS,
        CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
-enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
-enum { CARNN__LM_CHARACTER = 2, CARNN__LM_SPACED };
+enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row own */
+enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
 
 static const char *const carnn__lm_contexts[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
@@ -16609,26 +16876,26 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
-/* Are words characters, with blanks between them or not; are they the characters of the file? */
-static int carnn__lm_spells(const carnn_model_desc *d) {
-    return (int)d->option[CARNN__LM_UNIT] >= CARNN__LM_CHARACTER;
-}
-static int carnn__lm_splits(const carnn_model_desc *d) {
-    return (int)d->option[CARNN__LM_UNIT] == CARNN__LM_CHARACTER;
+/* Are words the characters of the file? */
+static int carnn__lm_splits(const carnn_model *m) {
+    return carnn__chosen(m, CARNN__LM_UNIT) == CARNN__LM_CHARACTER;
 }
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (carnn__lm_splits(model))
+    if (option[CARNN__LM_UNIT] == 1 + CARNN__LM_CHARACTER)
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
-    carnn__option_default(model, CARNN__LM_CONTEXT, encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
+    carnn__option_default(model, CARNN__LM_CONTEXT,
+                          1 + (encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
 }
 
-/* Is an option on, or "previous"? */
-static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
+/* Is the context of a sentence that of the one before? */
+static int carnn__lm_encodes(const carnn_model *m) {
+    return carnn__chosen(m, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
+}
 
 /* Words of a chunk; 0: pieces are of sentences. */
 static size_t carnn__lm_chunk(const carnn_model *m) {
@@ -16642,10 +16909,10 @@ static size_t carnn__lm_steps(const carnn_model *m) {
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
-    if (carnn__lm_chunk(model) && carnn__lm_is(model, CARNN__LM_CONTEXT))
+    if (carnn__lm_chunk(model) && carnn__lm_encodes(model))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--context previous is a sentence's; a "
                            "text in chunks (--chunk) has --context none");
-    if (!carnn__lm_is(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
+    if (!(carnn__option(model, CARNN__LM_TIED) > 0.0) || e == h) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
                        "tied output needs the same size", e, h);
 }
@@ -16654,9 +16921,8 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    int folds = carnn__lm_is(model, CARNN__LM_LOWER);
-    if (carnn__lm_splits(&model->desc))
-        return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
+    int folds = carnn__option(model, CARNN__LM_LOWER) > 0.0;
+    if (carnn__lm_splits(model)) return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
 
@@ -16666,8 +16932,8 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
     size_t n = carnn__tokenize(&model->words, carnn__lm_tokenizer(model), text.at, text.length,
                                max ? ids + 1 : NULL, max ? max - 1 : 0);
     (void)role;
-    if (max) ids[0] = CARNN__LM_BEGIN;
-    if (n + 1 < max) ids[n + 1] = CARNN__LM_END;
+    if (max) ids[0] = CARNN__RUNNING_BEGIN;
+    if (n + 1 < max) ids[n + 1] = CARNN__RUNNING_END;
     return n + 2;
 }
 
@@ -16677,14 +16943,14 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
-    int characters = carnn__lm_splits(&model->desc);
+    int characters = carnn__lm_splits(model);
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
     if (characters && data->spoken)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
                            "words: expected --unit word");
-    if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = CARNN__LM_SPACED;
+    if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = 1 + CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
@@ -16693,143 +16959,107 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
+    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
-                          data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
+                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
     return status || *weight < 0.0 ? status : carnn__model_choices(model, data, error);
 }
 
 #endif
 
-/* --- parts --------------------------------------------------------------------------------------
-   A batch has B pieces of sentences, N words, and M words in the pieces before them. */
+/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__lm {
-    carnn__net net;
-    carnn__running text;
+    carnn__predictor words;
     size_t start;            /* parameter: the learned context */
-    int encodes;             /* there is an encoder; else c, if any, is always the learned one */
-    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none,
-                                which the encoder reads */
-    carnn__rnn encoder, cell;
+    carnn__rnn encoder;      /* of the pieces before, if they are read; else c is always `start` */
     carnn__mat c;            /* (B, h) by rank */
-    carnn__carried carried;  /* states of the cell */
-    carnn__word_softmax output;
     carnn__linear label;     /* (B, labels); without columns where there are none */
-    uint32_t *label_target, *piece; /* (B) by rank */
-    carnn_prediction told;   /* of the sentence that is not yet complete */
-    carnn__start at_hand;    /* of a session: that of its only piece, */
-    uint32_t *heap;          /* (V) scratch, */
-    uint64_t drawn;          /* random numbers that were used, */
-    size_t steps;            /* words of the chunk before the piece at hand, */
-    uint32_t last;           /* word before it */
+    uint32_t *label_target;  /* (B) by rank */
 } carnn__lm;
-
-enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
-
-static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
-
-static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B) {
-    uint32_t **of_piece[] = {&m->label_target, &m->piece};
-    int session = carnn__lm_in_session(m);
-    size_t carries = session || m->net.corpus.chunk ? carnn__rnn_carries(&m->cell) : 0;
-    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    carnn__carried_plan(p, &m->carried, B, carries);
-    if (!session) return;
-    m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
-    m->text.ids = m->net.corpus.tokens.ids;
-    m->at_hand.at[0] = carnn__lm_steps(p->model) + 1; /* behind the piece before */
-    m->text.start = &m->at_hand;
-}
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
+    carnn__predictor *words = &m->words;
     const carnn_model_desc *d = &p->model->desc;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden;
-    size_t B = m->net.corpus.most_items, T = carnn__lm_steps(p->model), words;
-    int session = carnn__lm_in_session(m), encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = words->net.corpus.most_items;
+    size_t table, M;
+    int encodes = carnn__lm_encodes(p->model);
     int contexts = encodes || carnn__reads_context(d->cell);
-    int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
-    size_t N = session ? T : m->net.corpus.most_size[0];
-    size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL, 0.0f};
-    carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
-    m->encodes = encodes;
-    words = carnn__declare_words(p, 0.1f);
-    carnn__sequences_plan(p, &m->seq[0], words, CARNN__LM_DROP_WORDS, B, N, T);
+    words->text.T = carnn__lm_steps(p->model);
+    words->net.corpus.chunk = carnn__lm_chunk(p->model);
+    words->looks_back = encodes;
+    words->spells = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    table = carnn__declare_words(p, 0.1f);
     m->c = carnn__plan_mat(p, B, h);
     if (contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    if (encodes) {
-        carnn__sequences_plan(p, &m->seq[1], words, CARNN__LM_DROP_BEFORE, B, M, T);
-        carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
-    }
-    carnn__sequences_fit(p, m->seq, N, h, contexts ? &m->c : NULL);
-    cell.in = m->seq->read->columns;
-    m->cell.drop = CARNN__LM_DROP_STATES;
-    m->cell.drops_top = 1;
-    m->cell.probed = 1;
-    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
-    carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, h, session);
-    if (encodes && p->model->choices.count)
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
-                           CARNN__LOGITS);
-    if (p->arena) carnn__lm_memory(p, m, B);
+    M = carnn__predictor_most(words, 1);
+    if (encodes) carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
+    carnn__predictor_plan(p, words, table, carnn__option(p->model, CARNN__LM_TIED) > 0.0,
+                          carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h),
+                          contexts ? &m->c : NULL);
+    if (!encodes || !p->model->choices.count) return;
+    carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
+                       CARNN__LOGITS);
+    if (p->arena) m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
 
-/* --- pieces and batches -------------------------------------------------------------------------
-   Batches are not sorted by length: the softmax is most of the work. */
-
-/* A text in chunks that is not learnt from is read by one row, so that no state is lost. */
+/* Batches are not sorted by length: the softmax is most of the work. A text in chunks that is not
+   learnt from is read by one row, so that no state is lost. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
-    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__predictor *words = (carnn__predictor *)work->state;
     carnn_status status;
-    m->net.corpus.chunk = carnn__lm_chunk(work->model);
-    if (m->net.corpus.chunk && !work->g) work->batch = 1;
-    status = carnn__running_cut(work, &m->text, carnn__lm_steps(work->model), error);
-    if (status || !m->net.corpus.chunk) return status;
-    return carnn__net_carries(work, &m->cell, m->text.rows, error);
+    words->text.T = carnn__lm_steps(work->model);
+    words->net.corpus.chunk = carnn__lm_chunk(work->model);
+    if (words->net.corpus.chunk && !work->g) work->batch = 1;
+    status = carnn__running_cut(work, &words->text, error);
+    if (status || !words->net.corpus.chunk) return status;
+    return carnn__net_carries(work, &words->cell, words->text.rows, error);
 }
 
-static void carnn__lm_collect(carnn__work *work, size_t number) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
-    const carnn__start *start = m->text.start;
-    size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
-    m->carried.number = number;
-    for (k = 0; k <= (size_t)m->encodes; k++) {
-        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
-        carnn__sequences_pack(&m->seq[k], B);
-        for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k,
-                                 m->seq[k].ids);
-    }
-    for (i = 0; i < B; i++) {
-        m->piece[m->seq->rank[i]] = queue[i];
-        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
-        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
-    }
-    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
-}
+/* --- a step ---------------------------------------------------------------------------------- */
 
 /* From the pieces before to c, the last state of their encoder; backward from dc. */
 static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *before = m->encodes ? &m->seq[1] : NULL;
+    carnn__sequences *seq = m->words.seq, *before = m->words.looks_back ? &seq[1] : NULL;
     if (before && !backward) {
         carnn__sequences_forward(work, before, key);
         carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
     }
-    if (m->seq->c)
-        carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
+    if (seq->c)
+        carnn__last_states(work, before, &m->encoder.layer->y, m->start, seq, &m->c, backward);
     if (before && backward) {
         carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
         carnn__sequences_backward(work, before, key);
     }
 }
 
-/* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
+/* The share of the labels in the loss, l. */
+static double carnn__lm_share(const carnn__work *work) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    int learnt = work->g && !work->probe && m->label.y.columns;
+    return learnt ? fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0) : 0.0;
+}
+
+static void carnn__lm_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__predictor_collect(work, &m->words);
+    carnn__lm_context(work, key, 0);
+    if (m->label.y.columns)
+        carnn__linear_forward(work, &m->label, &m->c, m->words.seq->packed.sequences);
+    carnn__predictor_forward(work, &m->words, key, 1.0 - carnn__lm_share(work));
+}
+
+static void carnn__lm_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    if (m->label.y.columns)
+        carnn__linear_backward(work, &m->label, &m->c, m->words.seq->packed.sequences);
+    carnn__predictor_backward(work, &m->words, key);
+    carnn__lm_context(work, key, 1);
+}
 
 /* The label that the context of a piece tells: the number of labels if the model does not know it,
    CARNN__NO_INDEX if there is none. Only the first piece of a sentence has one. */
@@ -16837,219 +17067,64 @@ static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece 
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
     if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NO_INDEX;
-    if (carnn__lm_is(work->model, CARNN__LM_LABEL_ROW)) x--;
+    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) x--;
     if (x->target == CARNN__NO_INDEX) return CARNN__NO_INDEX;
     return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
 
-enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS,
-       CARNN__LM_SPELLS, CARNN__LM_CHUNKED }; /* sums of a tally; SPELLS: > 0, words are letters */
+enum { CARNN__LM_RIGHT = CARNN__PREDICTOR_SUMS, CARNN__LM_LABELS }; /* sums of a tally */
 
-/* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
-static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
+/* Returns L_l, whose gradient goes to the logits' d, times l. A label that the model does not know
+   counts as wrong and gives no loss. */
+static double carnn__lm_label_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq->packed.sequences, K = m->label.y.columns, b, known;
+    size_t B = m->words.seq->packed.sequences, K = m->label.y.columns, b, known;
     double sum;
     if (!K) return 0.0;
-    carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
-        size_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        size_t label = carnn__lm_label(work, &m->words.net.corpus.pieces[m->words.piece[b]]);
         m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
         if (label == CARNN__NO_INDEX) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, share, 0.0, &known);
+    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, carnn__lm_share(work), 0.0,
+                              &known);
     return sum / (double)carnn__max(known, 1);
 }
 
-/* What the cell reads; `carried`: it begins with states. */
-static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
-    carnn__rnn_input in = carnn__sequences_input(m->seq);
-    if (carried) in.state = m->carried.state[0];
-    if (carried) in.next = m->carried.state[1];
-    return in;
-}
-
-/* From tokens to losses and, where something is learnt, the gradients at the states. */
-static void carnn__lm_forward(carnn__work *work, uint64_t key, double share, int carried) {
+/* What is trained, in nats a word; without gradients that is the words' loss. Labels are not voted
+   on. */
+static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t N = m->seq->packed.rows;
-    m->cell.before = m->steps;
-    carnn__sequences_forward(work, m->seq, key);
-    if (carried) {
-        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 0);
-        carnn__rnn_ready(work, &m->cell);
-    }
-    carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
-    if (carried)
-        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
-    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
-                            work->probe ? 1.0f : (float)(share / (double)N));
-}
-
-static void carnn__lm_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
-    carnn__sequences_backward(work, m->seq, key);
-}
-
-/* --- a batch --------------------------------------------------------------------------------- */
-
-/* The next part of the piece of rank b, and its -log P. */
-static int carnn__lm_next_part(const carnn__work *work, size_t b, carnn__running_part *part,
-                               double *nll) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    size_t t;
-    if (!carnn__running_next(work, &m->text, m->piece[b], part)) return 0;
-    for (*nll = 0.0, t = part->from; t < part->to; t++)
-        *nll += (double)m->output.loss[m->seq->start[t] + b];
-    return 1;
-}
-
-static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    double nll;
-    size_t b;
-    tally->sum[CARNN__LM_SPELLS] += carnn__lm_spells(&work->model->desc);
-    for (b = 0; b < m->seq->packed.sequences; b++) {
-        carnn__running_part part = {0, 0, 0, 0};
-        while (carnn__lm_next_part(work, b, &part, &nll)) {
-            size_t n = part.to - part.from;
-            tally->sum[CARNN__LM_NLL] += nll;
-            carnn__tell_part(work, nll, (double)n);
-            tally->sum[CARNN__LM_MACRO] += nll / (double)carnn__running_length(work, part.item);
-            tally->tokens += n;
-            if (n < part.left) continue;
-            tally->sum[CARNN__LM_END_NLL] +=
-                (double)m->output.loss[m->seq->start[part.to - 1] + b];
-            tally->examples++;
-        }
-    }
-}
-
-/* Tells of the sentences that end in a batch. */
-static void carnn__lm_tell(const carnn__work *work) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    double nll;
-    size_t i;
-    for (i = 0; i < m->seq->packed.sequences; i++) {
-        carnn__running_part part = {0, 0, 0, 0};
-        while (carnn__lm_next_part(work, m->seq->rank[i], &part, &nll)) {
-            m->told.score += nll;
-            m->told.tokens += part.to - part.from;
-            if (part.to - part.from < part.left) continue;
-            m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
-            m->told.example = part.item;
-            m->told.parts = 1;
-            work->wanted->example(&m->told, work->wanted->user);
-            memset(&m->told, 0, sizeof m->told);
-        }
-    }
-}
-
-/* Characters of chunks that begin with states of 0. */
-static void carnn__lm_count_chunked(carnn__work *work, carnn__tally *tally) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    size_t i;
-    if (work->g || !carnn__lm_spells(&work->model->desc) || !m->net.corpus.chunk) return;
-    carnn__lm_forward(work, 0, 0.0, 0);
-    for (i = 0; i < m->seq->packed.rows; i++)
-        tally->sum[CARNN__LM_CHUNKED] += (double)m->output.loss[i];
-}
-
-/* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
-static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
-    if (work->g && !work->probe && m->label.y.columns)
-        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
-    carnn__lm_collect(work, number);
-    carnn__lm_context(work, key, 0);
-    labels = carnn__lm_label_forward(work, share, tally);
-    carnn__lm_count_chunked(work, tally);
-    carnn__lm_forward(work, key, 1.0 - share, m->net.corpus.chunk > 0);
-    carnn__lm_count(work, tally);
-    if (work->wanted) carnn__lm_tell(work);
-    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
-                   share * labels * (double)m->seq->packed.rows;
-    if (!work->g) return;
-    if (m->label.y.columns)
-        carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
-    carnn__lm_backward(work, key);
-    carnn__lm_context(work, key, 1);
-}
-
-/* The mean of the models' probabilities of every word. */
-static void carnn__lm_mean(carnn__work *const *works, size_t count) {
-    carnn__lm *m = (carnn__lm *)works[0]->state;
-    size_t row, i;
-    for (row = 0; row < m->seq->packed.rows; row++) {
-        double p = 0.0;
-        for (i = 0; i < count; i++)
-            p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
-        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
-    }
-}
-
-/* Labels are not voted on. */
-static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
-                           carnn__tally *tally) {
-    double before = tally->sum[CARNN__LM_NLL];
-    (void)number;
-    carnn__lm_mean(works, count);
-    carnn__lm_count(works[0], tally);
-    tally->loss += tally->sum[CARNN__LM_NLL] - before;
-    if (works[0]->wanted) carnn__lm_tell(works[0]);
+    double share = carnn__lm_share(work), labels = carnn__lm_label_loss(work, tally);
+    return (1.0 - share) * carnn__predictor_loss(work, &m->words, tally) +
+           share * labels * (double)m->words.seq->packed.rows;
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
-    static const int needs[] = {CARNN__LM_LABELS, CARNN__LM_SPELLS, CARNN__LM_CHUNKED};
+    static const int needs[] = {CARNN__LM_LABELS, CARNN__PREDICTOR_SPELLS,
+                                CARNN__PREDICTOR_RESTARTED};
     const double *sum = tally->sum;
     size_t i;
     double tokens = (double)carnn__max(tally->tokens, 1);
     double sentences = (double)carnn__max(tally->examples, 1);
     double words = fmax(tokens - sentences, 1.0);
-    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
-    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
-    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
-    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
+    scores->metric[0].value = exp(sum[CARNN__PREDICTOR_NLL] / tokens);
+    scores->metric[1].value = exp(sum[CARNN__PREDICTOR_NLL] / (tokens + sentences));
+    scores->metric[2].value = exp(sum[CARNN__PREDICTOR_MACRO] / sentences);
+    scores->metric[3].value = exp((sum[CARNN__PREDICTOR_NLL] - sum[CARNN__PREDICTOR_END]) / words);
     scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
-    scores->metric[5].value = sum[CARNN__LM_NLL] / tokens / log(2.0);
-    scores->metric[6].value = sum[CARNN__LM_CHUNKED] / tokens / log(2.0);
+    scores->metric[5].value = sum[CARNN__PREDICTOR_NLL] / tokens / log(2.0);
+    scores->metric[6].value = sum[CARNN__PREDICTOR_RESTARTED] / tokens / log(2.0);
     for (scores->count = i = 4; i < CARNN__COUNT(needs) + 4; i++) /* no labels, no accuracy */
         if (sum[needs[i - 4]] > 0.0) scores->metric[scores->count++] = scores->metric[i];
 }
 
-/* --- sessions -----------------------------------------------------------------------------------
-   A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
-   begin at number carnn__lm_steps + 1; in front of them are those of the piece before. Where texts
-   are read in chunks, a piece goes on from the states at hand, and ends where its chunk does. */
+/* --- sessions -------------------------------------------------------------------------------- */
 
 static size_t carnn__lm_session_words(const carnn_model *model) {
     return 2 * (carnn__lm_steps(model) + 1);
-}
-
-/* The next sentence begins a document. */
-static void carnn__lm_reset(carnn_session *s) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    m->net.corpus.pieces->size[0] = 0;
-    m->last = CARNN__LM_BEGIN;
-    m->steps = 0;
-    memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
-}
-
-/* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
-   Returns how many targets the piece has. */
-static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    uint32_t *ids = c->tokens.ids + carnn__lm_steps(s->model) + 1;
-    size_t *size = c->pieces->size;
-    if (begins) memcpy(c->tokens.ids, ids, (size[0] + 1) * sizeof *ids);
-    if (begins) size[1] = size[0];
-    size[0] = begins ? 0 : size[0] + 1;
-    ids[size[0]] = id;
-    return size[0];
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
@@ -17062,112 +17137,71 @@ static carnn__words carnn__lm_words(const carnn_session *s, const char *text, si
 /* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
     *more = carnn__next_word(w);
-    return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__LM_END;
-}
-
-/* The piece at hand goes on, in the same chunk or in the next one. */
-static void carnn__lm_advance(carnn_session *s, carnn__lm *m, size_t steps) {
-    size_t chunk = carnn__lm_chunk(s->model);
-    if (chunk) m->steps = (m->steps + steps) % chunk;
-}
-
-/* Adds -log P of the piece at hand, which is complete. */
-static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
-    const carnn__lm *m = (const carnn__lm *)s->work.state;
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    double nll = 0.0;
-    size_t t, i, words = carnn__lm_session_words(s->model);
-    for (i = 0; i < carnn__max(s->members, 1); i++) {
-        carnn__work *work = i ? s->works[i] : &s->work;
-        carnn__corpus *own = carnn__corpus_of(work);
-        if (i) { /* its words are the same */
-            memcpy(own->tokens.ids, c->tokens.ids, words * sizeof(uint32_t));
-            memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
-        }
-        carnn__lm_collect(work, 0);
-        carnn__lm_context(work, 0, 0);
-        carnn__lm_forward(work, 0, 0.0, carnn__lm_chunk(s->model) > 0);
-        carnn__lm_advance(s, (carnn__lm *)work->state, c->pieces->size[0]);
-    }
-    if (s->members) carnn__lm_mean(s->works, s->members);
-    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
-    p->score += nll;
-    p->tokens += t;
+    return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__RUNNING_END;
 }
 
 /* Reads a sentence; its last piece is the context of the next one. */
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
                               carnn_prediction *p) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__predictor *words = (carnn__predictor *)s->work.state;
     carnn__words w = carnn__lm_words(s, texts->at, texts->length);
-    uint32_t id = m->last;
-    size_t steps;
+    uint32_t id = words->last;
     int more = 1;
     (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
-    for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
-        if (m->steps + steps == carnn__lm_steps(s->model)) {
-            carnn__lm_score_piece(s, p);
-            carnn__lm_push(s, id, 1);
+    for (carnn__predictor_push(s, id, 1); more; carnn__predictor_push(s, id, 0)) {
+        if (carnn__predictor_full(words)) {
+            carnn__predictor_score(s, p);
+            carnn__predictor_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
-    carnn__lm_score_piece(s, p);
-    if (carnn__lm_chunk(s->model)) m->last = CARNN__LM_END;
+    carnn__predictor_score(s, p);
+    if (words->net.corpus.chunk) words->last = CARNN__RUNNING_END;
 }
 
-/* Begins a piece with the input `id`: its context, states that are zero but in chunks, a batch of
-   one row. */
+/* Begins a piece with the input `id`: its context, and states that are zero but in chunks. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__lm_push(s, id, 1);
-    carnn__lm_collect(&s->work, 0);
+    carnn__predictor *words = (carnn__predictor *)s->work.state;
+    carnn__predictor_push(s, id, 1);
+    carnn__predictor_collect(&s->work, words);
     carnn__lm_context(&s->work, 0, 0);
-    m->seq->length[0] = 1;
-    carnn__sequences_pack(m->seq, 1);
-    carnn__rnn_ready(&s->work, &m->cell);
-    if (!carnn__lm_chunk(s->model))
-        memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+    carnn__rnn_ready(&s->work, &words->cell);
+    if (!words->net.corpus.chunk)
+        memset(words->carried.state[0], 0, carnn__rnn_carries(&words->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
-    z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
-    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, m->output.V, &m->drawn);
+    carnn__predictor *words = (carnn__predictor *)s->work.state;
+    carnn__word_softmax *output = &words->output;
+    float *z = carnn__word_softmax_logits(&s->work, output, carnn__rnn_output(&words->cell), 0, 1);
+    z[0] = z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
+    return (uint32_t)carnn__sample(s->engine.k, how, z, words->heap, output->V, &words->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
                                size_t length, char *text, size_t size) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__predictor *words = (carnn__predictor *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
-    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
-    const char *gap = carnn__lm_splits(&s->model->desc) ? "" : " ";
-    uint32_t id = m->last;
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    const char *gap = carnn__lm_splits(s->model) ? "" : " ";
+    uint32_t id = words->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
     do {
         const char *word;
-        if (m->steps + steps == carnn__lm_steps(s->model)) {
-            carnn__lm_advance(s, m, steps);
-            carnn__lm_generate_from(s, id);
-            steps = 0;
-        }
-        m->cell.before = m->steps + steps;
-        m->seq->ids[0] = id;
-        carnn__sequences_forward(&s->work, m->seq, 0);
-        carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
+        if (carnn__predictor_full(words)) carnn__lm_generate_from(s, id);
+        carnn__predictor_step(s);
         if (more) id = carnn__lm_next(s, &w, &more);
-        if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
+        if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__RUNNING_END;
         word = carnn__names_get(&s->model->words, id);
         if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* nor what follows */
-        if (size && id != CARNN__LM_END)
+        if (size && id != CARNN__RUNNING_END)
             at += (size_t)snprintf(text + at, size - at, "%s%s", at ? gap : "", word);
-        steps = carnn__lm_push(s, id, 0);
-    } while (id != CARNN__LM_END);
-    carnn__lm_advance(s, m, steps);
-    if (carnn__lm_chunk(s->model)) m->last = id;
+        carnn__predictor_push(s, id, 0);
+    } while (id != CARNN__RUNNING_END);
+    if (words->net.corpus.chunk) words->last = id;
 }
 
 /* The n words `ids` that `run` (NULL: none) has read, with their parts of scale * y . h_n. */
@@ -17188,33 +17222,36 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    const carnn__corpus *c = &m->net.corpus;
-    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
-    int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    int before = m->seq->c && !carnn__lm_chunk(s->model);
+    carnn__predictor *words = &m->words;
+    const carnn__corpus *c = &words->net.corpus;
+    const carnn__cell_run *run = &words->cell.layer[words->cell.layers - 1].base->run;
+    int additive = words->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
+    int before = words->seq->c && !c->chunk;
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
+    const float *y;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, m->encodes ? &m->encoder.layer->base->run : NULL, m->c.x,
+    carnn__lm_explain_words(s, words->looks_back ? &m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
-    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
-    z[CARNN__LM_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(z, m->output.V);
+    z = carnn__word_softmax_logits(&s->work, &words->output, carnn__rnn_output(&words->cell), n - 1,
+                                   1);
+    z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(z, words->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->exact = additive;
     e->count = first + n;
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    carnn__lm_explain_words(s, additive ? run : NULL,
-                            carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->text.start->at[0], n,
-                            out ? out + first : NULL, count - first, &e->rest);
+    y = carnn__weight(&s->work, words->output.weight) + best * m->c.columns;
+    carnn__lm_explain_words(s, additive ? run : NULL, y, 1.0, "word", CARNN_HAS_SCORE,
+                            c->tokens.ids + words->at_hand.at[0], n, out ? out + first : NULL,
+                            count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
+    "predict, generate and explain", 1, carnn__net_session_carve, carnn__predictor_reset,
     carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 static const char *const carnn__lm_variants[] = {
@@ -17242,10 +17279,10 @@ static const carnn__task carnn__lm_task = {
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
     "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
     "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none unit=word",
-    carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    carnn__lm_adapt, "carnn.labels", carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
-    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
-    carnn__lm_batch, carnn__lm_vote,
+    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL,
+    carnn__lm_loss, carnn__lm_backward, NULL, carnn__predictor_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
      {NULL, 0, 0}},
@@ -20346,6 +20383,10 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
     for (m = 0; m < count; m++) {
         if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
+        if (!models[m]->task->output && /* members read the pieces of a text together */
+            carnn__session_words(models[m]) != carnn__session_words(models[0]))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "they read texts up to different lengths", m + 1);
         if (m && (own != kind || found != columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);

@@ -241,6 +241,27 @@ static void ensemble_of_words(void) {
     carnn_dataset_free(data);
 }
 
+/* Members read the pieces of a text together, so these are to be of the same length. */
+static void ensemble_of_chunks(void) {
+    static const char text[] = "a b a\nb a\n";
+    carnn_dataset *data = test_data("lm", text, sizeof text - 1, 0, 1);
+    carnn_model *models[2][ENSEMBLE_MODELS], *e = NULL;
+    const carnn_model *pair[2];
+    carnn_ensemble_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    ensemble_models(models[0], "lm", "min_count=1 chunk=2", data);
+    ensemble_models(models[1], "lm", "min_count=1 chunk=3", data);
+    pair[0] = models[0][0];
+    pair[1] = models[1][0];
+    CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they read texts up to different "
+                              "lengths");
+    ensemble_free(models[0]);
+    ensemble_free(models[1]);
+    carnn_dataset_free(data);
+}
+
 /* --- the greedy choice ------------------------------------------------------------------------ */
 
 /* A model that gives every text the same probabilities: all weights zero but the last bias. */
@@ -666,6 +687,7 @@ int main(void) {
     size_t i;
     for (i = 0; i < sizeof ensemble_cases / sizeof *ensemble_cases; i++) ensemble_by_hand(i);
     ensemble_of_words();
+    ensemble_of_chunks();
     ensemble_greedy();
     ensemble_lower();
     ensemble_explains(0);
