@@ -49,7 +49,9 @@
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, running text, the texts of a batch
-       @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
+       @@NET     parts of heads: embedding, layers, recurrent encoders, pooling
+       @@MATCH   parts of heads: attention, alignment, two texts compared
+       @@LOSS    outputs of heads, losses and metrics, predictions
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names that are exchanged in training (dialog, cloze)
        @@HISTORY dialogs as a model reads them: histories, facts that have been told
@@ -92,13 +94,13 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
-   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
-   carnn__layers (texts through layers, and pooled), carnn__additive, carnn__asked,
-   carnn__candidates, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
-   carnn__similarity, carnn__overlap, carnn__shares. Every part clears the d of its own output in
-   _forward. These names stay within a minor version; everything else that begins with carnn__ is
-   private. A model file names its task: only programs that have it can load the model.
+   Parts and their struct: in @@NET carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
+   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__position,
+   carnn__pool_part and carnn__layers (texts through layers, and pooled); in @@MATCH
+   carnn__additive, carnn__asked, carnn__candidates, carnn__attentive, carnn__aligned,
+   carnn__compare, carnn__similarity, carnn__overlap, carnn__shares. Every part clears the d of its
+   own output in _forward. These names stay within a minor version; everything else that begins with
+   carnn__ is private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -9868,7 +9870,7 @@ typedef enum carnn__output_kind {
     CARNN__OUTPUT_SCORE    /* one number: a score */
 } carnn__output_kind;
 
-typedef struct carnn__logits carnn__logits; /* @@NET */
+typedef struct carnn__logits carnn__logits; /* @@LOSS */
 
 /* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
 
@@ -10642,7 +10644,7 @@ static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
 
 #endif
 /* =============================================================================================
-   @@NET   the parts that heads are made of
+   @@NET   the parts that heads are made of: from words to states, and to vectors of texts
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
@@ -11918,6 +11920,140 @@ static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
     if (c) carnn__position_run(work, &m->context, t, u, 1);
 }
 
+/* --- sequences of words, row by row -------------------------------------------------------------
+   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
+
+typedef struct carnn__sequences {
+    size_t table, drop;              /* parameter of E; stream of dropout */
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *ids;                   /* (N) */
+    carnn__mat x;                    /* (N, e) */
+    /* a cell that is to read them, see carnn__sequences_fit */
+    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; x, or what x becomes */
+    carnn__linear project;           /* (N, h) */
+    carnn__mat joined;               /* (N, e + h) */
+} carnn__sequences;
+
+static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
+                                  size_t P, size_t N, size_t steps) {
+    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
+    m->table = table;
+    m->drop = drop;
+    m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    m->read = &m->x;
+    if (!p->arena) return;
+    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
+    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* Packs `count` sequences whose lengths are set. */
+static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
+    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i into its rows of `rows` (N). */
+static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
+                                 uint32_t *rows) {
+    size_t t;
+    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
+}
+
+/* Words for a cell of h units whose contexts are c (P, h) or NULL: projected, where a cell needs x
+   of its own size; [x; c], where it has no context. */
+static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
+                                 const carnn__mat *c) {
+    const char *cell = p->model->desc.cell;
+    size_t e = m->x.columns;
+    m->c = c;
+    if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
+        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
+        m->read = &m->project.y;
+    } else if (c && !carnn__reads_context(cell)) {
+        m->joined = carnn__plan_mat(p, N, e + h);
+        m->read = &m->joined;
+    }
+}
+
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows, m->c, NULL, 0,
+                           NULL, NULL};
+    return in;
+}
+
+/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
+static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
+                                  int backward) {
+    const carnn__packed *p = &m->packed;
+    const carnn__mat *c = m->c, *y = &m->joined;
+    size_t e = m->x.columns, h = c->columns, t, row;
+    if (!backward) carnn__mat_clear(y, p->rows);
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                work->engine->k->add(y->d + at, m->x.d + row * e, e);
+                work->engine->k->add(y->d + at + e, c->d + b * h, h);
+            } else {
+                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
+                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
+            }
+        }
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+    if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 0);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    if (m->read == &m->joined) carnn__sequences_join(work, m, 1);
+    if (m->read == &m->project.y) carnn__linear_backward(work, &m->project, &m->x, N);
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
+}
+
+/* --- last states --------------------------------------------------------------------------------
+   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
+   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
+
+static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
+                               const carnn__mat *states, size_t learned,
+                               const carnn__sequences *to, const carnn__mat *c, int backward) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t i = to->order[b], at;
+        int has = from && from->length[i];
+        at = has ? (from->start[from->length[i] - 1] + from->rank[i]) * h : 0;
+        if (backward)
+            work->engine->k->add(c->d + b * h,
+                                 has ? states->d + at : carnn__gradient(work, learned), h);
+        else
+            memcpy(c->x + b * h, has ? states->x + at : carnn__weight(work, learned),
+                   h * sizeof(float));
+    }
+    if (!backward) carnn__mat_clear(c, to->packed.sequences);
+}
+
+#endif
+/* =============================================================================================
+   @@MATCH   attention over the words of a text, and two texts compared
+
+   Parts as in @@NET: an attention s (R, 1) to the words of each text, what is made of it, and how
+   well two texts fit. A query is the vector of a question or of the other text.
+   ============================================================================================ */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
 /* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
 
 static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
@@ -13103,129 +13239,15 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
     carnn__embed_backward(work, &m->words, t);
 }
 
-/* --- sequences of words, row by row -------------------------------------------------------------
-   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
+#endif
+/* =============================================================================================
+   @@LOSS   outputs, losses and metrics, and a head at work
 
-typedef struct carnn__sequences {
-    size_t table, drop;              /* parameter of E; stream of dropout */
-    carnn__packed packed;
-    size_t *start;                   /* (steps + 2) */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
-    uint32_t *ids;                   /* (N) */
-    carnn__mat x;                    /* (N, e) */
-    /* a cell that is to read them, see carnn__sequences_fit */
-    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; x, or what x becomes */
-    carnn__linear project;           /* (N, h) */
-    carnn__mat joined;               /* (N, e + h) */
-} carnn__sequences;
+   What stands behind the parts: logits or scores, their loss and its gradient, what is counted, how
+   models vote, and what is told of a prediction; last what training, scoring and sessions call.
+   ============================================================================================ */
 
-static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
-                                  size_t P, size_t N, size_t steps) {
-    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
-    m->table = table;
-    m->drop = drop;
-    m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
-    m->read = &m->x;
-    if (!p->arena) return;
-    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
-    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-}
-
-/* Packs `count` sequences whose lengths are set. */
-static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
-    size_t b;
-    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
-    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
-}
-
-/* Puts the tokens of sequence i into its rows of `rows` (N). */
-static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
-                                 uint32_t *rows) {
-    size_t t;
-    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
-}
-
-/* Words for a cell of h units whose contexts are c (P, h) or NULL: projected, where a cell needs x
-   of its own size; [x; c], where it has no context. */
-static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
-                                 const carnn__mat *c) {
-    const char *cell = p->model->desc.cell;
-    size_t e = m->x.columns;
-    m->c = c;
-    if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
-        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        m->read = &m->project.y;
-    } else if (c && !carnn__reads_context(cell)) {
-        m->joined = carnn__plan_mat(p, N, e + h);
-        m->read = &m->joined;
-    }
-}
-
-static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows, m->c, NULL, 0,
-                           NULL, NULL};
-    return in;
-}
-
-/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
-static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
-                                  int backward) {
-    const carnn__packed *p = &m->packed;
-    const carnn__mat *c = m->c, *y = &m->joined;
-    size_t e = m->x.columns, h = c->columns, t, row;
-    if (!backward) carnn__mat_clear(y, p->rows);
-    for (t = 0; t < p->steps; t++)
-        for (row = p->start[t]; row < p->start[t + 1]; row++) {
-            size_t at = row * (e + h), b = row - p->start[t];
-            if (backward) {
-                work->engine->k->add(y->d + at, m->x.d + row * e, e);
-                work->engine->k->add(y->d + at + e, c->d + b * h, h);
-            } else {
-                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
-                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
-            }
-        }
-}
-
-static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
-    carnn__drop(work, m->x.x, N * e, key, m->drop);
-    carnn__mat_clear(&m->x, N);
-    if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
-    if (m->read == &m->joined) carnn__sequences_join(work, m, 0);
-}
-
-static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
-    size_t N = m->packed.rows, e = m->x.columns;
-    if (m->read == &m->joined) carnn__sequences_join(work, m, 1);
-    if (m->read == &m->project.y) carnn__linear_backward(work, &m->project, &m->x, N);
-    carnn__drop(work, m->x.d, N * e, key, m->drop);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
-}
-
-/* --- last states --------------------------------------------------------------------------------
-   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
-
-static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
-                               const carnn__mat *states, size_t learned,
-                               const carnn__sequences *to, const carnn__mat *c, int backward) {
-    size_t h = c->columns, b;
-    for (b = 0; b < to->packed.sequences; b++) {
-        size_t i = to->order[b], at;
-        int has = from && from->length[i];
-        at = has ? (from->start[from->length[i] - 1] + from->rank[i]) * h : 0;
-        if (backward)
-            work->engine->k->add(c->d + b * h,
-                                 has ? states->d + at : carnn__gradient(work, learned), h);
-        else
-            memcpy(c->x + b * h, has ? states->x + at : carnn__weight(work, learned),
-                   h * sizeof(float));
-    }
-    if (!backward) carnn__mat_clear(c, to->packed.sequences);
-}
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
    The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
@@ -16826,7 +16848,7 @@ static const carnn__task carnn__dialog_task = {
    is to have one reads [x_i; c].
 
    `--chunk T`: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences, read in
-   chunks of T words, whose states go on (see words of running text in @@NET). In training the text
+   chunks of T words, whose states go on (see words of running text in @@LOSS). In training the text
    is cut into as many parts as a batch has rows, and each row reads a part from its first chunk to
    its last.
    `--unit char`: words are characters, </s> is the end of a line.
@@ -17308,7 +17330,7 @@ static const carnn__task carnn__lm_task = {
      P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h)
 
    F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only; shares (4) of words that both
-   texts have are explained in @@NET.
+   texts have are explained in @@MATCH.
    `--weighting skip` weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i -
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 cosine + b4 + W5 shares of
    the two sentences' last states.
@@ -17318,7 +17340,7 @@ static const carnn__task carnn__lm_task = {
 
      ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
               are mixed with those of the question at words of both (see context alignment in
-              @@NET); `--direction a2q` the other way round; `--alignment file` reads which words
+              @@MATCH); `--direction a2q` the other way round; `--alignment file` reads which words
               are aligned, `none` is its baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
@@ -17825,14 +17847,14 @@ static const carnn__task carnn__classify_task = {
    The context c of a cell that has one is the position encoding of the other sentence's u_j divided
    by their number: each sentence is read in the light of the other. Other cells read it by itself.
 
-   `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
-   two has the probability S, and the mean grade is 1 + (K - 1) S.
+   `--model manhattan` has the similarity S of s1 and s2 in their place (@@MATCH): the second class
+   of two has the probability S, and the mean grade is 1 + (K - 1) S.
 
-   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states
-   of the second sentence are mixed with those of the first at words that are aligned, `--direction
-   r2l` the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
-   attention` makes of the sentence that is read second the sum of its words by additive attention,
-   and of the other one its maximum: s (2h)   W1 (h, 8h)
+   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@MATCH):
+   states of the second sentence are mixed with those of the first at words that are aligned,
+   `--direction r2l` the other way round; H_X is the maximum of the first. There is no context c
+   then. `--pooling attention` makes of the sentence that is read second the sum of its words by
+   additive attention, and of the other one its maximum: s (2h)   W1 (h, 8h)
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -18109,7 +18131,7 @@ static const carnn__task carnn__pair_task = {
 
      f_i = [fw; bw](E d_1 .. E d_n) at i                           E (V, e)   f_i (D), D = 2h
      g = [fw_m; bw_1] of (E q_1 .. E q_m)                          g (D)
-     s = softmax_i(f_i . g)    P(c) = sum_{i: d_i = c} s_i         (Eq. 1, 2: candidates, @@NET)
+     s = softmax_i(f_i . g)    P(c) = sum_{i: d_i = c} s_i         (Eq. 1, 2: candidates, @@MATCH)
      loss = -log P(answer)
 
    The prediction is the candidate with the largest P, the first of equal ones. An answer that the
@@ -18117,7 +18139,7 @@ static const carnn__task carnn__pair_task = {
 
    The others compare the candidates with a vector, P(c) = softmax_c(E_c . y), by cross entropy:
 
-     --model attentive   y is the text as its question reads it (@@NET), tanh(W3 [r; g])
+     --model attentive   y is the text as its question reads it (@@MATCH), tanh(W3 [r; g])
      --model weighted    y = sum_i s_i E d_i: the pointer's s blends the words of the text
 
    `--normalise everywhere` is also for what goes into a tanh of the attentive reader (Zhang 2019,
@@ -21902,8 +21924,8 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
 }
 
 /* --- parts --------------------------------------------------------------------------------------
-   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models:
-   the variants of the tasks have every one of them, in each of its kinds. */
+   Functions of @@MAT and @@PART by themselves. The parts of @@NET and @@MATCH are checked as parts
+   of models: the variants of the tasks have every one of them, in each of its kinds. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {
