@@ -20,7 +20,7 @@ mkdir -p "$folder/include" "$folder/run" "$top/build" # wine makes no folder in 
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
 ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
-sh tests/gather.sh test_tag $(echo " $tests" | sed 's/ tag / /; s/ / test_/g') > "$folder/tests.c"
+sh tests/gather.sh test_tag $(echo "" $tests | sed 's/ tag / /; s/ / test_/g') > "$folder/tests.c"
 printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 
 # ran RUNNER: the sums of all tests, or what ended without them. Each has so many seconds of a
