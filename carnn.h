@@ -47,11 +47,11 @@
        @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
-       @@MODEL   a model, the entry of a task, a model at work
-       @@BATCH   token lists, pieces, running text, the texts of a batch
+       @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
+       @@BATCH   token lists, pieces, the texts of a batch, running text
        @@NET     parts of heads: embedding, layers, recurrent encoders, pooling
        @@MATCH   parts of heads: attention, alignment, two texts compared
-       @@LOSS    outputs of heads, losses and metrics, predictions
+       @@LOSS    outputs of heads, losses and metrics, predictions; a head at work
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names that are exchanged in training (dialog, cloze)
        @@HISTORY dialogs as a model reads them: histories, facts that have been told
@@ -97,10 +97,11 @@
    Parts and their struct: in @@NET carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
    of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__position,
    carnn__pool_part and carnn__layers (texts through layers, and pooled); in @@MATCH
-   carnn__additive, carnn__asked, carnn__candidates, carnn__attentive, carnn__aligned,
-   carnn__compare, carnn__similarity, carnn__overlap, carnn__shares. Every part clears the d of its
-   own output in _forward. These names stay within a minor version; everything else that begins with
-   carnn__ is private. A model file names its task: only programs that have it can load the model.
+   carnn__additive, carnn__asked, carnn__compare, carnn__attentive, carnn__similarity,
+   carnn__aligned, carnn__overlap, carnn__shares; in @@LOSS carnn__candidates. Every part clears the
+   d of its own output in _forward. These names stay within a minor version; everything else that
+   begins with carnn__ is private. A model file names its task: only programs that have it can load
+   the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -9729,7 +9730,7 @@ CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, 
 
 #endif
 /* =============================================================================================
-   @@MODEL   a model, the entry of a task, and a model at work
+   @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -9872,6 +9873,168 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@LOSS */
 
+/* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
+struct carnn__task {
+    const char *name, *title;
+    /* data */
+    const carnn__reader *reader;
+    const carnn__role *roles;
+    /* model */
+    const carnn_option *options; /* (*) its own; the name of the last one is NULL */
+    const char *defaults;        /* "cell=gru hidden=24": where nothing is chosen; lr is Adam's */
+    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) then, what is still 0 */
+    const char *choices_key;     /* (*) what its choices are called in a file */
+    const char *const *reserved; /* (*) words that are the first ones behind <unk> */
+    size_t reserved_count;
+    /* words and choices of a new model */
+    carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
+    carnn_status (*check)(const carnn_model *model, carnn_error *error); /* (*) */
+    size_t state;                /* bytes of the head's state, which begins with a carnn__net */
+    void (*parts)(carnn__plan *p, void *state);
+    void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) more than random numbers */
+    /* (*) the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
+    size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
+                     size_t max);
+    /* batches */
+    carnn__limits limits;
+    void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]); /* (*) rows */
+    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) not items' groups */
+    /* a step: forward to logits, loss with the gradient at the logits, backward */
+    void (*forward)(carnn__work *work, uint64_t key);
+    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: the loss tells of predictions */
+    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) and metrics; the sum */
+    void (*backward)(carnn__work *work, uint64_t key);
+    /* (*) a step of its own, instead of the functions above but `output`; a vote of its own */
+    void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
+    void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
+    /* scores and predictions */
+    carnn__metric metric[CARNN_SCORES_MAX + 1];
+    void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) sum[i] / examples */
+    const carnn__session_kind *session; /* (*) @@SESSION */
+    size_t (*session_words)(const carnn_model *model); /* (*) of a text that a session reads */
+    /* checks */
+    const char *sample;          /* a small data set */
+    const char *const *variants; /* options of the gradient check; NULL behind the last */
+    const struct carnn__task_bench *bench; /* (*) */
+};
+
+static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
+
+static int carnn__model_links(const carnn_model *model) {
+    return carnn__reads_links(model->task->roles, model->desc.option);
+}
+
+/* --- options of a task --------------------------------------------------------------------------
+   Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
+   the choices, so that 0 is "not chosen yet" for both. */
+
+#define CARNN__OPTION_WHOLE(name, number, low, high, none, help)                                   \
+    {name, help, CARNN_OPTION_INTEGER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
+#define CARNN__OPTION_REAL(name, number, low, high, none, help)                                    \
+    {name, help, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
+#define CARNN__OPTION_CHOICE(name, number, choices, help)                                          \
+    {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
+#define CARNN__OPTION_END                                                                          \
+    {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
+
+/* The text of an option that is one. */
+static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
+    return (char *)(uintptr_t)model + o->offset;
+}
+
+static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
+    if (model->option[number] == 0.0) model->option[number] = value;
+}
+
+/* Which choice a name's option is, from 0; SIZE_MAX: none. */
+static inline size_t carnn__chosen(const carnn_model *model, size_t number) {
+    return (size_t)model->desc.option[number] - 1;
+}
+
+static inline double carnn__option(const carnn_model *model, size_t number) {
+    return model->desc.option[number];
+}
+
+/* --- words and choices of a new model -------------------------------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
+static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
+                                 const carnn_dataset *data, int labels, size_t times) {
+    const carnn_allocator *a = &model->allocator;
+    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
+    size_t i;
+    if (!seen) v->status = carnn__out_of_memory(v->error);
+    for (i = 0; seen && !data->columns && i < data->member_count; i++) {
+        const carnn__member *m = &data->members[i];
+        const carnn__role *role = &model->task->roles[m->role];
+        carnn__span text = carnn__text(data, m->text);
+        if (role->labels != labels || seen[m->text]) continue;
+        seen[m->text] = 1;
+        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
+    }
+    carnn__free(a, seen);
+}
+
+/* Opens the vocabulary of a new model: the reserved words of its task, and those of the model that
+   it goes on from. */
+static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
+                                    carnn_error *error) {
+    carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
+                           model->task->reserved_count, error);
+    if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
+}
+
+/* The choices of a new model: those of the model that it goes on from, then those of the data. */
+static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
+                                         carnn_error *error) {
+    const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
+    const carnn_allocator *a = &model->allocator;
+    size_t olds = old ? old->count : 0, n = olds, i;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
+    const char *unsure = model->desc.unsure;
+    carnn_status status;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
+    for (i = 0; i < data->choice_count; i++) {
+        s[n] = carnn__string(data->shown, data->shown_at, i);
+        n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+    }
+    if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
+        s[n].at = unsure;
+        s[n++].length = strlen(unsure);
+    }
+    status = carnn__names_build(&model->choices, a, s, n, error);
+    carnn__free(a, s);
+    return status;
+}
+
+/* Words: those of the training data and of the known data sets. Choices: the words in roles of
+   labels, or else the targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    const carnn__task *task = model->task;
+    carnn__vocabulary v;
+    size_t least = (size_t)model->desc.min_count, i, labels = 0;
+    carnn_status status;
+    carnn__model_vocabulary(&v, model, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
+        if (model->desc.known[i])
+            carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
+    status = carnn__vocabulary_close(&v, least, &model->words);
+    if (status) return status;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
+    if (!labels) return carnn__model_choices(model, data, error);
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
+    carnn__net_add_words(&v, model, data, 1, 1);
+    return carnn__vocabulary_close(&v, 1, &model->choices);
+}
+
+#endif
+
 /* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
 
 #ifdef CARNN_NO_TRAIN
@@ -9928,91 +10091,9 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
     }
 }
 
-/* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
-struct carnn__task {
-    const char *name, *title;
-    /* data */
-    const carnn__reader *reader;
-    const carnn__role *roles;
-    /* model */
-    const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    const char *defaults;        /* "cell=gru hidden=24": where nothing is chosen; lr is Adam's */
-    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) then, what is still 0 */
-    const char *choices_key;     /* (*) what its choices are called in a file */
-    const char *const *reserved; /* (*) words that are the first ones behind <unk> */
-    size_t reserved_count;
-    /* words and choices of a new model */
-    carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
-    carnn_status (*check)(const carnn_model *model, carnn_error *error); /* (*) */
-    size_t state;                /* bytes of the head's state, which begins with a carnn__net */
-    void (*parts)(carnn__plan *p, void *state);
-    void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) more than random numbers */
-    /* (*) the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
-    size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
-                     size_t max);
-    /* batches */
-    carnn__limits limits;
-    void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]); /* (*) rows */
-    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) not items' groups */
-    /* a step: forward to logits, loss with the gradient at the logits, backward */
-    void (*forward)(carnn__work *work, uint64_t key);
-    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: the loss tells of predictions */
-    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) and metrics; the sum */
-    void (*backward)(carnn__work *work, uint64_t key);
-    /* (*) a step of its own, instead of the functions above but `output`; a vote of its own */
-    void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
-    void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
-    /* scores and predictions */
-    carnn__metric metric[CARNN_SCORES_MAX + 1];
-    void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) sum[i] / examples */
-    const carnn__session_kind *session; /* (*) @@SESSION */
-    size_t (*session_words)(const carnn_model *model); /* (*) of a text that a session reads */
-    /* checks */
-    const char *sample;          /* a small data set */
-    const char *const *variants; /* options of the gradient check; NULL behind the last */
-    const carnn__task_bench *bench; /* (*) */
-};
-
-static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
-
-static int carnn__model_links(const carnn_model *model) {
-    return carnn__reads_links(model->task->roles, model->desc.option);
-}
-
-/* --- options of a task --------------------------------------------------------------------------
-   Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
-   the choices, so that 0 is "not chosen yet" for both. */
-
-#define CARNN__OPTION_WHOLE(name, number, low, high, none, help)                                   \
-    {name, help, CARNN_OPTION_INTEGER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
-#define CARNN__OPTION_REAL(name, number, low, high, none, help)                                    \
-    {name, help, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
-#define CARNN__OPTION_CHOICE(name, number, choices, help)                                          \
-    {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
-#define CARNN__OPTION_END                                                                          \
-    {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
-
-/* The text of an option that is one. */
-static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
-    return (char *)(uintptr_t)model + o->offset;
-}
-
-static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
-    if (model->option[number] == 0.0) model->option[number] = value;
-}
-
-/* Which choice a name's option is, from 0; SIZE_MAX: none. */
-static inline size_t carnn__chosen(const carnn_model *model, size_t number) {
-    return (size_t)model->desc.option[number] - 1;
-}
-
-static inline double carnn__option(const carnn_model *model, size_t number) {
-    return model->desc.option[number];
-}
-
 #endif
 /* =============================================================================================
-   @@BATCH   a data set as a model reads it: token lists, targets, batches
+   @@BATCH   a data set as a model reads it: token lists, targets, batches; running text
 
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
    model's number of every target, and the PIECES that batches are made of. A piece is some
@@ -10375,127 +10456,6 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     return batches;
 }
 
-/* Of P pieces that R rows read, each a run of them one after the other: the place of number i where
-   the first pieces of all rows stand before the second ones. The first P % R rows read one more. */
-static size_t carnn__row_place(size_t i, size_t P, size_t R) {
-    size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
-    size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
-    return (i - from) % (each + (longer < more)) * R + row;
-}
-
-/* --- running text -------------------------------------------------------------------------------
-   The last texts of the items, which follow each other, cut into pieces of T words. A text is that
-   of an item, a sentence; where the corpus has chunks, it is that of a document. Words are targets:
-   all tokens but the first one, <s>, which of a document is that of its first sentence. The sizes
-   of a piece are its own words and, of a sentence, those of the piece before, of which the first
-   piece of a document has none. */
-
-static const char *const carnn__running_reserved[] = {"<s>", "</s>"};
-enum { CARNN__RUNNING_BEGIN = 1, CARNN__RUNNING_END = 2 }; /* their numbers: <unk> is 0 */
-
-typedef struct carnn__start { /* of a piece */
-    size_t at[2]; /* its first token, and that of the piece before */
-    size_t left;  /* words of its first sentence from there on */
-    int follows;  /* its document has a piece before */
-} carnn__start;
-
-typedef struct carnn__running {
-    size_t T;             /* words of a piece at most */
-    const uint32_t *ids;  /* tokens: of each text <s> and its words */
-    carnn__start *start;  /* (pieces) */
-    size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
-                             many as there are pieces */
-} carnn__running;
-
-/* The token list of an item's sentence. */
-static size_t carnn__running_list(const carnn__work *work, size_t item) {
-    const carnn__item *x = &work->data->items[item];
-    return carnn__corpus_of(work)->list[x->first + x->count - 1];
-}
-
-static size_t carnn__running_length(const carnn__work *work, size_t item) {
-    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
-}
-
-/* The end of the text that begins with item i, which has *words. */
-static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *words) {
-    *words = 0;
-    do *words += carnn__running_length(work, i++);
-    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
-           work->data->items[i].count > 1);
-    return i;
-}
-
-/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
-   that of the first one. Returns that of the next text. */
-static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t item,
-                                    size_t end, size_t n, size_t at, size_t number) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    size_t P = c->piece_count, T = m->T, left = carnn__running_length(work, item), from, k;
-    for (from = 0; from < n; from += T, number++) {
-        size_t j = carnn__row_place(number, P, m->rows);
-        int follows = from || work->data->items[item].count > 1;
-        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
-        carnn__start start = {{at + from, 0}, left, follows};
-        if (follows && !c->chunk) { /* then pieces stand in reading order */
-            now.size[1] = c->pieces[j - 1].size[0];
-            start.at[1] = m->start[j - 1].at[0];
-        }
-        c->pieces[j] = now;
-        m->start[j] = start;
-        for (k = 0; k < now.size[0]; k++)
-            if (!--left && ++item < end) left = carnn__running_length(work, item);
-    }
-    return number;
-}
-
-/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
-   one group, in which rows stand side by side. */
-static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    const carnn_allocator *a = &work->allocator;
-    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
-    uint32_t *ids;
-    for (i = 0; i < count; i = end, total += n + 1) {
-        end = carnn__running_text(work, i, &n);
-        P += carnn__parts(n, m->T);
-    }
-    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
-    c->piece_count = P;
-    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
-    m->start = (carnn__start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
-    if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
-    for (i = 0; i < count; i = end) {
-        end = carnn__running_text(work, i, &n);
-        number = carnn__running_pieces(work, m, i, end, n, at, number);
-        for (j = i; j < end; j++) {
-            const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
-            n = carnn__running_length(work, j);
-            if (j == i) ids[at++] = *list;
-            memcpy(ids + at, list + 1, n * sizeof *ids);
-            at += n;
-        }
-    }
-    return CARNN_OK;
-}
-
-typedef struct carnn__running_part { /* of a sentence, in a piece */
-    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
-} carnn__running_part;
-
-/* The next part of piece number `piece`, or the first one where part->to is 0; 0: none is left. */
-static int carnn__running_next(const carnn__work *work, const carnn__running *m, size_t piece,
-                               carnn__running_part *part) {
-    const carnn__batch_piece *p = &carnn__corpus_of(work)->pieces[piece];
-    size_t t = part->to;
-    if (t == p->size[0]) return 0;
-    part->item = t ? part->item + 1 : p->first;
-    part->left = t ? carnn__running_length(work, part->item) : m->start[piece].left;
-    part->from = t;
-    part->to = carnn__min(t + part->left, p->size[0]);
-    return 1;
-}
-
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
@@ -10642,6 +10602,127 @@ static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
     carnn__texts_complete(t);
 }
 
+/* --- running text -------------------------------------------------------------------------------
+   The last texts of the items, which follow each other, cut into pieces of T words. A text is that
+   of an item, a sentence; where the corpus has chunks, it is that of a document. Words are targets:
+   all tokens but the first one, <s>, which of a document is that of its first sentence. The sizes
+   of a piece are its own words and, of a sentence, those of the piece before, of which the first
+   piece of a document has none. */
+
+static const char *const carnn__running_reserved[] = {"<s>", "</s>"};
+enum { CARNN__RUNNING_BEGIN = 1, CARNN__RUNNING_END = 2 }; /* their numbers: <unk> is 0 */
+
+typedef struct carnn__start { /* of a piece */
+    size_t at[2]; /* its first token, and that of the piece before */
+    size_t left;  /* words of its first sentence from there on */
+    int follows;  /* its document has a piece before */
+} carnn__start;
+
+typedef struct carnn__running {
+    size_t T;             /* words of a piece at most */
+    const uint32_t *ids;  /* tokens: of each text <s> and its words */
+    carnn__start *start;  /* (pieces) */
+    size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
+                             many as there are pieces */
+} carnn__running;
+
+/* The token list of an item's sentence. */
+static size_t carnn__running_list(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__corpus_of(work)->list[x->first + x->count - 1];
+}
+
+static size_t carnn__running_length(const carnn__work *work, size_t item) {
+    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
+}
+
+/* The end of the text that begins with item i, which has *words. */
+static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *words) {
+    *words = 0;
+    do *words += carnn__running_length(work, i++);
+    while (carnn__corpus_of(work)->chunk && i < work->data->item_count &&
+           work->data->items[i].count > 1);
+    return i;
+}
+
+/* Of P pieces that R rows read, each a run of them one after the other: the place of number i where
+   the first pieces of all rows stand before the second ones. The first P % R rows read one more. */
+static size_t carnn__row_place(size_t i, size_t P, size_t R) {
+    size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
+    size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
+    return (i - from) % (each + (longer < more)) * R + row;
+}
+
+/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
+   that of the first one. Returns that of the next text. */
+static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t item,
+                                    size_t end, size_t n, size_t at, size_t number) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = c->piece_count, T = m->T, left = carnn__running_length(work, item), from, k;
+    for (from = 0; from < n; from += T, number++) {
+        size_t j = carnn__row_place(number, P, m->rows);
+        int follows = from || work->data->items[item].count > 1;
+        carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
+        carnn__start start = {{at + from, 0}, left, follows};
+        if (follows && !c->chunk) { /* then pieces stand in reading order */
+            now.size[1] = c->pieces[j - 1].size[0];
+            start.at[1] = m->start[j - 1].at[0];
+        }
+        c->pieces[j] = now;
+        m->start[j] = start;
+        for (k = 0; k < now.size[0]; k++)
+            if (!--left && ++item < end) left = carnn__running_length(work, item);
+    }
+    return number;
+}
+
+/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
+   one group, in which rows stand side by side. */
+static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    size_t count = work->data->item_count, P = 0, total = 0, at = 0, number = 0, i, j, end, n;
+    uint32_t *ids;
+    for (i = 0; i < count; i = end, total += n + 1) {
+        end = carnn__running_text(work, i, &n);
+        P += carnn__parts(n, m->T);
+    }
+    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    c->piece_count = P;
+    m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
+    m->start = (carnn__start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
+    if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i = end) {
+        end = carnn__running_text(work, i, &n);
+        number = carnn__running_pieces(work, m, i, end, n, at, number);
+        for (j = i; j < end; j++) {
+            const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
+            n = carnn__running_length(work, j);
+            if (j == i) ids[at++] = *list;
+            memcpy(ids + at, list + 1, n * sizeof *ids);
+            at += n;
+        }
+    }
+    return CARNN_OK;
+}
+
+typedef struct carnn__running_part { /* of a sentence, in a piece */
+    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
+} carnn__running_part;
+
+/* The next part of piece number `piece`, or the first one where part->to is 0; 0: none is left. */
+static int carnn__running_next(const carnn__work *work, const carnn__running *m, size_t piece,
+                               carnn__running_part *part) {
+    const carnn__batch_piece *p = &carnn__corpus_of(work)->pieces[piece];
+    size_t t = part->to;
+    if (t == p->size[0]) return 0;
+    part->item = t ? part->item + 1 : p->first;
+    part->left = t ? carnn__running_length(work, part->item) : m->start[piece].left;
+    part->from = t;
+    part->to = carnn__min(t + part->left, p->size[0]);
+    return 1;
+}
+
 #endif
 /* =============================================================================================
    @@NET   the parts that heads are made of: from words to states, and to vectors of texts
@@ -10715,6 +10796,57 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
         work->engine->k->add(m->y.d + i * m->y.columns,
                              carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
                              m->e);
+}
+
+/* --- standardised numbers -----------------------------------------------------------------------
+   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
+   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+
+typedef struct carnn__standard {
+    size_t mean, scale; /* parameters (1, C), which are not trained */
+    carnn__embed rows;  /* (U, C) u */
+} carnn__standard;
+
+/* Number j of the rows of a data set, in reading order. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
+}
+
+/* What is not trained comes last among the weights. */
+static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
+    size_t C = (size_t)p->model->desc.embedding;
+    p->store->fixed = 1;
+    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
+    float *mean = carnn__named(&model->params, "input.mean");
+    float *scale = carnn__named(&model->params, "input.scale");
+    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    double rows = (double)carnn__max(n, 1);
+    for (j = 0; j < C; j++) {
+        double sum = 0.0, squares = 0.0, deviation;
+        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        for (i = 0; i < n; i++) {
+            double off = carnn__number_at(data, i * C + j) - sum;
+            squares += off * off;
+        }
+        deviation = sqrt(squares / rows);
+        mean[j] = (float)sum;
+        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
+                                                                             : 1.0);
+    }
+}
+
+static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
+                                    const carnn__texts *t) {
+    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
+    size_t i, j, C = m->rows.y.columns;
+    float *u = m->rows.y.x;
+    carnn__embed_forward(work, &m->rows, t);
+    for (i = 0; i < t->inputs; i++)
+        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
 }
 
 /* --- batch normalisation ------------------------------------------------------------------------
@@ -10974,6 +11106,88 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
+/* --- recurrent encoders -------------------------------------------------------------------------
+   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
+   The first layer reads inputs by index, so that a word that occurs often is projected once; the
+   others read the rows of the layer below. The last one's output is packed or in reading order.
+
+   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
+   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
+   goes through all columns of [fw; bw] from the first word to the last.
+
+   Dropout is on what layers read. Each base has a mask of its own.
+
+   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). A
+   task may have further choices behind it. */
+
+static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
+enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
+static const char *const carnn__normalising[] = {"none", "batch", NULL};
+enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
+
+/* Options `number` to number + 4 of a task that has an encoder, and its graph; `normalising`: the
+   choices of the one before the last, `more`: what help says of those that are not of all tasks. */
+#define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
+#define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
+    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
+                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
+                         "the edges of a graph"),                                                  \
+        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
+         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
+         NULL},                                                                                    \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+                            "1: the output gate of an rcrn is not squashed"),                      \
+        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
+                            "K: gates also read the state K steps before; 0: none"),               \
+        CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
+                             "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
+        CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
+                           "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
+
+typedef struct carnn__rnn_shape {
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2 itself */
+    size_t skip;                               /* k of skip connections; 0: none */
+    int normal;                                /* batch normalisation */
+    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
+    float range;                               /* of initial input weights; 0: Glorot's */
+} carnn__rnn_shape;
+
+/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
+                                             size_t directions, size_t in, size_t d) {
+    const carnn_model_desc *desc = &model->desc;
+    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
+                          carnn__option(model, option + 1) > 0.0,
+                          (size_t)carnn__option(model, option + 2),
+                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
+                          (float)carnn__option(model, option + 4)};
+    return s;
+}
+
+static int carnn__reads_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+/* A packed batch as a recurrent layer reads it. */
+typedef struct carnn__rnn_input {
+    const carnn__packed *packed;
+    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
+    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
+    const carnn__mat *x;      /* (U, in) */
+    size_t inputs;            /* U */
+    const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
+    size_t rows;              /* R */
+    const float *state;       /* (layers, carnn__rnn_states, P, h) before the first step, in one
+                                 direction; carnn__rnn_ready was called before. NULL: zeros */
+    float *next;              /* then the same after the last step of each sequence; may be `state`
+                                 where nothing is learnt */
+} carnn__rnn_input;
+
 /* --- multigraph RNN -----------------------------------------------------------------------------
    An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
    that is not an LSTM has at time t the value
@@ -11020,119 +11234,6 @@ typedef struct carnn__multigraph { /* one direction */
     uint32_t *first;               /* (N) of zeros: all rows have the same projection, the bias */
     float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
-
-/* --- recurrent encoders -------------------------------------------------------------------------
-   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
-   The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order.
-
-   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
-   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
-   goes through all columns of [fw; bw] from the first word to the last.
-
-   Dropout is on what layers read. Each base has a mask of its own.
-
-   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). A
-   task may have further choices behind it. */
-
-#define CARNN__BASES 3
-
-static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
-enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
-static const char *const carnn__normalising[] = {"none", "batch", NULL};
-enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
-
-/* Options `number` to number + 4 of a task that has an encoder, and its graph; `normalising`: the
-   choices of the one before the last, `more`: what help says of those that are not of all tasks. */
-#define CARNN__ENCODER_OPTIONS(number)                                                             \
-    CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
-#define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
-    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
-                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
-                         "the edges of a graph"),                                                  \
-        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
-         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
-         NULL},                                                                                    \
-        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
-                            "1: the output gate of an rcrn is not squashed"),                      \
-        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
-                            "K: gates also read the state K steps before; 0: none"),               \
-        CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
-                             "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
-        CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
-                           "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
-
-typedef struct carnn__rnn_base { /* in one direction */
-    carnn__cell cell;
-    carnn__cell_run run;
-} carnn__rnn_base;
-
-typedef struct carnn__rnn_layer {
-    carnn__rnn_base *base;       /* (bases, directions) */
-    float *dout[CARNN__BASES];   /* (N, h) of each base in the direction at hand */
-    carnn__listener listener[2]; /* which share all memory but c */
-    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
-    int projects;
-    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
-    carnn__mat y;          /* (N or R, directions h) */
-} carnn__rnn_layer;
-
-typedef struct carnn__rnn {
-    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
-    size_t states;                             /* whose carnn__rnn_states these are */
-    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
-    size_t drop;       /* of the second one, the output of the first; the others follow */
-    int drops_top;     /* dropout on the output of the last layer, too */
-    size_t before;     /* steps before the first one, where a state goes on */
-    int probed;        /* a carnn_probe tells of it; set before carnn__rnn_plan */
-    carnn__mat masked; /* of several bases: what one of them reads */
-    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
-} carnn__rnn;
-
-typedef struct carnn__rnn_shape {
-    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    int rcrn, raw;                             /* raw: the output gate is s2 itself */
-    size_t skip;                               /* k of skip connections; 0: none */
-    int normal;                                /* batch normalisation */
-    const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
-    float range;                               /* of initial input weights; 0: Glorot's */
-} carnn__rnn_shape;
-
-/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
-static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
-                                             size_t directions, size_t in, size_t d) {
-    const carnn_model_desc *desc = &model->desc;
-    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
-                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
-                          carnn__option(model, option + 1) > 0.0,
-                          (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
-                          (float)carnn__option(model, option + 4)};
-    return s;
-}
-
-static int carnn__reads_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
-}
-
-/* A packed batch as a recurrent layer reads it. */
-typedef struct carnn__rnn_input {
-    const carnn__packed *packed;
-    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
-    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
-    const carnn__mat *x;      /* (U, in) */
-    size_t inputs;            /* U */
-    const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
-    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
-    size_t rows;              /* R */
-    const float *state;       /* (layers, carnn__rnn_states, P, h) before the first step, in one
-                                 direction; carnn__rnn_ready was called before. NULL: zeros */
-    float *next;              /* then the same after the last step of each sequence; may be `state`
-                                 where nothing is learnt */
-} carnn__rnn_input;
-
-/* --- a multigraph RNN at work ----------------------------------------------------------------- */
 
 /* Can a multigraph RNN be made of a valid graph? */
 static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
@@ -11407,6 +11508,35 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
 }
 
 /* --- layers ----------------------------------------------------------------------------------- */
+
+#define CARNN__BASES 3
+
+typedef struct carnn__rnn_base { /* in one direction */
+    carnn__cell cell;
+    carnn__cell_run run;
+} carnn__rnn_base;
+
+typedef struct carnn__rnn_layer {
+    carnn__rnn_base *base;       /* (bases, directions) */
+    float *dout[CARNN__BASES];   /* (N, h) of each base in the direction at hand */
+    carnn__listener listener[2]; /* which share all memory but c */
+    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
+    int projects;
+    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__mat y;          /* (N or R, directions h) */
+} carnn__rnn_layer;
+
+typedef struct carnn__rnn {
+    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
+    size_t states;                             /* whose carnn__rnn_states these are */
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop;       /* of the second one, the output of the first; the others follow */
+    int drops_top;     /* dropout on the output of the last layer, too */
+    size_t before;     /* steps before the first one, where a state goes on */
+    int probed;        /* a carnn_probe tells of it; set before carnn__rnn_plan */
+    carnn__mat masked; /* of several bases: what one of them reads */
+    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
+} carnn__rnn;
 
 /* States of a layer: output, memory and what skip connections read of each base, and c of the
    listener. */
@@ -11719,59 +11849,6 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
     return in;
 }
 
-/* Floats of the states of a sequence. */
-static size_t carnn__rnn_carries(const carnn__rnn *m) {
-    return m->layers * carnn__rnn_states(m) * m->h;
-}
-
-/* Memory for the states of rows that go on from batch to batch: those before batches with an even
-   number, then those before the others. */
-static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, size_t rows,
-                                       carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn__store store; /* scratch: it is asked how large m is */
-    carnn__plan p = {&store, NULL, work, work->model};
-    memset(&store, 0, sizeof store);
-    work->model->task->parts(&p, work->state);
-    c->carried_count = 2 * rows * carnn__rnn_carries(m);
-    c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
-    if (!c->carried) return carnn__out_of_memory(error);
-    memset(c->carried, 0, c->carried_count * sizeof(float));
-    return CARNN_OK;
-}
-
-/* The states of the P rows of a batch, which begin or go on. */
-typedef struct carnn__carried {
-    uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
-    float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
-} carnn__carried;
-
-/* `carries`: floats of a row; 0: none goes on. */
-static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t carries) {
-    m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
-    m->state[0] = m->state[1] = carnn__floats(p->arena, P, carries);
-    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, carries);
-}
-
-/* Finds the states before the batch; `after`: keeps those after it, for the next one. A batch finds
-   the same states however often it runs. A session has no others than those at hand. */
-static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
-                             const carnn__carried *carried, const carnn__packed *p,
-                             const uint32_t *order, int after) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
-    size_t number = carnn__net_of(work)->number + (size_t)after;
-    size_t half = number % 2 * R * carnn__rnn_carries(m);
-    for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
-        for (b = 0; b < P; b++) {
-            float *row = c->carried + half + (s * R + order[b]) * h;
-            float *own = carried->state[after] + (s * P + b) * h;
-            if (after) memcpy(row, own, h * sizeof(float));
-            else if (carried->fresh[b]) memset(own, 0, h * sizeof(float));
-            else memcpy(own, row, h * sizeof(float));
-        }
-}
-
 /* --- pooling ------------------------------------------------------------------------------------
    Over the words of each text: the largest or smallest value of every column (the first of equal
    ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
@@ -12022,6 +12099,59 @@ static void carnn__sequences_backward(const carnn__work *work, carnn__sequences 
     carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
+/* Floats of the states of a sequence. */
+static size_t carnn__rnn_carries(const carnn__rnn *m) {
+    return m->layers * carnn__rnn_states(m) * m->h;
+}
+
+/* Memory for the states of rows that go on from batch to batch: those before batches with an even
+   number, then those before the others. */
+static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, size_t rows,
+                                       carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn__store store; /* scratch: it is asked how large m is */
+    carnn__plan p = {&store, NULL, work, work->model};
+    memset(&store, 0, sizeof store);
+    work->model->task->parts(&p, work->state);
+    c->carried_count = 2 * rows * carnn__rnn_carries(m);
+    c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
+    if (!c->carried) return carnn__out_of_memory(error);
+    memset(c->carried, 0, c->carried_count * sizeof(float));
+    return CARNN_OK;
+}
+
+/* The states of the P rows of a batch, which begin or go on. */
+typedef struct carnn__carried {
+    uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
+    float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
+} carnn__carried;
+
+/* `carries`: floats of a row; 0: none goes on. */
+static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t carries) {
+    m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
+    m->state[0] = m->state[1] = carnn__floats(p->arena, P, carries);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, carries);
+}
+
+/* Finds the states before the batch; `after`: keeps those after it, for the next one. A batch finds
+   the same states however often it runs. A session has no others than those at hand. */
+static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
+                             const carnn__carried *carried, const carnn__packed *p,
+                             const uint32_t *order, int after) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
+    size_t number = carnn__net_of(work)->number + (size_t)after;
+    size_t half = number % 2 * R * carnn__rnn_carries(m);
+    for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
+        for (b = 0; b < P; b++) {
+            float *row = c->carried + half + (s * R + order[b]) * h;
+            float *own = carried->state[after] + (s * P + b) * h;
+            if (after) memcpy(row, own, h * sizeof(float));
+            else if (carried->fresh[b]) memset(own, 0, h * sizeof(float));
+            else memcpy(own, row, h * sizeof(float));
+        }
+}
+
 /* --- last states --------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
    `from`, or the parameter `learned` where that has no rows, or from is NULL. */
@@ -12048,9 +12178,10 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 /* =============================================================================================
    @@MATCH   attention over the words of a text, and two texts compared
 
-   Parts as in @@NET: an attention s (R, 1) to the words of each text, what is made of it, and how
-   well two texts fit. A query is the vector of a question or of the other text.
-   ============================================================================================ */
+   Parts as in @@NET: attention, weights (R, 1) of the words of each text, and their weighted sums;
+   the comparison of the two texts of a pair. A query is the vector of a question or of the other
+   text of a pair.
+   ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
@@ -12115,113 +12246,6 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             work->engine->k->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
     carnn__linear_backward(work, &m->query, q, t->texts);
-}
-
-/* --- what each word adds to the states of its text ----------------------------------------------
-   y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
-   being 0. */
-
-static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
-                               int backward) {
-    size_t D = x->columns, s, r, j;
-    if (!backward) carnn__mat_clear(y, carnn__texts_rows(t));
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            for (j = 0; j < D; j++) {
-                size_t i = r * D + j, next = j < D / 2 ? i - D : i + D;
-                int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
-                if (!backward) y->x[i] = x->x[i] - (has ? x->x[next] : 0.0f);
-                else x->d[i] += y->d[i];
-                if (backward && has) x->d[next] -= y->d[i];
-            }
-}
-
-/* --- comparison of the two texts of a pair ------------------------------------------------------
-   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
-   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
-
-typedef struct carnn__compare {
-    int orthogonal, backward;
-    carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
-    float *share;       /* (R) */
-    size_t *cell_at;    /* (B) where a pair's matrices are in E */
-    const carnn__work *work; /* of the run at hand, and its texts, states, weights */
-    const carnn__texts *t;
-    const carnn__mat *x, *w;
-} carnn__compare;
-
-static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int orthogonal,
-                                const carnn__texts *t) {
-    m->orthogonal = orthogonal;
-    m->a = carnn__plan_mat(p, t->most_rows, D);
-    m->E = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
-    m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
-    if (!p->arena) return;
-    m->share = carnn__floats(p->arena, 1, t->most_rows);
-    m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
-}
-
-static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
-    size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
-    carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
-                        m->w->x + at, m->share + at, m->f.x + s * F, NULL, NULL, NULL, NULL};
-    if (!m->work->g) return c;
-    c.df = m->f.d + s * F;
-    c.dx = m->x->d + at * D;
-    c.da = m->a.d + at * D;
-    c.dweight = m->w->d + at;
-    return c;
-}
-
-/* Backward, the decomposition sets dx, to which the alignment adds. */
-static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
-    const carnn__compare *m = (const carnn__compare *)job;
-    carnn__engine e = carnn__engine_of(m->work->engine, worker);
-    const size_t *at = m->t->at;
-    const carnn__mat *x = m->x, *a = &m->a, *E = &m->E;
-    size_t D = x->columns, s, cell = m->cell_at[pair];
-    carnn__compose c[2];
-    for (s = 0; s < 2; s++) {
-        c[s] = carnn__compare_text(m, 2 * pair + s);
-        if (m->backward) e.k->compose_back(&c[s]);
-    }
-    for (s = 0; s < 2; s++, cell += c[0].rows * c[1].rows) {
-        size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
-        size_t n = c[s].rows, others = c[1 - s].rows;
-        if (m->backward) {
-            carnn__align_back(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->d + mine,
-                              E->d + cell, x->d + mine, x->d + other);
-        } else {
-            carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
-            e.k->compose(&c[s]);
-        }
-    }
-}
-
-/* x (R, D) states, w (R, 1) weights; the output is m->f. The backward pass sets the gradients of x
-   and w: it comes before what adds to them. */
-static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const carnn__texts *t,
-                               const carnn__mat *x, const carnn__mat *w, int backward) {
-    size_t b, cell = 0;
-    m->backward = backward;
-    m->work = work;
-    m->t = t;
-    m->x = x;
-    m->w = w;
-    for (b = 0; b < t->count; b++) {
-        m->cell_at[b] = cell;
-        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
-    }
-    carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
-    if (!backward) carnn__mat_clear(&m->f, t->count);
-}
-
-/* The signs of x - y (n); held still where derivatives are checked. */
-static void carnn__signs(const carnn__work *work, const float *x, const float *y, size_t n,
-                         signed char *sign) {
-    size_t i;
-    for (i = 0; i < n && !carnn__net_of(work)->holds; i++)
-        sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
 /* --- weighted sums of the words of each text ----------------------------------------------------
@@ -12350,150 +12374,103 @@ static void carnn__asked_backward(const carnn__work *work, carnn__asked *m, cons
     carnn__additive_backward(work, &m->attention, t, f, g);
 }
 
-/* --- candidates of an item ----------------------------------------------------------------------
-   The choices of an item are the words of its last text, the list of its candidates c; z (B, C) are
-   their logits, those of an item in its first columns.
+/* --- what each word adds to the states of its text ----------------------------------------------
+   y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
+   being 0. */
 
-   The pointer sum of Kadlec et al. 2016, from the attention s (R, 1) to the words d_i of a text:
-
-     s = softmax_i(e_i)      P(c) = sum_{i: d_i = c} s_i      z_c = log P(c)            (Eq. 1, 2)
-     de_i = s_i (dz_c / P(c) - sum of all dz)      c = d_i
-
-   The comparison with a vector y (B, e) of the item:
-
-     z_c = E_c . y      dy += sum_c dz_c E_c      dE_c += dz_c y */
-
-typedef struct carnn__candidates {
-    uint32_t *of_row; /* (R) which one each word of the texts is, or CARNN__NO_INDEX */
-    uint32_t *target; /* (B) */
-    carnn__mat z;     /* (B, C) */
-} carnn__candidates;
-
-/* The candidates of an item: a token list. */
-static const uint32_t *carnn__candidates_of(const carnn__work *work, size_t item,
-                                            uint32_t *count) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    const carnn__item *x = &work->data->items[item];
-    uint32_t list = c->list[x->first + x->count - 1];
-    *count = (uint32_t)carnn__list_length(&c->tokens, list);
-    return c->tokens.ids + c->tokens.at[list];
-}
-
-/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
-static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
-    uint32_t count, i;
-    const uint32_t *candidate = carnn__candidates_of(work, item, &count);
-    for (i = 0; i < count; i++)
-        if (candidate[i] == word) return i;
-    return CARNN__NO_INDEX;
-}
-
-/* The candidates of a list as they are written, C at most. */
-static void carnn__candidates_named(carnn__span list, carnn_text *name, size_t C) {
-    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
-    size_t i;
-    for (i = 0; i < C && carnn__next_word(&w); i++) name[i] = w.word;
-}
-
-static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t C,
-                                   const carnn__texts *t) {
-    size_t B = t->most_items;
-    carnn__net *net;
-    m->z = carnn__plan_mat(p, B, C);
-    if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, B, C); /* losses work in it */
-    m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
-    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    net = carnn__net_of(p->work);
-    net->columns = C;
-    net->own = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
-}
-
-/* Finds the candidates of every item of a batch, and their places in its text. */
-static void carnn__candidates_collect(const carnn__work *work, carnn__candidates *m,
-                                      const carnn__texts *t) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    carnn__net *net = carnn__net_of(work);
-    size_t C = m->z.columns, list, b, i, k, r;
-    for (b = 0; b < t->count; b++) {
-        const carnn__item *x = &work->data->items[t->item[b]];
-        carnn__candidates_of(work, t->item[b], &net->own[b]);
-        m->target[b] = CARNN__NO_INDEX; /* none is known, or it is behind the C that are read */
-        if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
-        for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++)
-            for (k = c->tokens.at[c->list[i]];
-                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
-                m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
-        list = carnn__members(work->data, x)[x->count - 1].text;
-        if (work->data->bytes) /* a session has the names */
-            carnn__candidates_named(carnn__text(work->data, list), net->name + b * C, C);
-    }
-}
-
-static void carnn__pointer_forward(const carnn__candidates *m, const carnn__texts *t,
-                                   const carnn__mat *s) {
-    size_t C = m->z.columns, b, r, i;
-    float *z = m->z.x;
-    memset(z, 0, t->count * C * sizeof(float));
-    for (b = 0; b < t->count; b++)
-        for (r = t->at[b]; r < t->at[b + 1]; r++)
-            if (m->of_row[r] < C) z[b * C + m->of_row[r]] += s->x[r];
-    for (i = 0; i < t->count * C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
-}
-
-/* s->d becomes de. */
-static void carnn__pointer_backward(const carnn__candidates *m, const carnn__texts *t,
-                                    const carnn__mat *s) {
-    size_t C = m->z.columns, b, r, i;
-    for (b = 0; b < t->count; b++) {
-        const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
-        float all = 0.0f;
-        for (i = 0; i < C; i++) all += dz[i];
-        for (r = t->at[b]; r < t->at[b + 1]; r++) {
-            size_t c = m->of_row[r];
-            float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
-            s->d[r] = s->x[r] * (dP - all);
-        }
-    }
-}
-
-/* -log P of the targets that their texts have: returns the sum; z->d becomes the gradient of the
-   mean. */
-static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m, size_t B) {
-    size_t C = m->z.columns, b, known = 0;
-    double sum = 0.0;
-    memset(m->z.d, 0, B * C * sizeof(float));
-    for (b = 0; b < B; b++) {
-        size_t at = b * C + m->target[b];
-        if (m->target[b] >= C || m->z.x[at] <= logf(FLT_MIN)) continue;
-        known++;
-        sum -= (double)m->z.x[at];
-        m->z.d[at] = -1.0f;
-    }
-    work->engine->k->scale(m->z.d, 1.0f / (float)carnn__max(known, 1), B * C);
-    return sum;
-}
-
-/* table: the parameter that is E */
-static void carnn__candidates_compare(const carnn__work *work, const carnn__candidates *m,
-                                      const carnn__texts *t, size_t table, const carnn__mat *y,
-                                      int backward) {
-    size_t C = m->z.columns, e = y->columns, b, i, j;
-    for (i = 0; !backward && i < t->count * C; i++) m->z.x[i] = -FLT_MAX;
-    for (b = 0; b < t->count; b++) {
-        uint32_t count;
-        const uint32_t *candidate = carnn__candidates_of(work, t->item[b], &count);
-        for (i = 0; i < count; i++) {
-            size_t row = t->read(t, t->item[b], candidate[i]) * e;
-            const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
-            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
-            for (j = 0; backward && j < e; j++) {
-                y->d[b * e + j] += m->z.d[b * C + i] * E[j];
-                carnn__gradient(work, table)[row + j] += m->z.d[b * C + i] * v[j];
+static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
+                               int backward) {
+    size_t D = x->columns, s, r, j;
+    if (!backward) carnn__mat_clear(y, carnn__texts_rows(t));
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            for (j = 0; j < D; j++) {
+                size_t i = r * D + j, next = j < D / 2 ? i - D : i + D;
+                int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
+                if (!backward) y->x[i] = x->x[i] - (has ? x->x[next] : 0.0f);
+                else x->d[i] += y->d[i];
+                if (backward && has) x->d[next] -= y->d[i];
             }
+}
+
+/* --- comparison of the two texts of a pair ------------------------------------------------------
+   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
+   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
+
+typedef struct carnn__compare {
+    int orthogonal, backward;
+    carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
+    float *share;       /* (R) */
+    size_t *cell_at;    /* (B) where a pair's matrices are in E */
+    const carnn__work *work; /* of the run at hand, and its texts, states, weights */
+    const carnn__texts *t;
+    const carnn__mat *x, *w;
+} carnn__compare;
+
+static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int orthogonal,
+                                const carnn__texts *t) {
+    m->orthogonal = orthogonal;
+    m->a = carnn__plan_mat(p, t->most_rows, D);
+    m->E = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
+    m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
+    if (!p->arena) return;
+    m->share = carnn__floats(p->arena, 1, t->most_rows);
+    m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
+}
+
+static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
+    size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
+    carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
+                        m->w->x + at, m->share + at, m->f.x + s * F, NULL, NULL, NULL, NULL};
+    if (!m->work->g) return c;
+    c.df = m->f.d + s * F;
+    c.dx = m->x->d + at * D;
+    c.da = m->a.d + at * D;
+    c.dweight = m->w->d + at;
+    return c;
+}
+
+/* Backward, the decomposition sets dx, to which the alignment adds. */
+static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
+    const carnn__compare *m = (const carnn__compare *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at;
+    const carnn__mat *x = m->x, *a = &m->a, *E = &m->E;
+    size_t D = x->columns, s, cell = m->cell_at[pair];
+    carnn__compose c[2];
+    for (s = 0; s < 2; s++) {
+        c[s] = carnn__compare_text(m, 2 * pair + s);
+        if (m->backward) e.k->compose_back(&c[s]);
+    }
+    for (s = 0; s < 2; s++, cell += c[0].rows * c[1].rows) {
+        size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
+        size_t n = c[s].rows, others = c[1 - s].rows;
+        if (m->backward) {
+            carnn__align_back(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->d + mine,
+                              E->d + cell, x->d + mine, x->d + other);
+        } else {
+            carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
+            e.k->compose(&c[s]);
         }
     }
+}
+
+/* x (R, D) states, w (R, 1) weights; the output is m->f. The backward pass sets the gradients of x
+   and w: it comes before what adds to them. */
+static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const carnn__texts *t,
+                               const carnn__mat *x, const carnn__mat *w, int backward) {
+    size_t b, cell = 0;
+    m->backward = backward;
+    m->work = work;
+    m->t = t;
+    m->x = x;
+    m->w = w;
+    for (b = 0; b < t->count; b++) {
+        m->cell_at[b] = cell;
+        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+    }
+    carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
+    if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
 /* --- attentive pooling --------------------------------------------------------------------------
@@ -12629,6 +12606,14 @@ static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t 
     if (!p->arena) return;
     if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K); /* losses work in it */
     if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+}
+
+/* The signs of x - y (n); held still where derivatives are checked. */
+static void carnn__signs(const carnn__work *work, const float *x, const float *y, size_t n,
+                         signed char *sign) {
+    size_t i;
+    for (i = 0; i < n && !carnn__net_of(work)->holds; i++)
+        sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
 /* The logits z (K) of distance D; backward the sum dL/dD from their gradients. */
@@ -13241,82 +13226,13 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
 
 #endif
 /* =============================================================================================
-   @@LOSS   outputs, losses and metrics, and a head at work
+   @@LOSS   outputs of heads, losses and metrics, predictions; a head at work
 
-   What stands behind the parts: logits or scores, their loss and its gradient, what is counted, how
-   models vote, and what is told of a prediction; last what training, scoring and sessions call.
-   ============================================================================================ */
+   What comes after the parts: logits or scores, their loss and its gradient, the metrics, what a
+   prediction reports, and how models vote. Last: what training, scoring and sessions call.
+   ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* --- softmax over a vocabulary ------------------------------------------------------------------
-   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
-   block of rows become losses, gradients and products before the next block begins. So forward and
-   backward are one loop:
-
-     z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
-
-#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
-#define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
-
-typedef struct carnn__word_softmax {
-    size_t weight, bias, V, block;
-    float *z, *loss;            /* (block, V), (N) */
-    uint32_t *target;           /* (N) */
-    float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
-} carnn__word_softmax;
-
-/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
-static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
-                                     size_t h, int session) {
-    m->V = p->model->words.count;
-    m->weight = tied;
-    if (tied == SIZE_MAX)
-        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
-                                   0.0f);
-    m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
-    if (!p->arena) return;
-    m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
-    m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
-    m->z = carnn__floats(p->arena, m->block, m->V);
-    m->loss = carnn__floats(p->arena, 1, N);
-    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-    if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
-    if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
-}
-
-/* Returns z of rows [from, from + rows) of h (N, h). */
-static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
-                                         const carnn__mat *h, size_t from, size_t rows) {
-    size_t D = h->columns;
-    const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
-    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
-    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
-                  bias, m->z, m->V);
-    return m->z;
-}
-
-/* The losses of N rows; in training their gradients, times `scale`, which replace h->d. */
-static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
-                                    const carnn__mat *h, size_t N, float scale) {
-    carnn__engine *e = work->engine;
-    size_t D = h->columns, V = m->V, from, rows;
-    const float *w = carnn__weight(work, m->weight);
-    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
-    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
-    for (from = 0; from < N; from += rows) {
-        rows = carnn__min(m->block, N - from);
-        carnn__word_softmax_logits(work, m, h, from, rows);
-        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
-                      m->loss + from);
-        if (!work->g) continue;
-        carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
-                      D);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
-                      carnn__gradient(work, m->weight), D);
-        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
-    }
-}
 
 /* --- the output of a head: logits, for the loss, votes and predictions ----------------------- */
 
@@ -13357,6 +13273,178 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
         sum += (double)loss;
     }
     return sum;
+}
+
+/* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
+static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o = work->model->task->output(work);
+    size_t n = o.z->columns, known, b, i;
+    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    for (b = 0; b < o.items; b++) {
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+        size_t scored = 0;
+        double right = 0.0;
+        for (i = first; i < end; i++) {
+            size_t own = carnn__own_choices(work, o.z, i);
+            scored += o.target[i] != CARNN__UNSCORED;
+            right += work->engine->k->argmax(o.z->x + i * n, own) == o.target[i];
+        }
+        tally->sum[0] += right;
+        tally->examples += scored;
+        if (scored) carnn__tell_part(work, right, (double)scored);
+    }
+    return sum;
+}
+
+static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
+}
+
+/* --- candidates of an item ----------------------------------------------------------------------
+   The choices of an item are the words of its last text, the list of its candidates c; z (B, C) are
+   their logits, those of an item in its first columns.
+
+   The pointer sum of Kadlec et al. 2016, from the attention s (R, 1) to the words d_i of a text:
+
+     s = softmax_i(e_i)      P(c) = sum_{i: d_i = c} s_i      z_c = log P(c)            (Eq. 1, 2)
+     de_i = s_i (dz_c / P(c) - sum of all dz)      c = d_i
+
+   The comparison with a vector y (B, e) of the item:
+
+     z_c = E_c . y      dy += sum_c dz_c E_c      dE_c += dz_c y */
+
+typedef struct carnn__candidates {
+    uint32_t *of_row; /* (R) which one each word of the texts is, or CARNN__NO_INDEX */
+    uint32_t *target; /* (B) */
+    carnn__mat z;     /* (B, C) */
+} carnn__candidates;
+
+/* The candidates of an item: a token list. */
+static const uint32_t *carnn__candidates_of(const carnn__work *work, size_t item,
+                                            uint32_t *count) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    uint32_t list = c->list[x->first + x->count - 1];
+    *count = (uint32_t)carnn__list_length(&c->tokens, list);
+    return c->tokens.ids + c->tokens.at[list];
+}
+
+/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
+static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
+    uint32_t count, i;
+    const uint32_t *candidate = carnn__candidates_of(work, item, &count);
+    for (i = 0; i < count; i++)
+        if (candidate[i] == word) return i;
+    return CARNN__NO_INDEX;
+}
+
+/* The candidates of a list as they are written, C at most. */
+static void carnn__candidates_named(carnn__span list, carnn_text *name, size_t C) {
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    size_t i;
+    for (i = 0; i < C && carnn__next_word(&w); i++) name[i] = w.word;
+}
+
+static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t C,
+                                   const carnn__texts *t) {
+    size_t B = t->most_items;
+    carnn__net *net;
+    m->z = carnn__plan_mat(p, B, C);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, B, C); /* losses work in it */
+    m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
+    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    net = carnn__net_of(p->work);
+    net->columns = C;
+    net->own = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
+}
+
+/* Finds the candidates of every item of a batch, and their places in its text. */
+static void carnn__candidates_collect(const carnn__work *work, carnn__candidates *m,
+                                      const carnn__texts *t) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    carnn__net *net = carnn__net_of(work);
+    size_t C = m->z.columns, list, b, i, k, r;
+    for (b = 0; b < t->count; b++) {
+        const carnn__item *x = &work->data->items[t->item[b]];
+        carnn__candidates_of(work, t->item[b], &net->own[b]);
+        m->target[b] = CARNN__NO_INDEX; /* none is known, or it is behind the C that are read */
+        if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
+        for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++)
+            for (k = c->tokens.at[c->list[i]];
+                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
+                m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
+        list = carnn__members(work->data, x)[x->count - 1].text;
+        if (work->data->bytes) /* a session has the names */
+            carnn__candidates_named(carnn__text(work->data, list), net->name + b * C, C);
+    }
+}
+
+static void carnn__pointer_forward(const carnn__candidates *m, const carnn__texts *t,
+                                   const carnn__mat *s) {
+    size_t C = m->z.columns, b, r, i;
+    float *z = m->z.x;
+    memset(z, 0, t->count * C * sizeof(float));
+    for (b = 0; b < t->count; b++)
+        for (r = t->at[b]; r < t->at[b + 1]; r++)
+            if (m->of_row[r] < C) z[b * C + m->of_row[r]] += s->x[r];
+    for (i = 0; i < t->count * C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* s->d becomes de. */
+static void carnn__pointer_backward(const carnn__candidates *m, const carnn__texts *t,
+                                    const carnn__mat *s) {
+    size_t C = m->z.columns, b, r, i;
+    for (b = 0; b < t->count; b++) {
+        const float *z = m->z.x + b * C, *dz = m->z.d + b * C;
+        float all = 0.0f;
+        for (i = 0; i < C; i++) all += dz[i];
+        for (r = t->at[b]; r < t->at[b + 1]; r++) {
+            size_t c = m->of_row[r];
+            float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+            s->d[r] = s->x[r] * (dP - all);
+        }
+    }
+}
+
+/* -log P of the targets that their texts have: returns the sum; z->d becomes the gradient of the
+   mean. */
+static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m, size_t B) {
+    size_t C = m->z.columns, b, known = 0;
+    double sum = 0.0;
+    memset(m->z.d, 0, B * C * sizeof(float));
+    for (b = 0; b < B; b++) {
+        size_t at = b * C + m->target[b];
+        if (m->target[b] >= C || m->z.x[at] <= logf(FLT_MIN)) continue;
+        known++;
+        sum -= (double)m->z.x[at];
+        m->z.d[at] = -1.0f;
+    }
+    work->engine->k->scale(m->z.d, 1.0f / (float)carnn__max(known, 1), B * C);
+    return sum;
+}
+
+/* table: the parameter that is E */
+static void carnn__candidates_compare(const carnn__work *work, const carnn__candidates *m,
+                                      const carnn__texts *t, size_t table, const carnn__mat *y,
+                                      int backward) {
+    size_t C = m->z.columns, e = y->columns, b, i, j;
+    for (i = 0; !backward && i < t->count * C; i++) m->z.x[i] = -FLT_MAX;
+    for (b = 0; b < t->count; b++) {
+        uint32_t count;
+        const uint32_t *candidate = carnn__candidates_of(work, t->item[b], &count);
+        for (i = 0; i < count; i++) {
+            size_t row = t->read(t, t->item[b], candidate[i]) * e;
+            const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
+            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
+            for (j = 0; backward && j < e; j++) {
+                y->d[b * e + j] += m->z.d[b * C + i] * E[j];
+                carnn__gradient(work, table)[row + j] += m->z.d[b * C + i] * v[j];
+            }
+        }
+    }
 }
 
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
@@ -13464,83 +13552,6 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
     if (right) work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
     *counted += (double)right;
     return sum;
-}
-
-/* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__logits o = work->model->task->output(work);
-    size_t n = o.z->columns, known, b, i;
-    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
-    for (b = 0; b < o.items; b++) {
-        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
-        size_t scored = 0;
-        double right = 0.0;
-        for (i = first; i < end; i++) {
-            size_t own = carnn__own_choices(work, o.z, i);
-            scored += o.target[i] != CARNN__UNSCORED;
-            right += work->engine->k->argmax(o.z->x + i * n, own) == o.target[i];
-        }
-        tally->sum[0] += right;
-        tally->examples += scored;
-        if (scored) carnn__tell_part(work, right, (double)scored);
-    }
-    return sum;
-}
-
-static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
-    const carnn__task *task = work->model->task;
-    return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
-}
-
-/* --- standardised numbers -----------------------------------------------------------------------
-   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
-   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
-
-typedef struct carnn__standard {
-    size_t mean, scale; /* parameters (1, C), which are not trained */
-    carnn__embed rows;  /* (U, C) u */
-} carnn__standard;
-
-/* Number j of the rows of a data set, in reading order. */
-static double carnn__number_at(const carnn_dataset *data, size_t j) {
-    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
-}
-
-/* What is not trained comes last among the weights. */
-static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
-    size_t C = (size_t)p->model->desc.embedding;
-    p->store->fixed = 1;
-    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
-    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
-}
-
-static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
-    float *mean = carnn__named(&model->params, "input.mean");
-    float *scale = carnn__named(&model->params, "input.scale");
-    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
-    double rows = (double)carnn__max(n, 1);
-    for (j = 0; j < C; j++) {
-        double sum = 0.0, squares = 0.0, deviation;
-        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
-        for (i = 0; i < n; i++) {
-            double off = carnn__number_at(data, i * C + j) - sum;
-            squares += off * off;
-        }
-        deviation = sqrt(squares / rows);
-        mean[j] = (float)sum;
-        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
-                                                                             : 1.0);
-    }
-}
-
-static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
-                                    const carnn__texts *t) {
-    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
-    size_t i, j, C = m->rows.y.columns;
-    float *u = m->rows.y.x;
-    carnn__embed_forward(work, &m->rows, t);
-    for (i = 0; i < t->inputs; i++)
-        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
 }
 
 /* --- a number as the target ---------------------------------------------------------------------
@@ -13930,6 +13941,75 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
                                sum[CARNN__GRADES_YY]) / n;
 }
 
+/* --- softmax over a vocabulary ------------------------------------------------------------------
+   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
+   block of rows become losses, gradients and products before the next block begins. So forward and
+   backward are one loop:
+
+     z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
+
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
+#define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
+
+typedef struct carnn__word_softmax {
+    size_t weight, bias, V, block;
+    float *z, *loss;            /* (block, V), (N) */
+    uint32_t *target;           /* (N) */
+    float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
+} carnn__word_softmax;
+
+/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
+static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
+                                     size_t h, int session) {
+    m->V = p->model->words.count;
+    m->weight = tied;
+    if (tied == SIZE_MAX)
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+                                   0.0f);
+    m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (!p->arena) return;
+    m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
+    m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
+    m->z = carnn__floats(p->arena, m->block, m->V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
+    if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
+}
+
+/* Returns z of rows [from, from + rows) of h (N, h). */
+static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
+                                         const carnn__mat *h, size_t from, size_t rows) {
+    size_t D = h->columns;
+    const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
+    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
+    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
+                  bias, m->z, m->V);
+    return m->z;
+}
+
+/* The losses of N rows; in training their gradients, times `scale`, which replace h->d. */
+static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
+                                    const carnn__mat *h, size_t N, float scale) {
+    carnn__engine *e = work->engine;
+    size_t D = h->columns, V = m->V, from, rows;
+    const float *w = carnn__weight(work, m->weight);
+    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
+    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__word_softmax_logits(work, m, h, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
+                      D);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
+                      carnn__gradient(work, m->weight), D);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
 /* --- words of running text ----------------------------------------------------------------------
    What heads have in common that predict the words of running text (@@BATCH). A batch has B pieces,
    N words, and M words in the pieces before them. A cell reads the words w_0 .. w_{n-1} of a piece,
@@ -14182,86 +14262,6 @@ static void carnn__net_tell(carnn__work *work) {
         }
     }
 }
-
-/* --- words and choices of a new model -------------------------------------------------------- */
-
-#ifndef CARNN_NO_TEXT
-
-/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
-static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                 const carnn_dataset *data, int labels, size_t times) {
-    const carnn_allocator *a = &model->allocator;
-    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
-    size_t i;
-    if (!seen) v->status = carnn__out_of_memory(v->error);
-    for (i = 0; seen && !data->columns && i < data->member_count; i++) {
-        const carnn__member *m = &data->members[i];
-        const carnn__role *role = &model->task->roles[m->role];
-        carnn__span text = carnn__text(data, m->text);
-        if (role->labels != labels || seen[m->text]) continue;
-        seen[m->text] = 1;
-        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
-    }
-    carnn__free(a, seen);
-}
-
-/* Opens the vocabulary of a new model: the reserved words of its task, and those of the model that
-   it goes on from. */
-static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
-                                    carnn_error *error) {
-    carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
-                           model->task->reserved_count, error);
-    if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
-}
-
-/* The choices of a new model: those of the model that it goes on from, then those of the data. */
-static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
-                                         carnn_error *error) {
-    const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
-    const carnn_allocator *a = &model->allocator;
-    size_t olds = old ? old->count : 0, n = olds, i;
-    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
-    const char *unsure = model->desc.unsure;
-    carnn_status status;
-    if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
-    for (i = 0; i < data->choice_count; i++) {
-        s[n] = carnn__string(data->shown, data->shown_at, i);
-        n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
-    }
-    if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
-        s[n].at = unsure;
-        s[n++].length = strlen(unsure);
-    }
-    status = carnn__names_build(&model->choices, a, s, n, error);
-    carnn__free(a, s);
-    return status;
-}
-
-/* Words: those of the training data and of the known data sets. Choices: the words in roles of
-   labels, or else the targets. */
-static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    const carnn__task *task = model->task;
-    carnn__vocabulary v;
-    size_t least = (size_t)model->desc.min_count, i, labels = 0;
-    carnn_status status;
-    carnn__model_vocabulary(&v, model, error);
-    carnn__net_add_words(&v, model, data, 0, 1);
-    for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
-        if (model->desc.known[i])
-            carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
-    status = carnn__vocabulary_close(&v, least, &model->words);
-    if (status) return status;
-    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
-    if (!labels) return carnn__model_choices(model, data, error);
-    carnn__vocabulary_init(&v, &model->allocator, error);
-    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
-    carnn__net_add_words(&v, model, data, 1, 1);
-    return carnn__vocabulary_close(&v, 1, &model->choices);
-}
-
-#endif
 
 /* --- a head at work: what training, scoring and sessions call -------------------------------- */
 
