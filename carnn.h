@@ -9751,14 +9751,13 @@ struct carnn_model {
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
-    uint32_t unsure;          /* the one that is desc.unsure, or CARNN__NO_INDEX */
-    size_t history;           /* dialog: utterances of the longest one it was trained with; 0: it
-                                 is not known */
+    uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
+    size_t history;           /* dialog: utterances of the longest training dialog; 0: unknown */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
-    int64_t best_epoch;
-    /* of an ensemble; all above but allocator, block and scores is the first member's */
+    int64_t best_epoch;       /* whose weights were kept */
+    /* An ensemble: all above but allocator, block and scores is that of its first member. */
     carnn_model **members;    /* (member_count) */
-    size_t member_count;      /* 0: it is none */
+    size_t member_count;      /* 0: no ensemble */
     carnn_ensemble_rule rule;
 };
 
@@ -9778,19 +9777,19 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
                        (long long)model->desc.embedding);
 }
 
-/* What a run adds up over its batches. */
+/* The sums over the batches of a run. */
 typedef struct carnn__tally {
     size_t examples, tokens;
-    double loss; /* summed */
-    double sum[CARNN_SCORES_MAX];
+    double loss;
+    double sum[CARNN_SCORES_MAX]; /* of the task's metrics: its `score` reads them */
 } carnn__tally;
 
-/* What losses and rates are counted in: words, where the task counts them, else examples. */
+/* What a mean loss is divided by: tokens, where the task counts them, else examples. */
 static size_t carnn__tally_size(const carnn__tally *tally) {
     return tally->tokens ? tally->tokens : tally->examples;
 }
 
-/* A model at work on a data set: training, scoring, a session. */
+/* A model at work on a data set: in training, in scoring, in a session. */
 typedef struct carnn__work {
     const carnn_model *model;
     const carnn_dataset *data;
@@ -9800,15 +9799,15 @@ typedef struct carnn__work {
     float *g;       /* their gradients, added to; NULL: scoring only */
     double dropout, smoothing;
     int64_t batch;  /* examples in a batch */
-    int voting;     /* keep what the vote needs */
-    const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
-    size_t number;  /* the model's, for them; that of a vote is the number of models */
-    int as_vote;    /* the logits are those of a vote */
-    carnn_probe *probe; /* what training asks of states, in batches of one text; or NULL */
+    int voting;     /* the logits of a batch are kept: models vote on them */
+    int as_vote;    /* the logits at hand are the result of a vote */
+    const carnn_test_desc *asked; /* callbacks for parts and ranks, or NULL */
+    size_t number;  /* of the model, for these callbacks; a vote has the number of models */
+    const carnn_predict_desc *wanted; /* the callback for predictions, or NULL */
+    carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
-    size_t member_count;                /* 0: it is none */
-    carnn_ensemble_rule rule;           /* of a vote that it leads */
-    const carnn_predict_desc *wanted; /* whom to tell of predictions, or NULL */
+    size_t member_count;                /* 0: no ensemble */
+    carnn_ensemble_rule rule;           /* of a vote whose first model this is */
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
@@ -9820,29 +9819,30 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
 
-/* Dropout; backward on the gradient of x, with the same key and stream. Key 0: none. */
+/* Dropout on x; backward on its gradient, with the same key and stream. Key 0: none. */
 static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
                         size_t stream) {
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
 }
 
-/* The losses of rows of logits z against targets; in training z becomes the gradient, times
-   `scale`. */
+/* The cross entropy of each row of logits z (rows, columns) with its target; in training z becomes
+   the gradient, times `scale`. */
 static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, float *z,
                           const uint32_t *target, float scale, double smoothing, float *loss) {
     carnn__cross_entropy x = {columns, z, target, work->g != NULL, scale, (float)smoothing, loss};
     carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
 }
 
-static void carnn__tell_part(const carnn__work *work, double value, double weight) {
+/* Reports a part of metric[0], see carnn_test_desc. */
+static void carnn__report_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
-/* --- the list of a head's parts -----------------------------------------------------------------
-   A head lists its weights and matrices in one function, which runs twice: to declare the weights
-   of a model (store is the model's, arena NULL), and to take memory for a model at work (the store
-   is scratch, in which the weights get the same numbers again). */
+/* --- the plan of a head -------------------------------------------------------------------------
+   One function of a head, `parts`, lists its weights and matrices. It runs twice: to declare the
+   weights of a model (store is the model's, arena is NULL), and to take memory for a model at work
+   (store is scratch: each weight gets the same number again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -9851,13 +9851,16 @@ typedef struct carnn__plan {
     const carnn_model *model;
 } carnn__plan;
 
-/* Sizes of counts in which batches are bounded: rows, and another count that the task chooses. */
+/* --- the entry of a task ---------------------------------------------------------------------- */
+
+/* An item has two sizes, which add up over a batch: counts that its task chooses, such as rows, and
+   the numbers in matrices of words by words. */
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
-    size_t piece;              /* items of a group that are in one batch at most; SIZE_MAX: all */
-    size_t size[CARNN__SIZES]; /* bounds of a batch, which a single item may exceed; 0: none */
-    size_t rows_per_example;   /* or size[..] as a multiple of the batch's examples; 0: not so */
+    size_t piece;              /* items of a piece, at most; SIZE_MAX: a whole group */
+    size_t size[CARNN__SIZES]; /* of a batch, which a single item may exceed; 0: no limit */
+    size_t rows_per_example;   /* not 0: the limit is so many times the examples of a batch */
 } carnn__limits;
 
 typedef struct carnn__metric {
@@ -9867,13 +9870,13 @@ typedef struct carnn__metric {
 
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
-    CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is told */
-    CARNN__OUTPUT_SCORE    /* one number: a score */
+    CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is the prediction */
+    CARNN__OUTPUT_SCORE    /* one number */
 } carnn__output_kind;
 
 typedef struct carnn__logits carnn__logits; /* @@LOSS */
 
-/* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
+/* (*): may be NULL. A task is added by adding one entry to carnn__tasks. */
 struct carnn__task {
     const char *name, *title;
     /* data */
@@ -9881,37 +9884,41 @@ struct carnn__task {
     const carnn__role *roles;
     /* model */
     const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    const char *defaults;        /* "cell=gru hidden=24": where nothing is chosen; lr is Adam's */
-    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) then, what is still 0 */
-    const char *choices_key;     /* (*) what its choices are called in a file */
-    const char *const *reserved; /* (*) words that are the first ones behind <unk> */
+    const char *defaults;        /* of options, "cell=gru hidden=24"; lr is that of Adam */
+    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) further defaults, which
+                                                                        depend on what is chosen */
+    const char *choices_key;     /* (*) the name of its choices in a model file */
+    const char *const *reserved; /* (*) words with the numbers 1, 2, ..; 0 is <unk> */
     size_t reserved_count;
     /* words and choices of a new model */
     carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
-    carnn_status (*check)(const carnn_model *model, carnn_error *error); /* (*) */
+    carnn_status (*check)(const carnn_model *model, carnn_error *error); /* (*) of options */
     size_t state;                /* bytes of the head's state, which begins with a carnn__net */
     void (*parts)(carnn__plan *p, void *state);
-    void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) more than random numbers */
-    /* (*) the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
+    void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) weights that are computed
+                                                                    from data, not drawn */
+    /* (*) returns how many tokens a text in a role has; writes at most `max` of them, or none */
     size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
                      size_t max);
     /* batches */
     carnn__limits limits;
-    void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]); /* (*) rows */
-    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) not items' groups */
+    /* (*) the sizes of an item; NULL: its rows */
+    void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]);
+    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
-    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: the loss tells of predictions */
-    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) and metrics; the sum */
+    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: `loss` reports predictions */
+    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) the sum; adds metrics to tally.
+                                                               NULL: cross entropy */
     void (*backward)(carnn__work *work, uint64_t key);
-    /* (*) a step of its own, instead of the functions above but `output`; a vote of its own */
+    /* (*) a step of its own in the place of forward, loss and backward; a vote of its own */
     void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
     void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
     /* scores and predictions */
     carnn__metric metric[CARNN_SCORES_MAX + 1];
-    void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) sum[i] / examples */
+    void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) NULL: means of sums */
     const carnn__session_kind *session; /* (*) @@SESSION */
-    size_t (*session_words)(const carnn_model *model); /* (*) of a text that a session reads */
+    size_t (*session_words)(const carnn_model *model); /* (*) words of a text, at most */
     /* checks */
     const char *sample;          /* a small data set */
     const char *const *variants; /* options of the gradient check; NULL behind the last */
@@ -9937,7 +9944,7 @@ static int carnn__model_links(const carnn_model *model) {
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
-/* The text of an option that is one. */
+/* The field of a CARNN_OPTION_TEXT. */
 static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
     return (char *)(uintptr_t)model + o->offset;
 }
@@ -10035,7 +10042,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
 
 #endif
 
-/* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
+/* --- the benchmark of a task: data of its usual size, made of random words -------------------- */
 
 #ifdef CARNN_NO_TRAIN
 #define CARNN__TRAIN_ONLY(x) NULL
@@ -10051,12 +10058,12 @@ typedef struct carnn__bench_text {
 } carnn__bench_text;
 
 typedef struct carnn__task_bench {
-    size_t hidden[2];             /* models with so many units are measured, of the second size also
-                                     beside a busy thread, unless it is `other`; 0: none */
+    size_t hidden[2];             /* units of the models to measure, the second also beside a busy
+                                     thread, unless it has the options `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
-    const char *predicting;       /* what rows of predictions are called: "predicting" */
+    const char *predicting;       /* the name of rows of predictions: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
     const char *other;            /* options of models of the second size, "model=ca"; or NULL */
@@ -10072,7 +10079,7 @@ static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     t->length = carnn__min(t->length + (size_t)length, CARNN__BENCH_TEXT - 1);
 }
 
-/* Adds text `number` of a stream: some words out of 1,199. */
+/* Adds text `number` of a stream: `words` words out of 1,199. */
 static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
                                uint64_t words) {
     uint64_t key = carnn__stream(stream, number), i;
@@ -10080,7 +10087,7 @@ static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t n
         carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
 }
 
-/* The data set of a task, or its list of candidates: texts of stream 2. */
+/* Writes the data set of a task, or its list of candidates, which are texts of stream 2. */
 static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *bench,
                               int candidates) {
     unsigned i;
@@ -10097,17 +10104,18 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
 
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
    model's number of every target, and the PIECES that batches are made of. A piece is some
-   consecutive items of one group, all of them where they fit; a batch is whole groups as far as
-   they fit, shuffled anew for every epoch. TEXTS are the texts of a batch in reading order: text s
-   has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
-   projected once; a row of numbers is an input of its own. Only the recurrent layer packs rows by
-   time (@@SEQ).
+   consecutive items of one group, all of them where they fit. A batch is some pieces, those of a
+   group one after the other; groups are shuffled anew for every epoch. TEXTS are the texts of a
+   batch in reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct word is one
+   INPUT of the batch, looked up and projected once; a row of numbers is an input of its own. Only
+   the recurrent layer packs rows by time (@@SEQ).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- memory that is freed together ----------------------------------------------------------- */
 
+/* Allocates a block and puts it on a list. carnn__disown frees the list. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
     void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
     if (!block) return NULL;
@@ -10138,9 +10146,9 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
 }
 
 typedef struct carnn__batch_piece {
-    size_t first; /* its first item */
-    uint32_t count, continues; /* 1: the group of the piece before */
-    size_t size[CARNN__SIZES];
+    size_t first; /* item */
+    uint32_t count, continues; /* items; 1: of the same group as the piece before */
+    size_t size[CARNN__SIZES]; /* of its items together */
 } carnn__batch_piece;
 
 typedef struct carnn__corpus {
@@ -10148,14 +10156,15 @@ typedef struct carnn__corpus {
     carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
-    carnn__batch_piece *pieces;
+    carnn__batch_piece *pieces; /* (piece_count), 0: of a session */
     size_t piece_count;
-    uint32_t *order;       /* (groups) the first piece of each, in this epoch */
-    uint32_t *queue;       /* (pieces) in this epoch */
-    size_t *batch_start;   /* into queue, one more than there are batches */
+    uint32_t *order;       /* (groups) the first piece of each group, in this epoch's order */
+    uint32_t *queue;       /* (pieces) in this epoch's order */
+    size_t *batch_start;   /* (batches + 1) the first piece of each batch in queue */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
-    size_t chunk;          /* pieces have so many rows, but for the last ones; 0: they differ */
-    float *carried;        /* (carried_count) what goes on from batch to batch, of a checkpoint */
+    size_t chunk;          /* of text in chunks: rows of a piece, fewer of the last ones; 0: none */
+    float *carried;        /* (carried_count) states carried from batch to batch; checkpoints have
+                              them, too */
     size_t carried_count;
 } carnn__corpus;
 
@@ -10164,35 +10173,36 @@ typedef struct carnn__corpus {
 
 typedef struct carnn__texts carnn__texts;
 
-/* 0 or 1: a word of this item with another flag is another input. */
+/* The flag of a word in a text, 0 or 1. A word with both flags in a batch is two inputs. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
-/* The word of the model that a token of this item is read as. */
+/* The word of the model as which a token of this item is read. */
 typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t token);
 
 struct carnn__texts {
     const carnn__work *work;
-    unsigned roles;             /* those that are read, a bit each */
+    unsigned roles;             /* those that are read: bit i is role i */
     int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
     carnn__flag_fn flag;        /* or NULL */
-    size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
-    size_t bound;               /* which size of a batch bounds its rows */
+    size_t joined;              /* words, at most, of the one text that those of an item make; 0:
+                                   they stay apart */
+    size_t bound;               /* the number of the size that limits the rows of a batch */
     carnn__read_fn read;        /* or NULL */
     size_t most_items, most_texts, most_rows, most_inputs;
-    uint32_t *local;            /* (2 V) the input that word v without, with flag is */
-    uint32_t *seen;             /* (token lists) the sequence that a list has */
+    uint32_t *local;            /* (2 V) the input of word v with flag f, at 2 v + f */
+    uint32_t *seen;             /* (token lists) the sequence of each */
     /* the batch at hand */
     size_t count, texts, inputs; /* B, S, U */
     uint32_t *item;             /* (B) in the data set */
-    uint32_t *piece;            /* (B) the piece that each is of */
-    uint32_t *list;             /* (S) */
-    size_t *at;                 /* (S + 1) */
-    uint32_t *input;            /* (U) 2 word + flag; of numbers the row */
+    uint32_t *piece;            /* (B) of each item */
+    uint32_t *list;             /* (S) token list of each text */
+    size_t *at;                 /* (S + 1) first row of each text */
+    uint32_t *input;            /* (U) 2 word + flag; of numbers their row in the data set */
     uint32_t *ids;              /* (R) input of each row */
     carnn__packed packed;
-    size_t *start;              /* (T + 2) */
-    uint32_t *sequence, *first; /* (S) of a text; (P) the first text of a sequence */
-    uint32_t *length, *rank, *place; /* (P) rank: sequences by length, place: the reverse */
+    size_t *start;              /* (T + 2) first packed row of each step */
+    uint32_t *sequence, *first; /* (S) of each text; (P) the first text of each sequence */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank (@@SEQ) */
     uint32_t *reversed;         /* (N) see carnn__reverse_index */
     uint32_t *index[2];         /* (N) input of each packed row, by direction */
     uint32_t *row;              /* (R) packed row of each row */
@@ -10200,19 +10210,19 @@ struct carnn__texts {
 
 typedef struct carnn__net { /* what the state of every head begins with */
     carnn__corpus corpus;
-    carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
-    int holds;             /* gradient check: the masks of relu and max stay what they were */
-    size_t top;            /* so many choices are told of */
-    size_t *best;          /* (choices) of a prediction, most probable first */
-    double *probability;   /* (choices) */
-    /* of tasks whose items have choices of their own */
-    size_t columns;        /* of the logits, 0: as many as the model has choices */
-    uint32_t *own;         /* (B) how many of them each item has; NULL: all */
-    carnn_text *name;      /* (B, columns) the choices of each item */
+    carnn__texts texts;    /* of the batch at hand; a head may have its own instead */
     size_t number;         /* of the batch at hand */
-    uint64_t key;          /* of its step, 0: not in training */
-    carnn__population *normal; /* of all that is normalised over the batch, a list */
-    struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
+    uint64_t key;          /* of its step; 0: not in training */
+    int holds;             /* in a gradient check: masks of relu, places of maxima stay the same */
+    size_t top;            /* choices in a prediction */
+    size_t *best;          /* (choices) of a prediction, most probable first */
+    double *probability;   /* (choices) of each of `best` */
+    /* of tasks whose items have choices of their own: */
+    size_t columns;        /* of the logits; 0: as many as the model has choices */
+    uint32_t *own;         /* (B) choices of each item; NULL: all */
+    carnn_text *name;      /* (B, columns) names of the choices of each item */
+    carnn__population *normal; /* a list: populations of all that is normalised over a batch */
+    struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -10223,16 +10233,17 @@ static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
     return &carnn__net_of(work)->corpus;
 }
 
-#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
+/* Words of a text that a session has memory for, unless the task says otherwise. Batches read no
+   more, unless the task has `tokens`. */
+#define CARNN__SESSION_WORDS 512
 
 static size_t carnn__session_words(const carnn_model *model) {
     return model->task->session_words ? model->task->session_words(model)
                                       : (size_t)CARNN__SESSION_WORDS;
 }
 
-/* The tokens of a text in a role; of labels their numbers among the model's choices, of alignments
-   links. Where the task does not count them itself, batches read as many as a session has memory
-   for. */
+/* Returns how many tokens a text in a role has, and writes at most `max`: words of the model, in a
+   role of labels the model's choices, in a role of alignments links. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
@@ -10292,7 +10303,7 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     return CARNN_OK;
 }
 
-/* The choices without blanks at their ends. */
+/* Copies the choices without the blanks at their ends. */
 static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
                                    const carnn_allocator *a, carnn_error *error) {
     carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
@@ -10333,7 +10344,7 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
 
 /* --- pieces ---------------------------------------------------------------------------------- */
 
-/* The rows of an item's texts: its size, where its task does not measure it. */
+/* The sizes of an item where its task does not measure them: the rows of its texts, and 0. */
 static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[item];
@@ -10345,7 +10356,7 @@ static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[C
             size[0] += carnn__list_length(&c->tokens, c->list[i]);
 }
 
-/* The bound k of a batch; SIZE_MAX where there is none. */
+/* The limit on size k of a batch; SIZE_MAX where there is none. */
 static size_t carnn__limit(const carnn__work *work, size_t k) {
     const carnn__limits *l = &work->model->task->limits;
     if (l->rows_per_example)
@@ -10403,7 +10414,7 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
     return CARNN_OK;
 }
 
-/* The largest batch that any order of the pieces can make. */
+/* The sizes of the largest batch that any order of the pieces can make. */
 static void carnn__corpus_most(carnn__work *work) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
@@ -10430,8 +10441,8 @@ static void carnn__corpus_most(carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-/* Makes the batches of an epoch, of groups shuffled by `key` (0: not shuffled), and returns their
-   number. A batch ends when it has enough items or the next piece might not fit. */
+/* Makes the batches of an epoch of groups shuffled by `key` (0: not shuffled). Returns how many. A
+   batch ends when it has enough items or the next piece does not fit. */
 static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     carnn__corpus *c = carnn__corpus_of(work);
     size_t i, j, groups = 0, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
@@ -10467,16 +10478,16 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
 }
 
-/* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
+/* Memory for packing t->most_texts sequences and t->most_rows rows, T steps at most. */
 static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
-    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->order, &t->rank};
     uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
     carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
     carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
     t->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
 }
 
-/* Texts in these roles (bits). It comes first in a head's list of parts. */
+/* Memory for the texts in these roles (bits). It comes first among the parts of a head. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
@@ -10505,7 +10516,8 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     if (t->seen) memset(t->seen, 0xFF, c->tokens.count * sizeof(uint32_t));
 }
 
-/* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
+/* Adds a text of an item to the batch, as text s, or to the last text if those of an item are
+   joined. Each word that is new in the batch becomes an input, and each row of numbers. */
 static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t list = c->list[member];
@@ -10530,11 +10542,11 @@ static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
     t->texts = s + 1;
 }
 
-/* Adds item number `item`, of a piece: all of its texts. */
+/* Adds an item of a piece with all its texts. */
 static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     const carnn__item *x = &t->work->data->items[item];
     size_t m;
-    if (t->joined) { /* an empty text, to which they are added */
+    if (t->joined) { /* an empty text, to which all of them are added */
         t->list[t->texts] = 0;
         t->at[t->texts + 1] = t->at[t->texts];
         t->texts++;
@@ -10544,8 +10556,8 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     t->item[t->count++] = (uint32_t)item;
 }
 
-/* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same: a sequence for
-   each text, where t->shares is 1 for each distinct one, where 2 for a run of equal ones. */
+/* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same. Each text is a
+   sequence (t->shares 0), or each distinct text (1), or each run of equal texts (2). */
 static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
                               size_t step) {
     const size_t *at = texts->at;
@@ -10562,19 +10574,19 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
         t->sequence[i / step] = *seen;
     }
     for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
-    carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
+    carnn__pack_sequences(&t->packed, t->length, P, t->order, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
-    for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
+    for (b = 0; b < P; b++) t->rank[t->order[b]] = (uint32_t)b;
     for (i = from; i < texts->texts; i += step)
         for (r = at[i]; r < at[i + 1]; r++) {
-            size_t row = t->start[r - at[i]] + t->place[t->sequence[i / step]];
+            size_t row = t->start[r - at[i]] + t->rank[t->sequence[i / step]];
             t->row[r] = (uint32_t)row;
             t->index[0][row] = t->index[1][t->reversed[row]] = texts->ids[r];
         }
 }
 
-/* All items of the batch are there. The table of inputs is cleared now: the next time another model
-   may have used the arena, where the list of inputs is. */
+/* Packs the texts when all items are there. The table of inputs is cleared now, not before the next
+   batch: by then another model may have used the arena, where the list of inputs is. */
 static void carnn__texts_complete(carnn__texts *t) {
     size_t i;
     for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
@@ -10582,7 +10594,7 @@ static void carnn__texts_complete(carnn__texts *t) {
     carnn__texts_pack(t, t, 0, 1);
 }
 
-/* Lists the items, texts, inputs and sequences of a batch. */
+/* Lists the items, texts, inputs and sequences of batch `number`. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j;
@@ -10594,7 +10606,7 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
     carnn__texts_complete(t);
 }
 
-/* Lists the texts of another role of the same items. */
+/* Lists the texts of the same items in the roles of t. */
 static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
     size_t b;
     t->count = t->texts = t->inputs = t->at[0] = 0;
@@ -10603,27 +10615,27 @@ static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
 }
 
 /* --- running text -------------------------------------------------------------------------------
-   The last texts of the items, which follow each other, cut into pieces of T words. A text is that
-   of an item, a sentence; where the corpus has chunks, it is that of a document. Words are targets:
-   all tokens but the first one, <s>, which of a document is that of its first sentence. The sizes
-   of a piece are its own words and, of a sentence, those of the piece before, of which the first
-   piece of a document has none. */
+   The last text of each item is a sentence: <s>, then its words. Consecutive items may be sentences
+   of one document. Running text is cut into pieces of at most T words: each sentence by itself, or,
+   where the corpus has chunks, each document as one text, with the <s> of its first sentence only.
+   Words are targets: all tokens but <s>. The sizes of a piece are its own words and, where there
+   are no chunks, the words of the piece before it in its document, if there is one. */
 
 static const char *const carnn__running_reserved[] = {"<s>", "</s>"};
 enum { CARNN__RUNNING_BEGIN = 1, CARNN__RUNNING_END = 2 }; /* their numbers: <unk> is 0 */
 
-typedef struct carnn__start { /* of a piece */
-    size_t at[2]; /* its first token, and that of the piece before */
-    size_t left;  /* words of its first sentence from there on */
-    int follows;  /* its document has a piece before */
-} carnn__start;
+typedef struct carnn__piece_start {
+    size_t at[2]; /* the first token that is read, and that of the piece before */
+    size_t left;  /* words of the first sentence that are in this piece or later */
+    int follows;  /* the document has a piece before this one */
+} carnn__piece_start;
 
 typedef struct carnn__running {
     size_t T;             /* words of a piece at most */
     const uint32_t *ids;  /* tokens: of each text <s> and its words */
-    carnn__start *start;  /* (pieces) */
-    size_t rows;          /* R of a batch, each of which reads a part of the text in chunks; or as
-                             many as there are pieces */
+    carnn__piece_start *start; /* (pieces) */
+    size_t rows;          /* R of a batch of chunks, each of which reads a part of the text; without
+                             chunks the number of pieces */
 } carnn__running;
 
 /* The token list of an item's sentence. */
@@ -10632,11 +10644,12 @@ static size_t carnn__running_list(const carnn__work *work, size_t item) {
     return carnn__corpus_of(work)->list[x->first + x->count - 1];
 }
 
+/* The words of an item's sentence. */
 static size_t carnn__running_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
 }
 
-/* The end of the text that begins with item i, which has *words. */
+/* The end of the text, sentence or document, that begins with item i; *words: its words. */
 static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *words) {
     *words = 0;
     do *words += carnn__running_length(work, i++);
@@ -10645,16 +10658,16 @@ static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *wor
     return i;
 }
 
-/* Of P pieces that R rows read, each a run of them one after the other: the place of number i where
-   the first pieces of all rows stand before the second ones. The first P % R rows read one more. */
+/* R rows read P pieces, each a run of consecutive ones; the first P % R rows read one more. Returns
+   the place of piece i where the first pieces of all rows come before their second ones. */
 static size_t carnn__row_place(size_t i, size_t P, size_t R) {
     size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
     size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
     return (i - from) % (each + (longer < more)) * R + row;
 }
 
-/* The pieces of the text of items [item, end), which has n words from token `at` on; `number` is
-   that of the first one. Returns that of the next text. */
+/* Makes the pieces of the text of items [item, end), which has n words and begins with token `at`;
+   `number` is that of its first piece. Returns that of the next text. */
 static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, size_t item,
                                     size_t end, size_t n, size_t at, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(work);
@@ -10663,7 +10676,7 @@ static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, 
         size_t j = carnn__row_place(number, P, m->rows);
         int follows = from || work->data->items[item].count > 1;
         carnn__batch_piece now = {item, 1, c->chunk && j, {carnn__min(T, n - from), 0}};
-        carnn__start start = {{at + from, 0}, left, follows};
+        carnn__piece_start start = {{at + from, 0}, left, follows};
         if (follows && !c->chunk) { /* then pieces stand in reading order */
             now.size[1] = c->pieces[j - 1].size[0];
             start.at[1] = m->start[j - 1].at[0];
@@ -10676,8 +10689,8 @@ static size_t carnn__running_pieces(const carnn__work *work, carnn__running *m, 
     return number;
 }
 
-/* Every piece of a sentence is a group of its own, so that they are shuffled one by one. Chunks are
-   one group, in which rows stand side by side. */
+/* Cuts running text. Without chunks each piece is a group, so that pieces are shuffled. All chunks
+   are one group: a batch has the next chunk of every row. */
 static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
@@ -10690,7 +10703,7 @@ static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, car
     m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
     c->piece_count = P;
     m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
-    m->start = (carnn__start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
+    m->start = (carnn__piece_start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
     if (!ids || !m->start || carnn__corpus_room(c, a, P, error)) return carnn__out_of_memory(error);
     for (i = 0; i < count; i = end) {
         end = carnn__running_text(work, i, &n);
@@ -10706,11 +10719,12 @@ static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, car
     return CARNN_OK;
 }
 
-typedef struct carnn__running_part { /* of a sentence, in a piece */
-    size_t item, from, to, left; /* steps [from, to) of the piece; words from `from` on */
+typedef struct carnn__running_part { /* of a piece: as much of one sentence as is in it */
+    size_t item, from, to; /* steps [from, to) of the piece */
+    size_t left;           /* words of the sentence in this part or later */
 } carnn__running_part;
 
-/* The next part of piece number `piece`, or the first one where part->to is 0; 0: none is left. */
+/* Finds the next part of piece number `piece`, the first where part->to is 0. 0: none is left. */
 static int carnn__running_next(const carnn__work *work, const carnn__running *m, size_t piece,
                                carnn__running_part *part) {
     const carnn__batch_piece *p = &carnn__corpus_of(work)->pieces[piece];
@@ -10728,16 +10742,20 @@ static int carnn__running_next(const carnn__work *work, const carnn__running *m,
    @@NET   the parts that heads are made of: from words to states, and to vectors of texts
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
-   carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
-   inputs and weights. Where the two passes are the same loops, they are one function with the
-   argument `backward`. Rows lie in reading order, text by text, except in the recurrent layer.
+   carnn__plan), _forward computes its output from its inputs, _backward adds to the gradients of
+   its inputs and weights. Where the two passes are the same loops, they are one function with the
+   argument `backward`. Rows are in reading order, text by text, except in the recurrent layer.
+
+   Sizes: B items, S texts, R rows, U inputs, P sequences, N packed rows (@@BATCH); V words in the
+   vocabulary, e columns of a word vector, h units of a cell, D columns of states: h, or 2h of
+   [fw; bw], the states of a cell that reads forwards and of one that reads backwards.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- matrices -----------------------------------------------------------------------------------
-   A matrix and the gradient of the loss with respect to it. The part whose output it is clears the
-   gradient in its forward pass; the parts that read it add to it. */
+   A matrix and the gradient of the loss with respect to it. The part that computes it clears the
+   gradient in its forward pass; the parts that read it add to the gradient. */
 
 typedef struct carnn__mat {
     float *x, *d; /* d: NULL where nothing is learnt */
@@ -10752,13 +10770,20 @@ static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
     return m;
 }
 
+/* Logits have d also where nothing is learnt: losses and predictions work in it. */
+static carnn__mat carnn__plan_logits(carnn__plan *p, size_t rows, size_t columns) {
+    carnn__mat m = carnn__plan_mat(p, rows, columns);
+    if (p->arena && !m.d) m.d = carnn__floats(p->arena, rows, columns);
+    return m;
+}
+
 static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
 
 /* --- embedding ----------------------------------------------------------------------------------
-   y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
-   columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
+   y_i = [E_w; more] for each input i of a batch, a word w. E (V, e) is the word table; the head
+   fills the other columns. Rows of numbers are their own vectors. Backward: dE_w += dy_i. */
 
 static size_t carnn__declare_words(carnn__plan *p, float deviation) {
     return carnn__declare(p->store, "word", "weight", p->model->words.count,
@@ -10766,7 +10791,7 @@ static size_t carnn__declare_words(carnn__plan *p, float deviation) {
 }
 
 typedef struct carnn__embed {
-    size_t table, e; /* parameter, from carnn__declare_words; columns of it */
+    size_t table, e; /* parameter E, from carnn__declare_words; its columns */
     carnn__mat y;    /* (U, e + more) */
 } carnn__embed;
 
@@ -10790,7 +10815,7 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
 
 static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     size_t i;
-    if (work->data->columns) return; /* numbers are not trained, nor is a table that is fixed */
+    if (work->data->columns) return; /* numbers are not trained, nor is a fixed table */
     if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
     for (i = 0; i < t->inputs; i++)
         work->engine->k->add(m->y.d + i * m->y.columns,
@@ -10799,20 +10824,20 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
 }
 
 /* --- standardised numbers -----------------------------------------------------------------------
-   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
-   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+   u = (r - mean) * scale for each column of the rows r of a batch, so that u has the mean 0 and the
+   standard deviation 1 in the training data. The scale of a constant column is 1. */
 
 typedef struct carnn__standard {
     size_t mean, scale; /* parameters (1, C), which are not trained */
     carnn__embed rows;  /* (U, C) u */
 } carnn__standard;
 
-/* Number j of the rows of a data set, in reading order. */
+/* Number j of all rows of a data set, one after the other. */
 static double carnn__number_at(const carnn_dataset *data, size_t j) {
     return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
 }
 
-/* What is not trained comes last among the weights. */
+/* Its parameters come last among the weights: they are not trained. */
 static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     size_t C = (size_t)p->model->desc.embedding;
     p->store->fixed = 1;
@@ -10852,15 +10877,17 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
 /* --- batch normalisation ------------------------------------------------------------------------
      y_i = gain * (v_i - mean) / sqrt(variance + eps)     v, y (rows, n)
 
-   over all rows of a batch, with the kernels and the population of normalised cells (@@CELL), of
-   which a part has one step. A single row is normalised by the population. */
+   mean and variance of each column are those of all rows of the batch; of a single row, and outside
+   of training, those of the population, which are running means over batches. Kernels and
+   population are those of normalised cells (@@CELL), with one step. */
 
 typedef struct carnn__batch_norm {
-    size_t gain; /* parameters, from carnn__norm_declare */
-    carnn__mat v;
+    size_t gain;  /* (n) the first of the parameters from carnn__norm_declare */
+    carnn__mat v; /* (rows, n) */
     carnn__population population;
 } carnn__batch_norm;
 
+/* Puts a population on the list of the net. */
 static void carnn__plan_population(carnn__plan *p, carnn__population *m) {
     m->next = carnn__net_of(p->work)->normal;
     carnn__net_of(p->work)->normal = m;
@@ -10877,7 +10904,7 @@ static void carnn__batch_norm_plan(carnn__plan *p, carnn__batch_norm *m, const c
     carnn__plan_population(p, &m->population);
 }
 
-/* To y from v, or to v.d from y's gradient, which stays as it is. `adds`: y gains it. */
+/* From v to y, or from dy, which is only read, to dv. `adds`: added to what y is. */
 static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
                                   const carnn__mat *y, size_t rows, int adds, int backward) {
     const size_t n = y->columns;
@@ -10910,20 +10937,20 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
 
 /* --- linear layer -------------------------------------------------------------------------------
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
-   Logits are the identity, and have y.d also where nothing is learnt: their loss works in it.
-   Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W.
-   With batch normalisation, y = f(BN(x W^T)), and y.d is then the gradient at BN. */
+   CARNN__LOGITS: the identity, into logits (carnn__plan_logits).
+   Backward: da = f'(a) * dy;  dW += da^T x;  db += sum of da over rows;  dx += da W.
+   With batch normalisation y = f(BN(x W^T)). The backward pass leaves da in y.d. */
 
 typedef enum carnn__activation {
     CARNN__IDENTITY, CARNN__TANH, CARNN__RELU, CARNN__LOGITS
 } carnn__activation;
 
 typedef struct carnn__linear {
-    size_t weight, bias;
+    size_t weight, bias; /* parameters */
     int biased;
     carnn__activation f;
-    unsigned char *on; /* (rows, out) where relu passes its input on */
-    int adds;          /* x W^T is added to what y.x is */
+    unsigned char *on; /* (rows, out) 1 where the input of relu is above 0 */
+    int adds;          /* y = f(y + x W^T): the caller has set y.x */
     int normal;        /* x W^T is normalised; set before carnn__linear_plan */
     carnn__batch_norm norm;
     carnn__mat y;      /* (rows, out) */
@@ -10942,8 +10969,7 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
         snprintf(prefix, sizeof prefix, "%s.%s", name, weight);
         carnn__batch_norm_plan(p, &m->norm, prefix, rows, out);
     }
-    m->y = carnn__plan_mat(p, rows, out);
-    if (p->arena && !p->work->g && f == CARNN__LOGITS) m->y.d = carnn__floats(p->arena, rows, out);
+    m->y = (f == CARNN__LOGITS ? carnn__plan_logits : carnn__plan_mat)(p, rows, out);
     if (p->arena && f == CARNN__RELU)
         m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
 }
@@ -10985,13 +11011,15 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
 }
 
 /* --- highway layers -----------------------------------------------------------------------------
-   Two of them (Srivastava, Greff and Schmidhuber 2015), which at first pass most of x on:
+   Two layers, one on top of the other (Srivastava, Greff and Schmidhuber 2015):
 
-     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h) */
+     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h)
+
+   With -1, the bias of the gate t, each passes on most of x before training. */
 
 typedef struct carnn__highway {
-    carnn__linear gate[2], change[2]; /* outputs t, relu */
-    carnn__mat y[2];
+    carnn__linear gate[2], change[2]; /* their outputs are t and relu(..) (rows, h) */
+    carnn__mat y[2];                  /* (rows, h) */
 } carnn__highway;
 
 static void carnn__highway_plan(carnn__plan *p, carnn__highway *m, const char *name, size_t rows,
@@ -11040,14 +11068,14 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
 }
 
 /* --- context: the position encoding of a text ---------------------------------------------------
-   For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
-   the words of the other text, or of its own; divided by their number: sums of 30 words shut the
-   gates of a cell and say little more than how long the text is. */
+   The context of each sequence: enc (@@PART) of the words of the other text of its pair (texts 2 i
+   and 2 i + 1), or of its own text, divided by their number. Without this division sums of 30 words
+   shut the gates of a cell and show little more than the length of the text. */
 
 typedef struct carnn__position {
-    int own;         /* of the text itself, which may be any text */
-    float *ramp;     /* (D) */
-    uint32_t *text;  /* (P) */
+    int own;         /* encode the text itself: texts need not be pairs */
+    float *ramp;     /* (D) carnn__encoder_ramp */
+    uint32_t *text;  /* (P) the text to encode for the sequence of each rank */
     carnn__mat y;    /* (P, D) */
 } carnn__position;
 
@@ -11060,14 +11088,14 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* x (U, D): the inputs of the batch. Sums become means, and backward likewise. */
+/* x (U, D): the inputs of the batch. Backward adds to dx and spoils dy. */
 static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
                                 const carnn__mat *x, int backward) {
     carnn__encoder e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
                         x->x, m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->rank[b]] ^ !m->own;
+    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->order[b]] ^ !m->own;
     if (!backward) carnn__encode_texts(work->engine, &e);
     for (b = 0; b < e.texts; b++) {
         size_t n = t->at[m->text[b] + 1] - t->at[m->text[b]];
@@ -11078,12 +11106,12 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 }
 
 /* --- position encoder of token lists ------------------------------------------------------------
-   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). They
-   begin so long that names are told apart by them before any is trained. */
+   Row i of y (lists, D): enc (@@PART) of the words of list i; E (V, D) has their vectors. Their
+   initial deviation is large, so that names can be told apart before they are trained. */
 
 typedef struct carnn__list_encoder {
-    size_t table; /* parameter */
-    float *ramp;  /* (D) */
+    size_t table; /* parameter E */
+    float *ramp;  /* (D) carnn__encoder_ramp */
 } carnn__list_encoder;
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
@@ -11092,8 +11120,8 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row`
-   on; backward from their gradients to that of E. */
+/* Encodes `count` lists to the rows of y from `row` on: list first + which[i], or first + i where
+   which is NULL. Backward: from their gradients to dE. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
@@ -11109,24 +11137,25 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 /* --- recurrent encoders -------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order.
+   others read the rows of the layer below. The output of the last layer is packed or in reading
+   order.
 
-   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
-   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
-   goes through all columns of [fw; bw] from the first word to the last.
+   A BASE is one RNN of a layer. A plain layer has one. A layer of an RCRN (Tay et al. 2018, Eq. 1
+   to 16) has three, which read the same inputs: s1 and s2, the states of the first two, control the
+   forget and the output gate of a LISTENER (@@CELL), which reads s3, the states of the third, all
+   columns of [fw; bw] from the first word to the last. A layer of a multigraph RNN has no base but
+   a graph in each direction.
 
-   Dropout is on what layers read. Each base has a mask of its own.
-
-   `--normalise batch`: batch normalisation of the cells, all texts of a batch together (@@CELL). A
-   task may have further choices behind it. */
+   Dropout is on what layers read; each base has a mask of its own. `--normalise batch`: batch
+   normalisation of the cells over all texts of a batch (@@CELL); a task may add further choices. */
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
 static const char *const carnn__normalising[] = {"none", "batch", NULL};
 enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 
-/* Options `number` to number + 4 of a task that has an encoder, and its graph; `normalising`: the
-   choices of the one before the last, `more`: what help says of those that are not of all tasks. */
+/* The options of an encoder: the text `graph`, and numbers `number` to number + 4 of its task.
+   `normalising`: the choices of `normalise`; `more`: the help on those that not every task has. */
 #define CARNN__ENCODER_OPTIONS(number)                                                             \
     CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
 #define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
@@ -11146,15 +11175,15 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
                            "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
 
 typedef struct carnn__rnn_shape {
-    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    int rcrn, raw;                             /* raw: the output gate is s2 itself */
-    size_t skip;                               /* k of skip connections; 0: none */
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2, not sigmoid(s2) */
+    size_t skip;                               /* K of skip connections; 0: none */
     int normal;                                /* batch normalisation */
     const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
     float range;                               /* of initial input weights; 0: Glorot's */
 } carnn__rnn_shape;
 
-/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+/* The encoder that a model describes with CARNN__ENCODER_OPTIONS(option). */
 static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
                                              size_t directions, size_t in, size_t d) {
     const carnn_model_desc *desc = &model->desc;
@@ -11175,67 +11204,69 @@ static int carnn__reads_context(const char *cell) {
 /* A packed batch as a recurrent layer reads it. */
 typedef struct carnn__rnn_input {
     const carnn__packed *packed;
-    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
-    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
+    const uint32_t *index[2]; /* (N) input of each packed row, by direction; index[0] NULL: row i
+                                 has input i */
+    const uint32_t *reversed; /* (N) see carnn__reverse_index; NULL: one direction */
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
     const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    const float *state;       /* (layers, carnn__rnn_states, P, h) before the first step, in one
-                                 direction; carnn__rnn_ready was called before. NULL: zeros */
-    float *next;              /* then the same after the last step of each sequence; may be `state`
-                                 where nothing is learnt */
+    const float *state;       /* (layers, carnn__rnn_state_count, P, h) before the first step, of
+                                 one direction; call carnn__rnn_ready before. NULL: zeros */
+    float *next;              /* the same after the last step of each sequence; may be `state`
+                                 where nothing is learnt. Not used where state is NULL */
 } carnn__rnn_input;
 
 /* --- multigraph RNN -----------------------------------------------------------------------------
    An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
-   that is not an LSTM has at time t the value
+   of the cell rnn has at time t the value
 
      val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
 
-   b_v (gates h), U_e (gates h, h). An input has the value x_t, and its edges have U_e (gates h, e).
-   Values before the first step are 0. An LSTM (@@CELL) has such a sum for each of its four gates,
-   and c of the step before. Within a step the nodes come in an order in which edges of delay 0 lead
-   from earlier nodes to later ones.
+   b_v (gates h), U_e (gates h, h). An LSTM (@@CELL) has such a sum for each of its four gates, and
+   its c of the step before. An input has the value x_t, and its edges have U_e (gates h, e). Values
+   before the first step are 0. Within a step nodes are computed in such an order that edges of
+   delay 0 lead from earlier nodes to later ones.
 
-   The value of the output is a(t). But where its only edge is of delay 0 and from a hidden node, it
-   is the value of that node: the part that reads the output has a matrix of its own.
+   The value of the output is a(t). But if its only edge is of delay 0 and from a hidden node, it is
+   the value of that node: the part that reads the output has a matrix of its own.
 
-   Backward, with steps and nodes in the reverse order: the cell makes da_v(t) from D_v(t), the
-   gradient at val_v(t), then each edge to v adds D_u(t - delay) += U_e^T da_v(t); at the end
+   Backward, with steps and nodes in the reverse order: the cell computes da_v(t) from dval_v(t);
+   then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
    dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
 
-#define CARNN__GRAPH_UNITS 64      /* nodes of a graph that is trained */
-#define CARNN__GRAPH_LONGEST 10000 /* delay */
+#define CARNN__GRAPH_UNITS 64      /* nodes of a graph, at most */
+#define CARNN__GRAPH_LONGEST 10000 /* the longest delay */
 
 typedef struct carnn__wire { /* an edge */
     int input;              /* it is from an input */
-    size_t from, to, delay; /* units */
-    carnn__linear U;        /* its weight, and the product with all inputs: y (U, width) */
-    float *p, *back;        /* from a unit: U packed for val U^T and for da U */
-    size_t past;            /* where the value that step 0 reads is in a state */
+    size_t from, to, delay; /* numbers of units; steps */
+    carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
+    float *forward, *backward; /* of a unit: U_e packed for val U_e^T, for da U_e */
+    size_t past;            /* in a state, floats of a sequence before the value step 0 reads */
 } carnn__wire;
 
 typedef struct carnn__unit { /* a node that is no input */
-    int sums;           /* the value is a_v itself */
+    int linear;         /* the output: its value is a_v itself */
     size_t width, bias; /* columns of a_v; parameter b_v */
-    size_t wires;       /* to it and to the units before it */
-    size_t longest, c;  /* delay of the edges from it; where c is in a state, behind past values */
-    float *dout;        /* (N, h) */
+    size_t wires;       /* wires to it and to the units before it */
+    size_t longest, c;  /* delay of its edges to others; in a state, floats of a sequence before c,
+                           the last of which are `longest` past values */
+    float *dout;        /* (N, h) dval_v */
     carnn__scan scan;
 } carnn__unit;
 
 typedef struct carnn__multigraph { /* one direction */
-    size_t cell, h, units, states; /* states: of h floats that go on from one call to the next */
+    size_t cell, h, units, states; /* states: vectors (h) carried from one call to the next */
     size_t output;                 /* the unit that is the output */
-    carnn__unit *unit;             /* in the order in which they are computed */
-    carnn__wire *wire;             /* to the first unit, to the second one, ... */
-    uint32_t *first;               /* (N) of zeros: all rows have the same projection, the bias */
+    carnn__unit *unit;             /* (units) in the order in which they are computed */
+    carnn__wire *wire;             /* (edges) those to the first unit, to the second, ... */
+    uint32_t *first;               /* (N) zeros: the projection of every row is row 0, the bias */
     float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
 
-/* Can a multigraph RNN be made of a valid graph? */
+/* Checks that a multigraph RNN can be made of a valid graph. */
 static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *cell,
                                             carnn_error *error) {
     size_t i, outputs = 0, edges = 0, delays = 0;
@@ -11255,8 +11286,8 @@ static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *ce
                        g->node_count, CARNN__GRAPH_LONGEST, delays, outputs, edges);
 }
 
-/* The nodes but for inputs, by the length of the longest path of delay 0 to each; returns how many.
-   The output is left out where it is the value of another node, which is then `*output`. */
+/* Orders the nodes but for inputs by the longest path of delay 0 to each; returns how many. Where
+   the value of the output is that of another node, this is *output, and the output is left out. */
 static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
                                  size_t *output) {
     size_t depth[CARNN__GRAPH_UNITS] = {0}, count = 0, edges = 0, d, i, out;
@@ -11298,8 +11329,8 @@ static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
     }
     carnn__param_at(p->store, w->U.weight)->block = s->h;
     if (!p->arena || w->input) return;
-    w->p = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
-    if (p->work->g) w->back = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
+    w->forward = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
+    if (p->work->g) w->backward = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
 }
 
 static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
@@ -11307,13 +11338,13 @@ static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     v->scan.h = s->h;
     v->scan.index = m->first;
-    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* what nothing is added to */
+    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* the cell adds to none */
     v->scan.ph = m->ph;
     v->scan.out = carnn__floats(p->arena, s->N, s->h);
     v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
     if (!p->work->g) return;
     v->scan.dout = v->dout = carnn__floats(p->arena, s->N, s->h);
-    v->scan.dph = v->sums ? v->dout : carnn__floats(p->arena, s->N, v->width);
+    v->scan.dph = v->linear ? v->dout : carnn__floats(p->arena, s->N, v->width);
     if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, s->h);
 }
 
@@ -11354,11 +11385,11 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
     m->output = place[output];
     for (i = 0; i < m->units; i++) {
         carnn__unit *v = &unit[i];
-        v->sums = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
-        v->width = v->sums ? s->h : k->gates * s->h;
+        v->linear = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
+        v->width = v->linear ? s->h : k->gates * s->h;
         snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
         v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->open_gate * s->h,
-                                     v->sums ? 0 : s->h, k->open_bias);
+                                     v->linear ? 0 : s->h, k->open_bias);
         for (j = 0; j < s->graph->edge_count; j++) {
             carnn__wire w;
             if (edge[j].to != order[i]) continue;
@@ -11383,12 +11414,12 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     for (; w < end; w++) {
         size_t width = m->unit[w->to].width;
         const float *U = carnn__weight(work, w->U.weight);
-        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->p);
-        if (w->back) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->back);
+        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->forward);
+        if (w->backward) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->backward);
     }
 }
 
-/* An edge at step t: ph += U val, or D += U^T da. */
+/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. */
 static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const carnn__wire *w, const carnn__rnn_input *in,
                             const uint32_t *index, size_t t, int backward) {
@@ -11407,11 +11438,11 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     }
     if (w->input) return;
     if (backward)
-        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, width, da, width, w->back,
-                      0, NULL, u->dout + before * h, h);
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, width, da, width,
+                      w->backward, 0, NULL, u->dout + before * h, h);
     else
         carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, width, h,
-                      past ? past : u->scan.out + before * h, h, w->p, 0, NULL, m->ph, width);
+                      past ? past : u->scan.out + before * h, h, w->forward, 0, NULL, m->ph, width);
 }
 
 /* All steps and units, backward from the last to the first. */
@@ -11424,12 +11455,12 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
         const carnn__unit *v = &m->unit[number % m->units];
         size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row;
         if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
-        else if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        else if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
         for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++)
             carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
         if (backward) continue;
-        if (!v->sums) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
-        for (b = 0; v->sums && b < live; b++) {
+        if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
+        for (b = 0; v->linear && b < live; b++) {
             float *out = v->scan.out + (row + b) * m->h;
             memcpy(out, m->ph + b * m->h, m->h * sizeof(float));
             work->engine->k->add(carnn__weight(work, v->bias), out, m->h);
@@ -11437,8 +11468,9 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
     }
 }
 
-/* The last `count` of past and new values of each sequence, the latest last: past, next (count, P,
-   columns); y (U, stride) of the inputs index[i], or i, of row i. */
+/* Keeps the last `count` values of each sequence, oldest first, for the call after this one: of the
+   past ones and those of its steps. past, next (count, P, columns). The value of packed row i is
+   row index[i], or i, of y (rows, stride). */
 static void carnn__past_keep(const carnn__packed *p, const float *past, float *next, size_t count,
                              const float *y, size_t stride, const uint32_t *index,
                              size_t columns) {
@@ -11483,7 +11515,7 @@ static void carnn__multigraph_forward(const carnn__work *work, const carnn__mult
     }
 }
 
-/* From D of the output, which is there. */
+/* The dout of the output has been set. */
 static void carnn__multigraph_backward(const carnn__work *work, const carnn__multigraph *m,
                                        const carnn__rnn_input *in, size_t direction) {
     size_t rows = in->packed->rows, h = m->h;
@@ -11497,7 +11529,7 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
     }
     carnn__multigraph_steps(work, m, in, in->index[direction], 1);
     for (v = m->unit; v < m->unit + m->units; v++)
-        if (v->sums) carnn__column_sums(work->engine, rows, h, v->dout, h, v->scan.dpx);
+        if (v->linear) carnn__column_sums(work->engine, rows, h, v->dout, h, v->scan.dpx);
     for (w = m->wire; w < m->wire + m->unit[m->units - 1].wires; w++)
         if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
         else
@@ -11511,36 +11543,37 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
 
 #define CARNN__BASES 3
 
-typedef struct carnn__rnn_base { /* in one direction */
+typedef struct carnn__rnn_base { /* of one direction */
     carnn__cell cell;
     carnn__cell_run run;
 } carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
     carnn__rnn_base *base;       /* (bases, directions) */
-    float *dout[CARNN__BASES];   /* (N, h) of each base in the direction at hand */
-    carnn__listener listener[2]; /* which share all memory but c */
-    carnn__multigraph graph[2];  /* in the place of bases, of which there are none */
+    float *dout[CARNN__BASES];   /* (N, h) gradient at the states of each base, in one direction */
+    carnn__listener listener[2]; /* by direction; they share all memory but c */
+    carnn__multigraph graph[2];  /* by direction, in the place of bases */
     int projects;
-    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__linear project; /* (U or N, h) inputs of a cell that has them as its candidate */
     carnn__mat y;          /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
-    size_t bases, layers, directions, h, skip; /* bases: 0 with a graph, */
-    size_t states;                             /* whose carnn__rnn_states these are */
+    size_t bases;      /* 1; of an RCRN 3; of a multigraph RNN 0 */
+    size_t layers, directions, h, skip;
+    size_t states;     /* of a multigraph RNN: the most of any graph */
     size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
-    size_t drop;       /* of the second one, the output of the first; the others follow */
+    size_t drop;       /* stream on the input of the second; those of the next layers follow */
     int drops_top;     /* dropout on the output of the last layer, too */
-    size_t before;     /* steps before the first one, where a state goes on */
-    int probed;        /* a carnn_probe tells of it; set before carnn__rnn_plan */
-    carnn__mat masked; /* of several bases: what one of them reads */
+    size_t before;     /* with states: steps before the first one of this call */
+    int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
+    carnn__mat masked; /* of several bases: (U or N, in) what the base at hand reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
 
-/* States of a layer: output, memory and what skip connections read of each base, and c of the
-   listener. */
-static size_t carnn__rnn_states(const carnn__rnn *m) {
+/* Vectors (h) that are the state of a sequence in a layer: h, c and the `skip` last h of each base,
+   and c of the listener. */
+static size_t carnn__rnn_state_count(const carnn__rnn *m) {
     if (!m->bases) return m->states;
     return (2 + m->skip) * m->bases + (m->bases > 1);
 }
@@ -11555,14 +11588,14 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     if (!i) l->out = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
     if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
-    layer->dout[0] = l->out; /* which the backward pass does not need */
+    layer->dout[0] = l->out; /* the backward pass does not need out */
     for (b = 0; layer->base && b < CARNN__BASES; b++) {
         l->s[b] = layer->base[b * directions + i].run.scan.out;
         l->ds[b] = layer->dout[b];
     }
 }
 
-/* name: of the weights. Behind it stand ".2", ".forget", ".forward" where there are several layers,
+/* Weights are called `name`, then ".2", ".forget", ".forward" where there are several layers,
    bases, directions. U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
@@ -11637,7 +11670,7 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
     return &m->layer[m->layers - 1].y;
 }
 
-/* Packs the recurrent weights for products: whenever they have changed. */
+/* Packs the recurrent weights for products. To be called whenever weights have changed. */
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
     size_t l, b, i;
     for (l = 0; l < m->layers; l++)
@@ -11648,10 +11681,10 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         }
 }
 
-/* What layer l reads: x, or the output of the layer below, which is packed; its states. */
+/* The input of layer l: x, or the packed output of the layer below; and its own states. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
-    size_t states = l * carnn__rnn_states(m) * x->packed->sequences * m->h;
+    size_t states = l * carnn__rnn_state_count(m) * x->packed->sequences * m->h;
     if (x->state) {
         in.state += states;
         in.next += states;
@@ -11667,7 +11700,7 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
     return in;
 }
 
-/* Dropout on values, or on their gradient, that base b of layer l reads. */
+/* Dropout on what base b of layer l reads, or on its gradient. */
 static void carnn__rnn_drop(const carnn__work *work, const carnn__rnn *m, size_t l, size_t b,
                             float *x, size_t count, uint64_t key) {
     size_t stream = l ? m->drop + l - 1 : m->drop_input;
@@ -11675,7 +11708,7 @@ static void carnn__rnn_drop(const carnn__work *work, const carnn__rnn *m, size_t
     if (stream) carnn__drop(work, x, count, key, stream);
 }
 
-/* What base b reads: x, or in training a copy of it with the base's own mask. */
+/* What base b reads: the input, or, of several bases in training, a copy with the base's mask. */
 static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *m, size_t l,
                                            size_t b, const carnn__rnn_input *in, uint64_t key) {
     size_t count = in->inputs * in->x->columns;
@@ -11686,9 +11719,11 @@ static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *
     return &m->masked;
 }
 
-/* Direction i of base b, which reads x. Its states are h, c and what skip connections read. */
-static void carnn__rnn_run(const carnn__work *work, const carnn__rnn *m, carnn__cell_run *run,
-                           const carnn__rnn_input *in, const float *x, size_t b, size_t i) {
+/* Base b of a layer in direction i, which reads x; the states of the next call go to in->next. */
+static void carnn__rnn_base_forward(const carnn__work *work, const carnn__rnn *m, size_t l,
+                                    size_t b, size_t i, const carnn__rnn_input *in,
+                                    const float *x) {
+    carnn__cell_run *run = &carnn__rnn_base_of(m, l, b, i)->run;
     const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
     size_t h = run->cell->h, one = in->packed->sequences * h, at = (2 + m->skip) * b * one;
     const float *state = in->state ? in->state + at : NULL, *c = state ? state + one : NULL;
@@ -11707,7 +11742,7 @@ static void carnn__rnn_run(const carnn__work *work, const carnn__rnn *m, carnn__
                      NULL, h);
 }
 
-/* Listens to the bases, or passes the gradient back to them. */
+/* Runs a listener, or passes its gradient back to the bases. */
 static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
                               const carnn__rnn_input *in, carnn__listener *l, size_t direction,
                               int backward) {
@@ -11724,26 +11759,26 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
         carnn__past_keep(in->packed, l->first, in->next + at, 1, l->c, l->h, NULL, l->h);
 }
 
-/* (N, h) states of the first base in direction i, or of the output of a graph. */
-static const float *carnn__rnn_states_of(const carnn__rnn *m, const carnn__rnn_layer *layer,
+/* (N, h) the states h_t of the first base in direction i, or of the output of a graph. */
+static const float *carnn__rnn_hidden(const carnn__rnn *m, const carnn__rnn_layer *layer,
                                          size_t i) {
     const carnn__multigraph *graph = &layer->graph[i];
     return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
 }
 
-/* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
-   base or the listener; backward the gradients of rows that share one are added up. */
+/* From the states of direction i, packed rows, to its columns of y, whose rows may be in reading
+   order; backward from dy, which is added up over the rows of y that share a packed row. */
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
     const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
-    const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_states_of(m, layer, i);
+    const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_hidden(m, layer, i);
     float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->dout[0];
     size_t h = m->h, r;
-    int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
+    int shared = in->rows != in->packed->rows; /* several rows of y are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
     for (r = 0; r < in->rows; r++) {
         size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
-        if (i && m->bases <= 1) row = in->reversed[row]; /* a listener has it in its own order */
+        if (i && m->bases <= 1) row = in->reversed[row]; /* a listener always reads forwards */
         if (!backward) memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
         else if (!shared) memcpy(dout + row * h, layer->y.d + at, h * sizeof(float));
         else work->engine->k->add(layer->y.d + at, dout + row * h, h);
@@ -11766,7 +11801,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         for (b = 0; b < m->bases; b++) {
             const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
             for (i = 0; i < m->directions; i++)
-                carnn__rnn_run(work, m, &carnn__rnn_base_of(m, l, b, i)->run, &in, read, b, i);
+                carnn__rnn_base_forward(work, m, l, b, i, &in, read);
         }
         for (i = 0; i < m->directions; i++) {
             if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
@@ -11779,7 +11814,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
     }
 }
 
-/* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
+/* Base b of layer l in direction i, from the gradients at its states. */
 static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
                                      size_t i, const carnn__rnn_input *in, uint64_t key) {
     carnn__cell_run *run = &carnn__rnn_base_of(m, l, b, i)->run;
@@ -11795,11 +11830,11 @@ static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, siz
     work->engine->k->add(dx, in->x->d, count);
 }
 
-/* Adds the states of the last layer, read forwards, and all that reaches them to a probe. */
+/* Adds the states of the last layer in the forward direction, and their gradients, to a probe. */
 static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
     const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
     const carnn__multigraph *graph = layer->graph;
-    const float *h = carnn__rnn_states_of(m, layer, 0);
+    const float *h = carnn__rnn_hidden(m, layer, 0);
     const float *D = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
     size_t i, j, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
@@ -11841,7 +11876,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch: x (U, in) inputs, c (P, d) contexts or NULL; the output is (R, D). */
+/* The texts of a batch as an input: x (U, in), contexts c (P, d) or NULL; the output is (R, D). */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
@@ -11850,9 +11885,9 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the largest or smallest value of every column (the first of equal
-   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
-   without words gives zeros. Several kinds stand side by side: y (S, kinds D). */
+   Over the words of each text: the maximum, minimum or mean of each column, or the last states: of
+   [fw; bw] fw at the last word and bw at the first. A text without words gives zeros. Several kinds
+   are columns side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -11865,7 +11900,7 @@ typedef enum carnn__pooling {
 typedef struct carnn__pool_part {
     size_t kinds, directions;
     carnn__pooling kind[CARNN__POOL_COUNT];
-    uint32_t *where; /* (S, kinds D) the row that a value of max, min or last is from */
+    uint32_t *where; /* (S, kinds D) of max, min, last: the row that each value is from */
     carnn__mat y;    /* (S, kinds D) */
 } carnn__pool_part;
 
@@ -11875,7 +11910,7 @@ static const char *const carnn__poolings[] = {
     "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
     "max,mean,min,last", NULL};
 
-/* The kinds that an option, one of these names, has. */
+/* Sets the kinds to those of an option, one of these names. */
 static void carnn__pool_named(carnn__pool_part *m, const carnn_model *model, size_t option) {
     const char *names = carnn__poolings[carnn__chosen(model, option)];
     size_t i;
@@ -11883,7 +11918,7 @@ static void carnn__pool_named(carnn__pool_part *m, const carnn_model *model, siz
         if (strstr(names, carnn__poolings[i])) m->kind[m->kinds++] = (carnn__pooling)i;
 }
 
-/* The kinds and their number are set before. D: columns of what is pooled. */
+/* The caller has set the kinds. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
     size_t S = t->most_texts, width = m->kinds * D;
@@ -11892,7 +11927,7 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
-/* The row of [from, to) that each column of a maximum, a minimum or the last states is from. */
+/* Finds the row of [from, to) that each value of max, min or last is from: the first of equal. */
 static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
                                size_t from, size_t to, uint32_t *where) {
     size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
@@ -11905,6 +11940,7 @@ static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, c
         }
 }
 
+/* Kind k of text s. Backward adds to dx; of a mean it spoils dy. */
 static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
                              const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
                              int backward) {
@@ -11934,8 +11970,8 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
-/* The same over rows that come one by one, however many: x is the state of the next one, *seen how
-   many there were, sum (D) for the mean. */
+/* The same for a text whose rows come one by one: x (1, D) is the next row, *seen the number of
+   rows before it, sum (D) their sum, for the mean. */
 static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
                             size_t *seen, float *sum) {
     size_t D = x->columns, first = !(*seen)++, i, j;
@@ -11961,16 +11997,16 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
 
    u (U, in)   x (R, D)   v (S, kinds D)
 
-   The context c, if there is one, is the position encoding of the text itself. Dropout is on v. */
+   The context c of a cell that has one is the position encoding of the text itself. */
 
 typedef struct carnn__layers {
     size_t drop;            /* stream of dropout on v; 0: none */
     carnn__position context;
     carnn__pool_part pool;  /* without kinds nothing is pooled */
-    carnn__rnn rnn;         /* comes last: a session has the layers of the model alone */
+    carnn__rnn rnn;         /* comes last: some sessions have memory for the model's layers alone */
 } carnn__layers;
 
-/* The streams, and the kinds of the pool, are set before. */
+/* The caller has set the streams and the kinds of the pool. */
 static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *name,
                                carnn__rnn_shape shape, const carnn__texts *t) {
     m->context.own = 1;
@@ -11998,19 +12034,20 @@ static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
-   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
+   Packed sequences of any tokens: x_r = E_w of the word w of row r. Unlike the inputs of a batch,
+   each row has a dropout mask of its own. */
 
 typedef struct carnn__sequences {
-    size_t table, drop;              /* parameter of E; stream of dropout */
+    size_t table, drop;              /* parameter E; stream of dropout */
     carnn__packed packed;
-    size_t *start;                   /* (steps + 2) */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
-    uint32_t *ids;                   /* (N) */
+    size_t *start;                   /* (steps + 2) first packed row of each step */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank (@@SEQ) */
+    uint32_t *ids;                   /* (N) word of each packed row */
     carnn__mat x;                    /* (N, e) */
-    /* a cell that is to read them, see carnn__sequences_fit */
-    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; x, or what x becomes */
-    carnn__linear project;           /* (N, h) */
-    carnn__mat joined;               /* (N, e + h) */
+    /* for the cell that reads them, see carnn__sequences_fit: */
+    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; what the cell reads: x, */
+    carnn__linear project;           /* (N, h) x projected, */
+    carnn__mat joined;               /* (N, e + h) or [x; c] */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
@@ -12033,15 +12070,15 @@ static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
     for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
 }
 
-/* Puts the tokens of sequence i into its rows of `rows` (N). */
+/* Writes the tokens of sequence i to its rows of `rows` (N). */
 static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
                                  uint32_t *rows) {
     size_t t;
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* Words for a cell of h units whose contexts are c (P, h) or NULL: projected, where a cell needs x
-   of its own size; [x; c], where it has no context. */
+/* Fits the words to a cell of h units with contexts c (P, h) or NULL: x is projected for a cell
+   whose input is its candidate; a cell that reads no context reads [x; c]. */
 static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
                                  const carnn__mat *c) {
     const char *cell = p->model->desc.cell;
@@ -12062,7 +12099,7 @@ static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
     return in;
 }
 
-/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
+/* [x_r; c_b] of every row r; b is the rank of its sequence. Backward adds to dx_r and dc_b. */
 static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
                                   int backward) {
     const carnn__packed *p = &m->packed;
@@ -12099,50 +12136,55 @@ static void carnn__sequences_backward(const carnn__work *work, carnn__sequences 
     carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
 
+/* --- states that go on from batch to batch ------------------------------------------------------
+   Text in chunks: each of the R rows of a batch goes on where it ended in the batch before. The
+   corpus keeps the states before batches of even number in the first half of `carried` (2, layers,
+   carnn__rnn_state_count, R, h), those before the others in the second. So a batch that runs twice
+   begins with the same states. In a session `carried` is NULL: states stay in carnn__carried. */
+
 /* Floats of the states of a sequence. */
-static size_t carnn__rnn_carries(const carnn__rnn *m) {
-    return m->layers * carnn__rnn_states(m) * m->h;
+static size_t carnn__rnn_state_size(const carnn__rnn *m) {
+    return m->layers * carnn__rnn_state_count(m) * m->h;
 }
 
-/* Memory for the states of rows that go on from batch to batch: those before batches with an even
-   number, then those before the others. */
-static carnn_status carnn__net_carries(carnn__work *work, const carnn__rnn *m, size_t rows,
+/* Takes memory for the states of so many rows, which are 0. */
+static carnn_status carnn__corpus_carried(carnn__work *work, const carnn__rnn *m, size_t rows,
                                        carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
-    carnn__store store; /* scratch: it is asked how large m is */
+    carnn__store store; /* scratch: the head sets the sizes of m when it declares its weights */
     carnn__plan p = {&store, NULL, work, work->model};
     memset(&store, 0, sizeof store);
     work->model->task->parts(&p, work->state);
-    c->carried_count = 2 * rows * carnn__rnn_carries(m);
+    c->carried_count = 2 * rows * carnn__rnn_state_size(m);
     c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
     if (!c->carried) return carnn__out_of_memory(error);
     memset(c->carried, 0, c->carried_count * sizeof(float));
     return CARNN_OK;
 }
 
-/* The states of the P rows of a batch, which begin or go on. */
+/* The states of the batch at hand. */
 typedef struct carnn__carried {
-    uint32_t *fresh; /* (P) by rank: does it begin with states of 0? */
-    float *state[2]; /* (layers, carnn__rnn_states, P, h) before and after the batch */
+    uint32_t *fresh; /* (P) by rank; 1: it begins with states of 0 */
+    float *state[2]; /* (layers, carnn__rnn_state_count, P, h) before and after the batch */
 } carnn__carried;
 
-/* `carries`: floats of a row; 0: none goes on. */
-static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t carries) {
+/* size: carnn__rnn_state_size; 0: no state goes on. */
+static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t size) {
     m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
-    m->state[0] = m->state[1] = carnn__floats(p->arena, P, carries);
-    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, carries);
+    m->state[0] = m->state[1] = carnn__floats(p->arena, P, size);
+    if (p->work->g) m->state[1] = carnn__floats(p->arena, P, size);
 }
 
-/* Finds the states before the batch; `after`: keeps those after it, for the next one. A batch finds
-   the same states however often it runs. A session has no others than those at hand. */
+/* Copies the states before the batch from the corpus; `after`: those after it to the corpus. The
+   sequence of rank b has row order[b] there. */
 static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
                              const carnn__carried *carried, const carnn__packed *p,
                              const uint32_t *order, int after) {
     const carnn__corpus *c = carnn__corpus_of(work);
-    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_carries(m)), s, b;
+    size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_state_size(m)), s, b;
     size_t number = carnn__net_of(work)->number + (size_t)after;
-    size_t half = number % 2 * R * carnn__rnn_carries(m);
-    for (s = 0; c->carried && s < m->layers * carnn__rnn_states(m); s++)
+    size_t half = number % 2 * R * carnn__rnn_state_size(m);
+    for (s = 0; c->carried && s < m->layers * carnn__rnn_state_count(m); s++)
         for (b = 0; b < P; b++) {
             float *row = c->carried + half + (s * R + order[b]) * h;
             float *own = carried->state[after] + (s * P + b) * h;
@@ -12153,8 +12195,8 @@ static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
 }
 
 /* --- last states --------------------------------------------------------------------------------
-   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
+   c (B, h), by rank in `to`: the last state that the same sequence has in `from`, whose states (N,
+   h) are packed; the parameter `learned` (h) if it is empty there, or `from` is NULL. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -12185,7 +12227,9 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- softmax of p (R, 1) over the words of each text; backward at its input ------------------- */
+/* --- attention over the words of each text ---------------------------------------------------- */
+
+/* p (R, 1) becomes its softmax over each text; backward, p.d becomes the gradient before it. */
 
 static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
                                 int backward) {
@@ -12197,18 +12241,18 @@ static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, 
     }
 }
 
-/* --- additive attention over the words of each text ---------------------------------------------
-   k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
-   the pair:
+/* --- additive attention -------------------------------------------------------------------------
+   k (R, D) are the words. q (S, D) are queries: that of a text weighs the words of the other text
+   of its pair, or of its own.
 
      g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
-   Backward, from dw: ds = w * (dw - w . dw), then through the three linear layers. */
+   Backward, from dw: de = w * (dw - w . dw) for e_r = v . g_r, then through the linear layers. */
 
 typedef struct carnn__additive {
     carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
-    int own;    /* a query weighs the words of its own text instead */
-    int normal; /* W1 k_r and W2 q are normalised over the batch */
+    int own;    /* a query weighs the words of its own text */
+    int normal; /* W1 k_r and W2 q are normalised over the batch; set before the plan */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
@@ -12249,8 +12293,8 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
 }
 
 /* --- weighted sums of the words of each text ----------------------------------------------------
-   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D or more,
-   of which these are the first columns). */
+   y_s = sum_r w_r x_r of the texts s = from, from + step, ...; x (R, D)  w (R, 1). y_s is the first
+   D columns of row s of y. Backward adds to dw and dx. */
 
 static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
                          const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
@@ -12272,7 +12316,7 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
     }
 }
 
-/* The same sums of the inputs of the words: x (U, D). Backward: dw is set. */
+/* The same sums over x (U, D), the inputs of the words; y (S, D). Backward sets dw, adds to dx. */
 static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
                                 const carnn__mat *w, const carnn__mat *y, int backward) {
     size_t D = x->columns, s, r, j;
@@ -12290,12 +12334,13 @@ static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, 
     if (!backward) carnn__mat_clear(y, t->texts);
 }
 
-/* --- attention by products ----------------------------------------------------------------------
-   p = softmax_r(e_r) over the words of each text s, e_r = x_r . q_s; x (R, D)  q (S, D)  p (R, 1).
-   Backward, from de in p->d: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
+/* --- dot-product attention ----------------------------------------------------------------------
+   p = softmax_r(e_r) over the words r of each text s, e_r = x_r . q_s; x (R, D)  q (S, D)  p (R, 1)
+   Backward, from de, to which the caller has set p->d: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
 
-static void carnn__point(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
-                         const carnn__mat *q, const carnn__mat *p, int backward) {
+static void carnn__dot_attention(const carnn__work *work, const carnn__texts *t,
+                                 const carnn__mat *x, const carnn__mat *q, const carnn__mat *p,
+                                 int backward) {
     size_t D = x->columns, s;
     for (s = 0; s < t->texts; s++) {
         size_t r = t->at[s], n = t->at[s + 1] - r;
@@ -12313,7 +12358,8 @@ static void carnn__point(const carnn__work *work, const carnn__texts *t, const c
 }
 
 /* --- a text as its question reads it ------------------------------------------------------------
-   The Attentive Reader of Hermann et al. 2015; f_i (R, D) a text's words, g (S, D) its question:
+   The Attentive Reader of Hermann et al. 2015; f (R, D) the words of texts, g (S, D) a question of
+   each text:
 
      s = softmax_i(v . tanh(W1 f_i + W2 g))   r = sum_i s_i f_i   y = tanh(W3 [r; g])   y (S, e)
 
@@ -12321,9 +12367,9 @@ static void carnn__point(const carnn__work *work, const carnn__texts *t, const c
 
 typedef struct carnn__asked {
     int normal;                 /* set before carnn__asked_plan */
-    carnn__additive attention;  /* its score: s (R, 1) */
-    carnn__mat joined;          /* (S, 2D) [r; g]; normalised (S, D) r */
-    carnn__linear top, other;   /* (S, e) y; W4 g */
+    carnn__additive attention;  /* its score.y: s (R, 1) */
+    carnn__mat joined;          /* [r; g] (S, 2D); where it is normalised r (S, D) */
+    carnn__linear top, other;   /* y (S, e); W4 g (S, e) */
 } carnn__asked;
 
 static void carnn__asked_plan(carnn__plan *p, carnn__asked *m, size_t D, size_t h, size_t e,
@@ -12338,7 +12384,7 @@ static void carnn__asked_plan(carnn__plan *p, carnn__asked *m, size_t D, size_t 
         carnn__linear_plan(p, &m->other, "hidden", "other", S, D, e, 0, CARNN__IDENTITY);
 }
 
-/* r, and g behind it where they are joined. */
+/* [r; g], or r. Backward adds to df, dg and the gradient at s. */
 static void carnn__asked_join(const carnn__work *work, const carnn__asked *m,
                               const carnn__texts *t, const carnn__mat *f, const carnn__mat *g,
                               int backward) {
@@ -12375,8 +12421,8 @@ static void carnn__asked_backward(const carnn__work *work, carnn__asked *m, cons
 }
 
 /* --- what each word adds to the states of its text ----------------------------------------------
-   y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
-   being 0. */
+   x (R, D) = [fw; bw]   y (R, D): y_i = [fw_i - fw_{i-1}; bw_i - bw_{i+1}]. States outside of the
+   text are 0. */
 
 static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
                                int backward) {
@@ -12394,15 +12440,20 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
 }
 
 /* --- comparison of the two texts of a pair ------------------------------------------------------
-   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
-   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
+   The inter-weighted alignment network of Shen, Yang and Deng 2017. Word x_i of one text is aligned
+   with a_i, a mean of the words y_j of the other text; p_i and o_i are the parts of x_i parallel
+   and orthogonal to a_i (@@PART):
+
+     a_i = sum_j softmax_j(x_i . y_j) y_j      f = sum_i w_i [p_i; o_i], or sum_i w_i (x_i - a_i)
+
+   of each text, F columns. One thread works on a pair at a time. */
 
 typedef struct carnn__compare {
     int orthogonal, backward;
-    carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
-    float *share;       /* (R) */
-    size_t *cell_at;    /* (B) where a pair's matrices are in E */
-    const carnn__work *work; /* of the run at hand, and its texts, states, weights */
+    carnn__mat a, E, f; /* (R, D); softmax matrices (m, n) and (n, m) of each pair; (B, 2 F) */
+    float *share;       /* (R) see carnn__compose */
+    size_t *E_at;       /* (B) where the matrices of a pair begin in E */
+    const carnn__work *work; /* the run at hand, its texts, states and weights of words */
     const carnn__texts *t;
     const carnn__mat *x, *w;
 } carnn__compare;
@@ -12415,7 +12466,7 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
     if (!p->arena) return;
     m->share = carnn__floats(p->arena, 1, t->most_rows);
-    m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
+    m->E_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
 }
 
 static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
@@ -12430,13 +12481,13 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
-/* Backward, the decomposition sets dx, to which the alignment adds. */
+/* Backward, the decomposition sets dx and da; the alignment adds to dx. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
     const size_t *at = m->t->at;
     const carnn__mat *x = m->x, *a = &m->a, *E = &m->E;
-    size_t D = x->columns, s, cell = m->cell_at[pair];
+    size_t D = x->columns, s, cell = m->E_at[pair];
     carnn__compose c[2];
     for (s = 0; s < 2; s++) {
         c[s] = carnn__compare_text(m, 2 * pair + s);
@@ -12466,7 +12517,7 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     m->x = x;
     m->w = w;
     for (b = 0; b < t->count; b++) {
-        m->cell_at[b] = cell;
+        m->E_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
@@ -12474,21 +12525,21 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
 }
 
 /* --- attentive pooling --------------------------------------------------------------------------
-   dos Santos et al. 2016, Eq. 6 to 12. The words q_i (m, D) and a_j (n, D) of the texts of a pair
+   dos Santos et al. 2016, Eq. 6 to 12. The words q (m, D) and a (n, D) of the two texts of a pair
    weigh each other:
 
-     G = tanh(q U a')      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+     G = tanh(q U a^T)      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
 
    Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
-   dq += dP a U', dU += q' dP a, da += dP' q U. A pair a thread. */
+   dq += dP a U^T, dU += q^T dP a, da += dP^T q U. One thread works on a pair at a time. */
 
 typedef struct carnn__attentive {
-    carnn__linear project; /* q U of all first texts, one after the other (R, D) */
-    carnn__mat q, G, w;    /* (R, D); matrices of the pairs; (R, 1) */
-    uint32_t *best;        /* (R) where the maximum of each word is in the other text */
-    size_t rows, *row_at, *cell_at; /* of q; (B) where a pair begins in q, in G */
+    carnn__linear project; /* (R, D) q U of all first texts, one after the other */
+    carnn__mat q, G, w;    /* (R, D); (m, n) of each pair; (R, 1) w_q and w_a */
+    uint32_t *best;        /* (R) the word of the other text where the maximum of each word is */
+    size_t rows, *row_at, *G_at; /* of q; (B) where each pair begins in q, in G */
     int backward;
-    const carnn__work *work; /* of the run at hand, and its texts and words */
+    const carnn__work *work; /* the run at hand, its texts and their words */
     const carnn__texts *t;
     const carnn__mat *x;
 } carnn__attentive;
@@ -12503,10 +12554,11 @@ static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const cha
     if (!p->arena) return;
     m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
-    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+    m->G_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
 }
 
-/* The maxima of the rows of G, `step` apart, whose `n` columns are `next` apart. */
+/* The maxima of `rows` rows of n numbers in G, to w from `row` on. Rows are `step` apart, the
+   numbers of a row `next`: so rows can be the columns of G. */
 static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, size_t row,
                                     size_t rows, size_t step, size_t n, size_t next) {
     size_t i, j;
@@ -12524,7 +12576,7 @@ static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
     const size_t *at = m->t->at + 2 * pair;
     size_t D = m->x->columns, rows = at[1] - at[0], n = at[2] - at[1], i, cells = rows * n;
     size_t from = m->row_at[pair] * D, second = at[1] * D;
-    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d ? m->G.d + m->cell_at[pair] : NULL;
+    float *G = m->G.x + m->G_at[pair], *dG = m->G.d ? m->G.d + m->G_at[pair] : NULL;
     if (!m->backward) {
         carnn__matmul(&e, CARNN__NT, rows, n, D, m->project.y.x + from, D, m->x->x + second, D,
                       NULL, G, n);
@@ -12548,14 +12600,14 @@ static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
                   m->x->d + second, D);
 }
 
-/* The rows of the first texts of x to q; backward from q to x. */
+/* Copies the rows of the first texts of x to q; backward adds dq to dx. */
 static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
                                   const carnn__texts *t, const carnn__mat *x, int backward) {
     size_t D = x->columns, b, row = 0, cell = 0;
     for (b = 0; b < t->count; b++) {
         size_t from = t->at[2 * b], n = t->at[2 * b + 1] - from;
         m->row_at[b] = row;
-        m->cell_at[b] = cell;
+        m->G_at[b] = cell;
         if (backward) work->engine->k->add(m->q.d + row * D, x->d + from * D, n * D);
         else memcpy(m->q.x + row * D, x->x + from * D, n * D * sizeof(float));
         row += n;
@@ -12564,7 +12616,7 @@ static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
     m->rows = row;
 }
 
-/* x (R, D); the output are the weights m->w. */
+/* x (R, D) the words of both texts; the output is m->w. */
 static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
                                  const carnn__texts *t, const carnn__mat *x, int backward) {
     m->backward = backward;
@@ -12584,31 +12636,34 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
-   Of the rows x, y of v (S, s): the cosine (@@PART), or the Manhattan similarity of Mueller and
-   Thyagarajan 2016, S = exp(-D), D = |x - y|_1. It is told as log S = -D, so that nothing
-   underflows; or of D = 8 mean_j |x_j - y_j|, as the K logits of the binomial distribution of K - 1
-   trials with the probability S:
+   x and y are the rows of v (S, s) of the two texts. K = 1: z is their cosine (@@PART), or log S =
+   -D of the Manhattan similarity (Mueller and Thyagarajan 2016; Chen et al. 2018, Eq. 4)
+
+     S = exp(-D)      D = |x - y|_1
+
+   (S itself would underflow). K > 1, Manhattan only: D = 8 mean_j |x_j - y_j|, and z are the logits
+   of K choices, a binomial distribution of K - 1 trials with the probability S:
 
      z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
      dL/dD = -sum_k k dL/dz_k / (1 - S)
 
-   So of two choices the second has the probability S; flips: the first. */
+   So the second of two choices has the probability S. */
 
 typedef struct carnn__similarity {
-    int manhattan, flips;
+    int manhattan;
+    int flips;         /* the choices are in the reverse order: the first of two has S */
     signed char *sign; /* (B, s) of x - y */
-    carnn__mat z;      /* (B, K); K 1: the cosine or log S */
+    carnn__mat z;      /* (B, K) */
 } carnn__similarity;
 
 static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t s, size_t K,
                                    const carnn__texts *t) {
-    m->z = carnn__plan_mat(p, t->most_items, K);
-    if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K); /* losses work in it */
-    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+    m->z = carnn__plan_logits(p, t->most_items, K);
+    if (p->arena && m->manhattan)
+        m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
 }
 
-/* The signs of x - y (n); held still where derivatives are checked. */
+/* The signs of x - y (n); in a gradient check they stay the same. */
 static void carnn__signs(const carnn__work *work, const float *x, const float *y, size_t n,
                          signed char *sign) {
     size_t i;
@@ -12616,7 +12671,7 @@ static void carnn__signs(const carnn__work *work, const float *x, const float *y
         sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
-/* The logits z (K) of distance D; backward the sum dL/dD from their gradients. */
+/* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
 static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
     double other = fmax(-expm1(-D), 1e-7), choose = 0.0, dD = 0.0; /* other: 1 - S */
     size_t K = m->z.columns, j;
@@ -12668,29 +12723,29 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
 
 /* --- context alignment --------------------------------------------------------------------------
    CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
-   RNN reads the other text, Y, but its state at a word y_j that is aligned with a word x_i is mixed
-   with the state of X there, in the same direction (see carnn__state_gate):
+   RNN reads the other text, Y. Where a word y_j is aligned with a word x_i, k_j, the state of Y, is
+   mixed with the state of X at x_i in the same direction (see carnn__state_gate):
 
-     g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
+     g = sigmoid(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)        (Eq. 2 and 3)
 
-   W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
-   of X, of several with the one nearest to its own place that no word before it has taken; or as a
-   file says, by the first link that it has there. */
+   Each direction has its own W_H (h, 2h), W_h (h, h) and b (h). A word of Y is aligned with an
+   equal word of X: of those that no earlier word of Y has, with the nearest to its own place. Or a
+   file has links between words, of which a word of Y keeps the first. */
 
-typedef struct carnn__side { /* the texts of a role as sequences */
+typedef struct carnn__side { /* the texts of a role, packed by themselves */
     carnn__rnn rnn;
     carnn__texts pack;
 } carnn__side;
 
 typedef struct carnn__aligned {
-    size_t first;            /* the role of X */
-    int links;               /* alignments are read */
+    size_t first;            /* the role of X, which is read first */
+    int links;               /* alignments are read from the data */
     carnn__side side[2];     /* by role */
-    uint32_t *with;          /* (R) the row of the other text, or CARNN__NO_INDEX */
-    uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
+    uint32_t *with;          /* (R) the aligned row of the other text, or CARNN__NO_INDEX */
+    uint32_t *mark;          /* (R) the same by packed rows of Y */
     carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
-    carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
-    size_t weight[2];        /* W_h */
+    carnn__linear gate[2];   /* (B, h) W_H H_X + b, by direction */
+    size_t weight[2];        /* parameter W_h, by direction */
     carnn__state_gate state[2];
 } carnn__aligned;
 
@@ -12704,7 +12759,7 @@ static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape sh
         carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
 }
 
-static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
+static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
                              const carnn__texts *t) {
     static const char *const name[] = {"align.forward", "align.backward"};
     carnn__state_gate *g = &m->state[i];
@@ -12722,7 +12777,7 @@ static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t
         *of_state[j] = carnn__floats(p->arena, R, h);
 }
 
-/* `first` is set before. drop: a stream for each layer of either side. */
+/* The caller has set `first`. drop: the first of the streams of all layers of both sides. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
     uint32_t **of_row[] = {&m->with, &m->mark};
@@ -12737,10 +12792,10 @@ static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_sh
     }
     m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
     m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
-    for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
+    for (i = 0; i < 2; i++) carnn__aligned_gate_plan(p, m, i, shape.h, t);
 }
 
-/* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
+/* The RNN on the texts of a role, from inputs x (U, in) to their rows of m->s; or backward. */
 static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                             const carnn__mat *x, size_t role, uint64_t key, int backward) {
     carnn__side *side = &m->side[role];
@@ -12757,11 +12812,10 @@ static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const ca
     if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
 }
 
-/* Aligns the words of each pair; same (V): equal for words that count as the same. */
+/* Aligns equal words of each pair; same (V): the same number for words that count as equal. */
 static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
                                 const uint32_t *same) {
     size_t b, i, j;
-    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
     for (b = 0; b < t->count; b++) {
         size_t X = 2 * b + m->first, Y = X ^ 1, from = t->at[X], to = t->at[Y];
         for (j = to; j < t->at[Y + 1]; j++) {
@@ -12780,11 +12834,10 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
     }
 }
 
-/* The same by the links of each pair, which are the third text of its item. */
+/* Aligns words by the links of each pair, the third text of its item. */
 static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t b, i;
-    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
     for (b = 0; b < t->count; b++) {
         size_t list = c->list[t->work->data->items[t->item[b]].first + 2], X = 2 * b + m->first;
         for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
@@ -12799,7 +12852,7 @@ static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) 
     }
 }
 
-/* The aligned rows of Y in the order in which a direction packs them. */
+/* Lists the aligned rows of Y in the order in which a direction reads them, for the cell. */
 static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                                 size_t direction) {
     carnn__side *side = &m->side[m->first ^ 1];
@@ -12816,7 +12869,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
             if (m->mark[row] == CARNN__NO_INDEX) continue;
             g->row[g->count] = (uint32_t)row;
             g->other[g->count] = m->mark[row];
-            g->pair[g->count++] = k->rank[row - k->start[step]];
+            g->pair[g->count++] = k->order[row - k->start[step]];
         }
     }
     g->step[step] = g->count;
@@ -12837,7 +12890,7 @@ static void carnn__aligned_pool(const carnn__work *work, const carnn__aligned *m
         for (k = 0; k < pool->kinds; k++) carnn__pool_text(work, pool, t, &m->s, s, k, backward);
 }
 
-/* x (U, in): inputs. pool: H_X is its first kind; the output are m->s and pool->y. */
+/* x (U, in): inputs. The first kind of `pool` makes H_X. The output is m->s and pool->y. */
 static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    const carnn__texts *t, const carnn__mat *x,
                                    carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
@@ -12853,6 +12906,7 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
     carnn__aligned_pool(work, m, t, pool, first, 0);
     for (b = 0; b < t->count; b++)
         memcpy(m->H.x + b * D, pool->y.x + (2 * b + first) * pool->y.columns, D * sizeof(float));
+    memset(m->with, 0xFF, carnn__texts_rows(t) * sizeof(uint32_t)); /* CARNN__NO_INDEX */
     if (m->links) carnn__aligned_read(m, t);
     else carnn__aligned_find(m, t, same);
     for (i = 0; i < 2; i++) {
@@ -12884,22 +12938,23 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
-   Two more inputs for every word: is it in the other text?, and that times its idf; and four for
-   every pair: the share of the first text's words that are in the second, the very word or one that
-   counts as the same, by number and by idf^3. Which of them says most depends on how the sentences
-   were found. Shares are times 20, so that small weights do, which are learnt soon, and begin in a
-   range of their own. */
+   Each word has two more inputs: 1 if it is in the other text of its pair, else 0; and that times
+   its idf. Each pair has four shares, numbers for its score: how much of the first text is in the
+   second, the very words, or words that count as equal, each counted as 1 or as idf^3. Which share
+   is the most useful depends on how the sentences were found. Shares are multiplied by 20: then
+   small weights are enough, which are learnt soon. */
 
-#define CARNN__OVERLAPS 2
-#define CARNN__SHARES 4
+#define CARNN__OVERLAPS 2 /* columns of inputs */
+#define CARNN__SHARES 4   /* of a pair */
 
 typedef struct carnn__overlap {
     size_t idf;     /* parameter (V), not trained */
-    uint32_t *stem; /* (V) equal for words that count as one */
+    uint32_t *stem; /* (V) the same number for words that count as equal */
 } carnn__overlap;
 
-/* Comes after all that is trained. Words count as one if their first `most` letters are the same
-   (lives, living); those below `unknown`, which stand for unknown words, if they are the same. */
+/* Its parameter comes behind all that are trained. Words count as equal if their first `most`
+   letters are (lives, living); of those below `unknown`, which stand for unknown words, each only
+   counts as equal to itself. */
 static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
     const carnn__names *words = &p->model->words;
     size_t i, w;
@@ -12937,7 +12992,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
                      ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
 }
 
-/* Is the word, or one that counts as the same, in the other text? */
+/* 1: the other text has the word or one that counts as equal. */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
@@ -12947,7 +13002,7 @@ static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap 
     return i < end;
 }
 
-/* The last columns of the inputs x. */
+/* Sets the last CARNN__OVERLAPS columns of the inputs x (U, e + overlaps). */
 static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap *m,
                                   const carnn__texts *t, const carnn__mat *x) {
     size_t i;
@@ -12958,7 +13013,7 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
     }
 }
 
-/* Those of a pair. */
+/* The shares of a pair. */
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, float to[CARNN__SHARES]) {
     const float *idf = carnn__weight(work, m->idf);
@@ -12979,9 +13034,10 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
         to[i] = sum[i & 1] > 0.0f ? 20.0f * found[i] / sum[i & 1] : 0.0f;
 }
 
-/* Adds W x, x being the shares of a pair, to its score. Backward: dW += dscore^T x. */
+/* y = score + W x; x are the shares of a pair. Backward, from the gradient at the score, which is
+   also that at y: dW += dscore^T x. */
 typedef struct carnn__shares {
-    carnn__mat x;    /* (B, 4) */
+    carnn__mat x;    /* (B, CARNN__SHARES) */
     carnn__linear y; /* (B, 1) */
 } carnn__shares;
 
@@ -13008,19 +13064,19 @@ static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
-   What answer and pair have in common:
+   What the heads answer and pair have in common. For word w_i of a text:
 
-     u_i = P [E w_i; overlap], maybe through two highway layers      P (h, e + overlap)   u_i (h)
+     u_i = P [E_w; overlap], maybe through two highway layers      P (h, e + overlaps)   u_i (h)
      x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = [max_i x_i; ...]      x_i (2h)   v (kinds 2h)
 
-   The context c of a cell that has one is the position encoding of the other text's u_j divided by
-   their number. A model that matches the vectors of the texts (`matches`) has no such context. Its
-   words may be aligned (CA-RNN), and the texts may be weighted sums of their words instead: by
-   additive attention that text which is read second, v of the other one being the query; or both by
-   attentive pooling. */
+   A cell that reads a context has c = the mean position encoding of the u_j of the other text. But
+   models that compare the vectors v of the two texts (`matches`) read no context. Their words may
+   be aligned (CA-RNN), and v may be a weighted sum of the words instead: by attentive pooling of
+   both texts, or by additive attention of the text that is read second, whose query is v of the
+   first. */
 
-/* Words that the model does not know share these by their hash, so that a name that nobody has seen
-   can still be found in both texts. */
+/* Unknown words are read as one of these, by their hash: so an unknown name can still be found in
+   both texts. */
 #define CARNN__UNKNOWN_WORDS                                                                       \
     "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
         "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
@@ -13036,7 +13092,8 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
 #define CARNN__TUNE_OPTION                                                                         \
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
                         "1: word vectors that were read are trained, too")
-/* Models: those that have them, "of ca, "; directions: a list of names. */
+/* pooled, models: in help, the models that have these options ("of ca, "); directions: the names of
+   the two directions. */
 #define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \
     CARNN__OPTION_CHOICE("pooling", CARNN__TWO_POOLING, carnn__two_poolings,                       \
                          pooled "max or attention"),                                               \
@@ -13061,40 +13118,39 @@ static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint
     return n;
 }
 
-/* Are words aligned? */
+/* 1: words are aligned. */
 static int carnn__two_aligns(const carnn_model *model) {
     size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
     return alignment == CARNN__ALIGN_OVERLAP || alignment == CARNN__ALIGN_FILE;
 }
 
+/* Aligned words need the plain encoder, and no normalisation: its population would be that of both
+   runs, on X and on Y. */
 static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
     int normal = carnn__chosen(model, CARNN__TWO_ENCODER + 3) != CARNN__NORMALISE_NONE;
-    /* where cells are normalised, runs share their weights */
     if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                        "aligned words mix the states of one RNN: %s, or alignment none",
                        normal ? "normalise none" : "encoder rnn");
 }
 
-enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH };
+enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH }; /* carnn__two.attends; 0: pooling */
 
-typedef struct carnn__two { /* what the state of such a head begins with */
+typedef struct carnn__two { /* the state of such a head begins with it */
     carnn__net net;
-    carnn__embed words;      /* (U, e + overlaps) */
+    carnn__embed words;      /* (U, e + overlaps) [E_w; overlap] */
     carnn__overlap overlap;
     carnn__linear project;   /* (U, h) */
     carnn__highway highway;  /* (U, h) */
-    carnn__position context;
-    carnn__rnn encoder;      /* its output: states x (R, D), D = 2h */
-    carnn__aligned aligned;  /* in its place */
-    carnn__pool_part pool;   /* (S, kinds D) v */
+    carnn__layers layers;    /* states x (R, D), D = 2h, and v (S, kinds D) of their pool */
+    carnn__aligned aligned;  /* in the place of their context and RNN */
     carnn__additive attend;
     carnn__attentive attentive;
-    carnn__mat sum;          /* (S, D) v of texts that are weighted sums */
-    float *heat;             /* (m, n) or (n, m) of a session of a model that matches */
-    /* set before: */
+    carnn__mat sum;          /* (S, D) v where `attends` is not 0 */
+    float *heat;             /* (m, n) or (n, m) the alignment that a session shows, of `matches` */
+    /* set before carnn__two_plan: */
     int matches, aligns, attends, highways;
-    int counts;              /* the idf of words is there also where nothing reads it */
+    int counts;              /* the model has the idf of words, whatever reads it */
 } carnn__two;
 
 /* Streams of a step's random numbers. */
@@ -13104,33 +13160,35 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
-static int carnn__two_told(const carnn_model *model) { /* of words that both texts have? */
+/* 1: inputs and score have the words that both texts have. */
+static int carnn__two_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
 }
 
-/* Comes first; the kinds of the pool are set before, too. */
+/* It comes first among the parts. The caller has set the kinds of the pool. */
 static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
     size_t h = (size_t)model->desc.hidden, D = 2 * h;
-    size_t more = carnn__two_told(model) ? CARNN__OVERLAPS : 0;
+    size_t more = carnn__two_overlaps(model) ? CARNN__OVERLAPS : 0;
     size_t e = (size_t)model->desc.embedding + more;
     int reads = !m->matches && carnn__reads_context(model->desc.cell);
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h,
-                                                  m->matches ? 0 : h);
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h, reads ? h : 0);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
     if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
     if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
-    m->encoder.drop = CARNN__TWO_DROP_LAYERS;
+    m->layers.rnn.drop = CARNN__TWO_DROP_LAYERS;
     m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
     m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
-    if (m->aligns) carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
-    else
-        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
-    if (reads) carnn__position_plan(p, &m->context, h, t);
-    carnn__pool_plan(p, &m->pool, D, 2, t);
+    if (m->aligns) {
+        carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
+        carnn__pool_plan(p, &m->layers.pool, D, 2, t);
+    } else {
+        carnn__layers_plan(p, &m->layers, "cell", shape, t);
+        m->layers.context.own = 0;
+    }
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
     if (m->attends == CARNN__ATTENDS_BOTH)
         carnn__attentive_plan(p, &m->attentive, "attend", D, t);
@@ -13139,35 +13197,35 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
         m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
 }
 
-/* What is not trained; comes last. */
+/* The weights that are not trained. It comes last among the parts. */
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
-    int told = carnn__two_told(p->model);
+    int overlaps = carnn__two_overlaps(p->model);
     p->store->fixed = 1;
     if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0)
         m->words.table = carnn__declare_words(p, 0.1f);
-    if (told || m->aligns || m->counts)
+    if (overlaps || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                            told ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+                            overlaps ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
 }
 
-/* The inputs of the encoder, the states of words, and what the texts have become. */
+/* (U, h) the inputs u of the encoder; (R, D) the states x of the words; the vectors v of texts. */
 static const carnn__mat *carnn__two_inputs(const carnn__two *m) {
     return m->highways ? &m->highway.y[1] : &m->project.y;
 }
 
 static const carnn__mat *carnn__two_states(const carnn__two *m) {
-    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->layers.rnn);
 }
 
 static const carnn__mat *carnn__two_output(const carnn__two *m) {
-    return m->attends ? &m->sum : &m->pool.y;
+    return m->attends ? &m->sum : &m->layers.pool.y;
 }
 
-/* Weighted sums of words, or backward. By additive attention the text that is read first stays its
-   maximum, as it asks for the words of the other one, Y. */
+/* v where it is a weighted sum of words. Additive attention is for Y, the text that is read second:
+   v of the first text is the query, and stays what it is. */
 static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backward) {
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *s = carnn__two_states(m), *w = &m->attend.score.y;
+    const carnn__mat *s = carnn__two_states(m), *v = &m->layers.pool.y;
     size_t D = s->columns, i, Y = m->aligned.first ^ 1;
     if (!m->attends) return;
     if (!backward) carnn__mat_clear(&m->sum, t->texts);
@@ -13177,49 +13235,38 @@ static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backwa
         if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
         return;
     }
-    if (!backward) carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+    if (!backward) carnn__additive_forward(work, &m->attend, t, s, v);
     for (i = Y ^ 1; i < t->texts; i += 2)
-        if (backward) work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
-        else memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
-    carnn__weigh(work, t, Y, 2, s, w, &m->sum, backward);
-    if (backward) carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+        if (backward) work->engine->k->add(m->sum.d + i * D, v->d + i * D, D);
+        else memcpy(m->sum.x + i * D, v->x + i * D, D * sizeof(float));
+    carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
+    if (backward) carnn__additive_backward(work, &m->attend, t, s, v);
 }
 
 static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
-    carnn__mat *x = &m->words.y;
+    const carnn__mat *x = &m->words.y, *u = carnn__two_inputs(m);
     carnn__embed_forward(work, &m->words, t);
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
-    if (!m->encoder.drop_input)
+    if (!m->layers.rnn.drop_input)
         carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
     carnn__linear_forward(work, &m->project, x, t->inputs);
     if (m->highways) carnn__highway_forward(work, &m->highway, &m->project.y, t->inputs);
-    if (m->aligns) {
-        carnn__aligned_forward(work, &m->aligned, t, u, &m->pool, m->overlap.stem, key);
-    } else {
-        if (c) carnn__position_run(work, &m->context, t, u, 0);
-        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 0);
-    }
+    if (m->aligns)
+        carnn__aligned_forward(work, &m->aligned, t, u, &m->layers.pool, m->overlap.stem, key);
+    else carnn__layers_forward(work, &m->layers, t, u, key);
     carnn__two_attend(work, m, 0);
 }
 
 static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = carnn__two_inputs(m);
-    carnn__mat *x = &m->words.y;
+    const carnn__mat *x = &m->words.y, *u = carnn__two_inputs(m);
     carnn__two_attend(work, m, 1);
-    if (m->aligns) {
-        carnn__aligned_backward(work, &m->aligned, t, u, &m->pool, key);
-    } else {
-        carnn__pool_words(work, &m->pool, t, carnn__two_states(m), 1);
-        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
-        if (c) carnn__position_run(work, &m->context, t, u, 1);
-    }
+    if (m->aligns) carnn__aligned_backward(work, &m->aligned, t, u, &m->layers.pool, key);
+    else carnn__layers_backward(work, &m->layers, t, u, key);
     if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
     carnn__linear_backward(work, &m->project, x, t->inputs);
-    if (!m->encoder.drop_input)
+    if (!m->layers.rnn.drop_input)
         carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
 }
@@ -13291,7 +13338,7 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
         }
         tally->sum[0] += right;
         tally->examples += scored;
-        if (scored) carnn__tell_part(work, right, (double)scored);
+        if (scored) carnn__report_part(work, right, (double)scored);
     }
     return sum;
 }
@@ -13350,9 +13397,8 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
                                    const carnn__texts *t) {
     size_t B = t->most_items;
     carnn__net *net;
-    m->z = carnn__plan_mat(p, B, C);
+    m->z = carnn__plan_logits(p, B, C);
     if (!p->arena) return;
-    if (!p->work->g) m->z.d = carnn__floats(p->arena, B, C); /* losses work in it */
     m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
     m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
     net = carnn__net_of(p->work);
@@ -13450,14 +13496,14 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
    They return the sum; z->d becomes the gradient of the mean. */
 
-static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
+static double carnn__label_of(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
 /* Cross entropy of sigmoid(z), in which all right items and all wrong ones weigh the same; weight
    (2) is filled at the first call. */
-static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
-                               float weight[2]) {
+static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t,
+                                  const carnn__mat *z, float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
     size_t i;
     if (weight[0] <= 0.0f) {
@@ -13468,7 +13514,7 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
         weight[1] = (float)(0.5 * all / right);
     }
     for (i = 0; i < t->count; i++) {
-        double label = carnn__right(work, t, i), x = (double)z->x[i];
+        double label = carnn__label_of(work, t, i), x = (double)z->x[i];
         double y = label * (1.0 - smoothing) + 0.5 * smoothing, w = (double)weight[label > 0.5];
         sum += w * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
         work->engine->k->sigmoid_n(z->x + i, z->d + i, 1);
@@ -13484,7 +13530,7 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t i;
     for (i = 0; i < t->count; i++) {
-        double y = carnn__right(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
+        double y = carnn__label_of(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
         double x = (double)z->x[i], other = fmax(-expm1(x), least);
         sum -= y * x + (1.0 - y) * log(other);
         z->d[i] = (float)((other > least ? (1.0 - y) * exp(x) / other : 0.0) - y) /
@@ -13542,9 +13588,9 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
     memset(z->d, 0, t->count * sizeof(float));
     for (from = 0; from < t->count; from = end) {
         for (n = 0, end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
-            if (carnn__right(work, t, end) < 0.5) m->wrong[n++] = (uint32_t)end;
+            if (carnn__label_of(work, t, end) < 0.5) m->wrong[n++] = (uint32_t)end;
         for (i = from; n && i < end; i++)
-            if (carnn__right(work, t, i) > 0.5) {
+            if (carnn__label_of(work, t, i) > 0.5) {
                 sum += carnn__hinge_item(work, m, z, i, n);
                 right++;
             }
@@ -13597,7 +13643,7 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
     for (b = 0; b < t->count; b++) {
         double off = (double)y->x[b] - (double)work->data->items[t->item[b]].value;
         *squares += off * off;
-        carnn__tell_part(work, off * off, 1.0);
+        carnn__report_part(work, off * off, 1.0);
         off /= deviation;
         sum += off * off;
         y->d[b] = (float)(2.0 * off / (double)t->count);
@@ -13740,7 +13786,7 @@ static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *
     tally->sum[CARNN__RANKS_AP] += precision / right;
     tally->sum[CARNN__RANKS_RR] += reciprocal;
     tally->sum[CARNN__RANKS_GROUPS] += 1.0;
-    carnn__tell_part(work, precision / right, 1.0);
+    carnn__report_part(work, precision / right, 1.0);
 }
 
 /* The scores z (B) of a batch. A group is ranked after its last piece; in training each piece by
@@ -13923,7 +13969,7 @@ static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carn
         m->told[work->as_vote][item] = (float)mean;
         m->right[item] = (float)y;
         carnn__grades_add(tally->sum, mean, y);
-        carnn__tell_part(work, (mean - y) * (mean - y), 1.0);
+        carnn__report_part(work, (mean - y) * (mean - y), 1.0);
     }
     tally->examples += t->count;
     if (!work->g && tally->examples == items)
@@ -14024,14 +14070,14 @@ typedef struct carnn__predictor { /* what the state of such a head begins with *
     carnn__net net;
     carnn__running text;
     carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
-    int looks_back, spells;  /* the head reads those before, too; words are characters */
+    int looks_back, characters; /* the head reads those before, too; words are characters */
     carnn__rnn cell;
     carnn__carried carried;  /* its states */
     carnn__word_softmax output;
     uint32_t *piece;         /* (B) by rank */
     double restarted;        /* loss of spelt chunks that begin with states of 0 */
     carnn_prediction told;   /* of the sentence that is not yet complete */
-    carnn__start at_hand;    /* of a session: that of its only piece, */
+    carnn__piece_start at_hand;    /* of a session: that of its only piece, */
     uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used, */
     size_t steps;            /* words of the chunk before the piece at hand, */
@@ -14052,7 +14098,7 @@ static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int ses
     size_t B = m->net.corpus.most_items;
     int carries = session || m->net.corpus.chunk;
     carnn__take_indices(p->arena, of_piece, 1, B);
-    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_carries(&m->cell) : 0);
+    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->text.ids = m->net.corpus.tokens.ids;
@@ -14084,7 +14130,7 @@ static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *
     const carnn__corpus *c = &m->net.corpus;
     size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
     const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
-    const carnn__start *start = m->text.start;
+    const carnn__piece_start *start = m->text.start;
     for (k = 0; k <= (size_t)m->looks_back; k++) {
         for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
         carnn__sequences_pack(&m->seq[k], B);
@@ -14130,7 +14176,7 @@ static void carnn__predictor_forward(const carnn__work *work, carnn__predictor *
     int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
     size_t i;
     m->restarted = 0.0;
-    if (carried && m->spells && !session && !work->g) {
+    if (carried && m->characters && !session && !work->g) {
         carnn__predictor_run(work, m, 0, 0.0, 0);
         for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
     }
@@ -14143,7 +14189,7 @@ static void carnn__predictor_backward(const carnn__work *work, carnn__predictor 
 }
 
 /* Tells of the sentence of a part, whose loss is `nll`, when it is complete. */
-static void carnn__predictor_tell(const carnn__work *work, carnn__predictor *m,
+static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m,
                                   const carnn__running_part *part, double nll) {
     m->told.score += nll;
     m->told.tokens += part->to - part->from;
@@ -14157,15 +14203,15 @@ static void carnn__predictor_tell(const carnn__work *work, carnn__predictor *m,
 
 /* Sums of a tally: -log P of words, of </s>, of each sentence by its length; 1, where words are
    characters, and their loss in chunks that begin with states of 0. */
-enum { CARNN__PREDICTOR_NLL, CARNN__PREDICTOR_END, CARNN__PREDICTOR_MACRO, CARNN__PREDICTOR_SPELLS,
-       CARNN__PREDICTOR_RESTARTED, CARNN__PREDICTOR_SUMS };
+enum { CARNN__PREDICTOR_NLL, CARNN__PREDICTOR_END, CARNN__PREDICTOR_MACRO,
+       CARNN__PREDICTOR_CHARACTERS, CARNN__PREDICTOR_RESTARTED, CARNN__PREDICTOR_SUMS };
 
 /* Returns the sum of the losses. Sentences are told of in the order in which they are read. */
 static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m,
                                     carnn__tally *tally) {
     double *sum = tally->sum, before = sum[CARNN__PREDICTOR_NLL];
     size_t i, t;
-    sum[CARNN__PREDICTOR_SPELLS] = m->spells;
+    sum[CARNN__PREDICTOR_CHARACTERS] = m->characters;
     sum[CARNN__PREDICTOR_RESTARTED] += m->restarted;
     for (i = 0; i < m->seq->packed.sequences; i++) {
         size_t b = work->wanted ? m->seq->rank[i] : i;
@@ -14180,8 +14226,8 @@ static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m
             sum[CARNN__PREDICTOR_NLL] += nll;
             sum[CARNN__PREDICTOR_MACRO] += nll / (double)carnn__running_length(work, part.item);
             tally->tokens += n;
-            carnn__tell_part(work, nll, (double)n);
-            if (work->wanted) carnn__predictor_tell(work, m, &part, nll);
+            carnn__report_part(work, nll, (double)n);
+            if (work->wanted) carnn__predictor_report(work, m, &part, nll);
             if (n < part.left) continue;
             sum[CARNN__PREDICTOR_END] += last;
             tally->examples++;
@@ -14251,7 +14297,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     return told;
 }
 
-static void carnn__net_tell(carnn__work *work) {
+static void carnn__net_report(carnn__work *work) {
     carnn__logits o = work->model->task->output(work);
     size_t b, i;
     for (b = 0; b < o.items; b++) {
@@ -14372,7 +14418,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     }
     for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
     tally->loss += carnn__net_loss(works[0], tally);
-    if (works[0]->wanted) carnn__net_tell(works[0]);
+    if (works[0]->wanted) carnn__net_report(works[0]);
 }
 
 /* From a batch to logits, in a head without a step of its own. */
@@ -14420,7 +14466,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted && task->output)
-        carnn__net_tell(work); /* after the loss: it uses the same memory */
+        carnn__net_report(work); /* after the loss: it uses the same memory */
 }
 
 /* One step of training, from batch `first` of `batches` on: one batch, or those that have a group
@@ -14711,7 +14757,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
                                 carnn__cell_is_additive(m->layer[0].base->cell.kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
-        size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
+        size_t b = t->rank[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
             carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
@@ -14720,7 +14766,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = carnn__rnn_states_of(m, &m->layer[0], i) + last;
+            const float *v = carnn__rnn_hidden(m, &m->layer[0], i) + last;
             for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
             if (m->bases > 1)
                 squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
@@ -14747,13 +14793,13 @@ static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const
     const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
     const size_t *at = m->net.texts.at;
     const float *y = v->x + text * v->columns;
-    const uint32_t *where = m->pool.where + text * v->columns;
+    const uint32_t *where = m->layers.pool.where + text * v->columns;
     size_t D = x->columns, j;
     double sum = 0.0, n = (double)(at[text + 1] - at[text]);
     for (j = 0; j < v->columns; j++) {
         double part = (double)x->x[r * D + j % D] * (double)y[j];
         if (weight) sum += (double)*weight * part;
-        else if (m->pool.kind[j / D] == CARNN__POOL_MEAN) sum += part / n;
+        else if (m->layers.pool.kind[j / D] == CARNN__POOL_MEAN) sum += part / n;
         else if (where[j] == r) sum += (double)y[j] * (double)y[j];
     }
     return sum;
@@ -14767,8 +14813,8 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     const float *w = m->attends == CARNN__ATTENDS_BOTH ? m->attentive.w.x : m->attend.score.y.x;
     size_t text, r;
     if (!m->matches) {
-        carnn__explain_words(s, &m->encoder, m->attends ? NULL : m->attend.score.y.x, count, out,
-                             e); /* where it is no pooling, attention weighs all words */
+        carnn__explain_words(s, &m->layers.rnn, m->attends ? NULL : m->attend.score.y.x, count,
+                             out, e); /* where it is no pooling, attention weighs all words */
         return;
     }
     e->count = carnn__texts_rows(t);
@@ -14857,7 +14903,7 @@ static void carnn__predictor_reset(carnn_session *s) {
     m->net.corpus.pieces->size[0] = 0;
     m->last = CARNN__RUNNING_BEGIN;
     m->steps = 0;
-    memset(m->carried.state[0], 0, carnn__rnn_carries(&m->cell) * sizeof(float));
+    memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
 }
 
 /* Adds a token to the piece at hand of all members, or begins a piece with it, whose context is the
@@ -16570,7 +16616,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
         tally->sum[CARNN__DIALOG_UNSURE] += work->model->unsure != CARNN__NO_INDEX;
-        carnn__tell_part(work, (double)right, (double)turns);
+        carnn__report_part(work, (double)right, (double)turns);
     }
 }
 
@@ -16619,7 +16665,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         if (work->g) carnn__dialog_backward(work, key);
     }
     carnn__dialog_count(work, number, tally);
-    if (work->wanted) carnn__net_tell(work);
+    if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
@@ -16640,7 +16686,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count(works[0], number, tally);
-    if (works[0]->wanted) carnn__net_tell(works[0]);
+    if (works[0]->wanted) carnn__net_report(works[0]);
 }
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -17012,7 +17058,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     words->text.T = carnn__lm_steps(p->model);
     words->net.corpus.chunk = carnn__lm_chunk(p->model);
     words->looks_back = encodes;
-    words->spells = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    words->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
     table = carnn__declare_words(p, 0.1f);
     m->c = carnn__plan_mat(p, B, h);
     if (contexts)
@@ -17038,7 +17084,7 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     if (words->net.corpus.chunk && !work->g) work->batch = 1;
     status = carnn__running_cut(work, &words->text, error);
     if (status || !words->net.corpus.chunk) return status;
-    return carnn__net_carries(work, &words->cell, words->text.rows, error);
+    return carnn__corpus_carried(work, &words->cell, words->text.rows, error);
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
@@ -17125,7 +17171,7 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
-    static const int needs[] = {CARNN__LM_LABELS, CARNN__PREDICTOR_SPELLS,
+    static const int needs[] = {CARNN__LM_LABELS, CARNN__PREDICTOR_CHARACTERS,
                                 CARNN__PREDICTOR_RESTARTED};
     const double *sum = tally->sum;
     size_t i;
@@ -17190,7 +17236,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm_context(&s->work, 0, 0);
     carnn__rnn_ready(&s->work, &words->cell);
     if (!words->net.corpus.chunk)
-        memset(words->carried.state[0], 0, carnn__rnn_carries(&words->cell) * sizeof(float));
+        memset(words->carried.state[0], 0, carnn__rnn_state_size(&words->cell) * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -17483,14 +17529,14 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
     else two->attends = two->matches && carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
     if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == 1) /* else dropout is on words */
-        two->encoder.drop_input = CARNN__TWO_DROP_WORDS;
-    two->pool.kinds = 1;
-    two->pool.kind[0] = two->matches ? CARNN__POOL_MAX : iwan ? CARNN__POOL_MEAN
-                                                             : CARNN__POOL_LAST;
+        two->layers.rnn.drop_input = CARNN__TWO_DROP_WORDS;
+    two->layers.pool.kinds = 1;
+    two->layers.pool.kind[0] = two->matches ? CARNN__POOL_MAX
+                               : iwan       ? CARNN__POOL_MEAN : CARNN__POOL_LAST;
     carnn__two_plan(p, two);
     m->match.manhattan = m->model == CARNN__ANSWER_CA;
     if (iwan) carnn__answer_iwan_parts(p, m);
-    else carnn__similarity_plan(p, &m->match, two->pool.y.columns, 1, t);
+    else carnn__similarity_plan(p, &m->match, two->layers.pool.y.columns, 1, t);
     if (!two->matches) {
         carnn__linear_plan(p, &m->output, "output", "weight", t->most_items,
                            carnn__answer_made(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
@@ -17518,7 +17564,8 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__two_forward(work, &m->two, key);
     if (m->model == CARNN__ANSWER_IWAN) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
-        carnn__additive_forward(work, &m->two.attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        carnn__additive_forward(work, &m->two.attend, t, m->skips ? &m->skip : s,
+                                &m->two.layers.pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
@@ -17542,7 +17589,8 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 1);
-        carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s, &m->two.pool.y);
+        carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s,
+                                 &m->two.layers.pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, 1);
     } else {
         carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
@@ -17567,7 +17615,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, &m->ranks, t, z, counted);
     if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
     if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
-    return carnn__pair_loss(work, t, z, m->class_weight);
+    return carnn__sigmoid_loss(work, t, z, m->class_weight);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -17953,12 +18001,12 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     two->highways = 1;
     two->matches = two->aligns = carnn__two_aligns(p->model);
     two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
-    two->pool.kinds = two->attends ? 1 : 2;
-    two->pool.kind[0] = CARNN__POOL_MAX;
-    two->pool.kind[1] = CARNN__POOL_MEAN;
+    two->layers.pool.kinds = two->attends ? 1 : 2;
+    two->layers.pool.kind[0] = CARNN__POOL_MAX;
+    two->layers.pool.kind[1] = CARNN__POOL_MEAN;
     carnn__two_plan(p, two);
     carnn__grades_plan(p, &m->grades);
-    s = two->pool.y.columns;
+    s = two->layers.pool.y.columns;
     B = t->most_items;
     m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
     m->match.flips = !grades && !m->last;
@@ -17976,7 +18024,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
-    if (carnn__two_told(model))
+    if (carnn__two_overlaps(model))
         carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
 
@@ -18279,7 +18327,7 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
         carnn__layers_forward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_forward(work, &m->asked, t, f, g);
-    else carnn__point(work, t, f, g, &m->s, 0);
+    else carnn__dot_attention(work, t, f, g, &m->s, 0);
     if (m->kind == CARNN__CLOZE_WEIGHTED)
         carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 0);
     if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_forward(&m->candidates, t, &m->s);
@@ -18298,7 +18346,7 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
         carnn__text_softmax(work, t, &m->s, 1);
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_backward(work, &m->asked, t, f, g);
-    else carnn__point(work, t, f, g, &m->s, 1);
+    else carnn__dot_attention(work, t, f, g, &m->s, 1);
     for (i = 2; i-- > 0;) {
         carnn__layers_backward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
         carnn__embed_backward(work, &m->words[i], carnn__cloze_texts(m, i));
@@ -18594,7 +18642,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
-    m->state = carnn__floats(p->arena, 1, carnn__rnn_carries(&m->layers.rnn));
+    m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
 }
 
@@ -18673,7 +18721,7 @@ static void carnn__signal_reset(carnn_session *s) {
     carnn__rnn_ready(&s->work, &m->layers.rnn);
     m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
     m->row.state = m->row.next = m->state;
-    memset(m->state, 0, carnn__rnn_carries(&m->layers.rnn) * sizeof(float));
+    memset(m->state, 0, carnn__rnn_state_size(&m->layers.rnn) * sizeof(float));
     m->seen = 0;
 }
 

@@ -325,7 +325,7 @@ static void multigraph_stepwise(const char *options, size_t words) {
     y = run.y;
     h = y->columns;
     memcpy(whole, y->x, 6 * h * sizeof(float));
-    state = (float *)calloc(run.head->layers.rnn.layers * carnn__rnn_states(&run.head->layers.rnn) * h,
+    state = (float *)calloc(run.head->layers.rnn.layers * carnn__rnn_state_count(&run.head->layers.rnn) * h,
                             sizeof(float));
     packed.start = start;
     x.columns = e;

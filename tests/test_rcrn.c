@@ -556,7 +556,7 @@ static void rcrn_explains(const char *text, const char *options) {
     m = (const carnn__answer *)session->work.state;
     n = m->two.net.texts.at[1];
     for (i = 0; i < 2; i++) { /* columns of either direction, words of the first text */
-        const carnn__rnn *rnn = &m->two.encoder;
+        const carnn__rnn *rnn = &m->two.layers.rnn;
         const carnn__listener *l = &rnn->layer[rnn->layers - 1].listener[i];
         const carnn__mat *y = carnn__rnn_output(rnn);
         for (j = 0; j < l->h; j++) {
