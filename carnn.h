@@ -9966,7 +9966,7 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
+/* Adds the words of all texts in roles with these `labels`; each distinct text counts once. */
 static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
                                  const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
@@ -9984,7 +9984,7 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
     carnn__free(a, seen);
 }
 
-/* Opens the vocabulary of a new model: the reserved words of its task, and those of the model that
+/* Opens the vocabulary of a new model: the reserved words of its task, the words of the model that
    it goes on from. */
 static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
                                     carnn_error *error) {
@@ -10017,8 +10017,8 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     return status;
 }
 
-/* Words: those of the training data and of the known data sets. Choices: the words in roles of
-   labels, or else the targets. */
+/* The words and choices of a new model. Words: those of the training data and of the known data
+   sets. Choices: the words in roles of labels or, if the task has none, the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
@@ -13286,25 +13286,26 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
 struct carnn__logits {
     carnn__output_kind kind;
     const carnn__mat *z;    /* (count, choices); a score has one column */
-    size_t count;           /* decisions: one for each item, or for each word, ... */
-    const size_t *of_item;  /* (B + 1) the first decision of each item; NULL: item i has number i */
+    size_t count;           /* decisions: one for each item, or for each row of an item, ... */
+    const size_t *of_item;  /* (B + 1) first decision of each item; NULL: item i has decision i */
     const uint32_t *item;   /* (B) in the data set */
     size_t items;           /* B */
     const uint32_t *target; /* (count) the right choice, or CARNN__NO_INDEX: none is known */
 };
 
+/* The first decision of item b; the end of those of the last item, where b is B. */
 static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* The choices of decision i, the first columns of its logits. */
+/* How many choices decision i has: they are the first columns of its logits. */
 static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, size_t i) {
     const uint32_t *own = carnn__net_of(work)->own;
     return own ? own[i] : z->columns;
 }
 
-/* Softmax cross entropy (@@PART) of the *known rows of z that have a target: returns the sum; z->d
-   becomes the gradient of the mean, times `scale`. */
+/* Softmax cross entropy (@@PART) of the rows of z that have a target; *known: how many. Returns the
+   sum; z->d becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
                                   const uint32_t *target, double scale, double smoothing,
                                   size_t *known) {
@@ -13322,7 +13323,7 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
     return sum;
 }
 
-/* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
+/* Softmax cross entropy of a head's output; sum[0] counts the decisions that are right. */
 static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     carnn__logits o = work->model->task->output(work);
     size_t n = o.z->columns, known, b, i;
@@ -13343,31 +13344,32 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     return sum;
 }
 
+/* Returns the summed loss of a batch; adds to the metrics; sets the output's gradient. */
 static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
 /* --- candidates of an item ----------------------------------------------------------------------
-   The choices of an item are the words of its last text, the list of its candidates c; z (B, C) are
-   their logits, those of an item in its first columns.
+   The choices of an item are the words c of its last text, the list of its candidates. z (B, C) are
+   their logits: an item with fewer than C candidates has them in its first columns.
 
    The pointer sum of Kadlec et al. 2016, from the attention s (R, 1) to the words d_i of a text:
 
      s = softmax_i(e_i)      P(c) = sum_{i: d_i = c} s_i      z_c = log P(c)            (Eq. 1, 2)
      de_i = s_i (dz_c / P(c) - sum of all dz)      c = d_i
 
-   The comparison with a vector y (B, e) of the item:
+   Or products with a vector y (B, e) of each item:
 
      z_c = E_c . y      dy += sum_c dz_c E_c      dE_c += dz_c y */
 
 typedef struct carnn__candidates {
-    uint32_t *of_row; /* (R) which one each word of the texts is, or CARNN__NO_INDEX */
-    uint32_t *target; /* (B) */
+    uint32_t *of_row; /* (R) the candidate that each word of the texts is, or CARNN__NO_INDEX */
+    uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
     carnn__mat z;     /* (B, C) */
 } carnn__candidates;
 
-/* The candidates of an item: a token list. */
+/* The candidates of an item; a candidate's number is its place among them. */
 static const uint32_t *carnn__candidates_of(const carnn__work *work, size_t item,
                                             uint32_t *count) {
     const carnn__corpus *c = carnn__corpus_of(work);
@@ -13386,7 +13388,7 @@ static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t 
     return CARNN__NO_INDEX;
 }
 
-/* The candidates of a list as they are written, C at most. */
+/* The candidates of a text as they are written, C at most. */
 static void carnn__candidates_named(carnn__span list, carnn_text *name, size_t C) {
     carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     size_t i;
@@ -13416,7 +13418,7 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         carnn__candidates_of(work, t->item[b], &net->own[b]);
-        m->target[b] = CARNN__NO_INDEX; /* none is known, or it is behind the C that are read */
+        m->target[b] = CARNN__NO_INDEX; /* unknown, or not among the C that are read */
         if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
         for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++)
             for (k = c->tokens.at[c->list[i]];
@@ -13455,8 +13457,8 @@ static void carnn__pointer_backward(const carnn__candidates *m, const carnn__tex
     }
 }
 
-/* -log P of the targets that their texts have: returns the sum; z->d becomes the gradient of the
-   mean. */
+/* -log P of the targets that occur in their texts: returns the sum; z->d becomes the gradient of
+   the mean. */
 static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m, size_t B) {
     size_t C = m->z.columns, b, known = 0;
     double sum = 0.0;
@@ -13472,7 +13474,7 @@ static double carnn__pointer_loss(const carnn__work *work, const carnn__candidat
     return sum;
 }
 
-/* table: the parameter that is E */
+/* z_c = E_c . y, and backward; table: the parameter E. */
 static void carnn__candidates_compare(const carnn__work *work, const carnn__candidates *m,
                                       const carnn__texts *t, size_t table, const carnn__mat *y,
                                       int backward) {
@@ -13494,14 +13496,15 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
 }
 
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
-   They return the sum; z->d becomes the gradient of the mean. */
+   They return the sum; z->d becomes the gradient of the mean. An item with a value above 0 is
+   right: its label y is 1, that of others 0; with smoothing a they are 1 - a / 2 and a / 2. */
 
 static double carnn__label_of(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
-/* Cross entropy of sigmoid(z), in which all right items and all wrong ones weigh the same; weight
-   (2) is filled at the first call. */
+/* Cross entropy of the probability sigmoid(z). All right items together weigh as much as all wrong
+   ones: the first call computes the weights of a wrong and a right item, which are 0 before. */
 static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t,
                                   const carnn__mat *z, float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
@@ -13509,7 +13512,7 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
         for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
-        if (right < 1.0 || right >= all) right = 0.5 * all; /* of one kind: weights of 1 */
+        if (right < 1.0 || right >= all) right = 0.5 * all; /* one class alone: weights of 1 */
         weight[0] = (float)(0.5 * all / (all - right));
         weight[1] = (float)(0.5 * all / right);
     }
@@ -13523,8 +13526,8 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
     return sum;
 }
 
-/* Cross entropy where z is the logarithm of the probability S that an item is right:
-   -y z - (1 - y) log(1 - S), whose derivative is -y + (1 - y) S / (1 - S). */
+/* Cross entropy where z = log S, the probability that an item is right (Chen et al. 2018, Eq. 5):
+   -y z - (1 - y) log(1 - S), whose derivative with respect to z is -y + (1 - y) S / (1 - S). */
 static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
     const double least = 1e-7; /* of 1 - S, which is 0 where two texts are the same */
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
@@ -13539,18 +13542,18 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
     return sum;
 }
 
-/* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
-   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them.
-   *counted: adds the number of these p. */
+/* Pairwise hinge loss. The loss of a right item p is the mean over wrong items n of its piece of
+   max(0, margin - z_p + z_n), or the largest of these terms; where there are more than six n, over
+   six that the key draws. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
 
 typedef struct carnn__hinge {
-    int hardest;
+    int hardest;       /* the largest term, not the mean */
     uint64_t key;
-    unsigned char *on; /* (B, most) which terms are above 0, and are not outdone */
-    uint32_t *wrong;   /* (B) */
+    unsigned char *on; /* (B, CARNN__HINGE_MOST) 1: the term is above 0 and part of the loss */
+    uint32_t *wrong;   /* (B) the wrong items of the piece at hand */
 } carnn__hinge;
 
 static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
@@ -13559,7 +13562,7 @@ static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
     m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
 
-/* The terms of item p against one of the n in m->wrong each; adds their gradients. */
+/* The loss of item p against the n items in m->wrong; adds to the gradients. */
 static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, const carnn__mat *z,
                                 size_t p, size_t n) {
     size_t most = carnn__min(n, CARNN__HINGE_MOST), i, best = 0, who[CARNN__HINGE_MOST];
@@ -13581,6 +13584,7 @@ static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, 
     return sum;
 }
 
+/* *counted: adds the number of right items that have a loss. */
 static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
                                 const carnn__texts *t, const carnn__mat *z, double *counted) {
     size_t from, end, i, n, right = 0;
@@ -13601,8 +13605,8 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
 }
 
 /* --- a number as the target ---------------------------------------------------------------------
-   What is told is y = mean + deviation z, those of the training targets; the loss is the squared
-   error divided by their variance. */
+   The prediction is y = mean + deviation z, with the mean and the standard deviation of the
+   training targets. The loss is the squared error divided by their variance. */
 
 typedef struct carnn__quantity {
     size_t mean, deviation; /* parameters (1, 1), which are not trained */
@@ -13634,8 +13638,8 @@ static void carnn__quantity_forward(const carnn__work *work, const carnn__quanti
         z->x[i] = *carnn__weight(work, m->mean) + *carnn__weight(work, m->deviation) * z->x[i];
 }
 
-/* Returns the sum of the losses of y (B, 1), whose d becomes the gradient of their mean at z; adds
-   the squared errors to *squares. */
+/* Returns the sum of the losses of y (B, 1); y->d becomes the gradient of the mean with respect to
+   z. Adds the squared errors to *squares. */
 static double carnn__quantity_loss(const carnn__work *work, const carnn__quantity *m,
                                    const carnn__texts *t, const carnn__mat *y, double *squares) {
     double sum = 0.0, deviation = (double)*carnn__weight(work, m->deviation);
@@ -13652,21 +13656,23 @@ static double carnn__quantity_loss(const carnn__work *work, const carnn__quantit
 }
 
 /* --- a class for each row -----------------------------------------------------------------------
-   The target of an item has a word for each of its rows, or one that is for all of them. */
+   The target of an item has a word for each of its rows, or one for all of them. */
 
+/* The words in the target of an item. */
 static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
     return carnn__count_words(CARNN__SPACES, carnn__target(data, item));
 }
 
+/* The rows of an item. */
 static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
     uint32_t text = carnn__members(data, &data->items[item])->text;
     return data->row_at[text + 1] - data->row_at[text];
 }
 
-/* The class of a row that has none. */
+/* 1: the word stands for "no class". */
 static int carnn__no_class(carnn__span word) { return word.length == 1 && *word.at == '-'; }
 
-/* target (R): those of all rows of a batch. */
+/* Sets target (R), those of all rows of a batch; a row behind the last word has the last word. */
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
     for (b = 0; b < t->count; b++) {
@@ -13683,20 +13689,21 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
     }
 }
 
-/* Of the text of a probe the last row alone has a loss. */
+/* Of a text that is probed, the last row alone has a loss. */
 static void carnn__probe_target(const carnn__work *work, uint32_t *target, size_t rows) {
     size_t i;
     for (i = 0; work->probe && i + 1 < rows; i++) target[i] = CARNN__UNSCORED;
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
-   A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
+   A heap of item numbers: the item with the highest score is on top, of equal scores the lowest
+   number. */
 
 static int carnn__heap_before(const float *score, size_t a, size_t b) {
     return score[a] > score[b] || (!(score[a] < score[b]) && a < b);
 }
 
-/* Lets number i sink. */
+/* Moves entry i down to its place. */
 static void carnn__heap_sink(const float *score, uint32_t *heap, size_t i, size_t n) {
     uint32_t number = heap[i];
     size_t child;
@@ -13715,7 +13722,7 @@ static void carnn__heap_make(const float *score, uint32_t *heap, size_t n) {
     for (i = n / 2; i-- > 0;) carnn__heap_sink(score, heap, i, n);
 }
 
-/* Takes the top off a heap of n and puts it behind the n - 1 that are left. */
+/* Returns the top of a heap of n, and moves it behind the n - 1 that are left. */
 static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     uint32_t top = heap[0];
     heap[0] = heap[n - 1];
@@ -13724,8 +13731,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     return top;
 }
 
-/* Is the right one of n choices among the best 2, the best 5? Of equal ones the first is better;
-   `best` is the first of all. */
+/* Adds 1 to top[0], top[1] if the right one of n choices is among the best 2, the best 5. Of equal
+   ones the first is better; `best` is the best of all. */
 static void carnn__count_top(const float *z, size_t n, size_t best, size_t right, double top[2]) {
     size_t i, before = 0;
     if (right >= n) return;
@@ -13736,19 +13743,19 @@ static void carnn__count_top(const float *z, size_t n, size_t best, size_t right
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
-   Average precision AP is the mean over a group's right items of (right ones at or above it) / its
-   rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
-   A group without a right item does not count. */
+   The average precision AP of a group is the mean over its right items of (right items up to this
+   rank) / rank; its reciprocal rank RR is 1 / the rank of the first right item. Of equal scores the
+   wrong ones rank first. Groups without a right item do not count. */
 
-/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+/* The sums of a tally. The last one is the number of losses where these are not one an item. */
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
-    float *score[2];  /* (items) of this model, of a vote that it leads */
+    float *score[2];  /* (items) of this model; of a vote whose first model it is */
     float *moved;     /* (items) scratch */
     uint32_t *ranked; /* (items) scratch */
-    uint32_t *first;  /* (items) first item of each one's group */
-    double learnt;    /* groups with a loss in the step at hand, 0: it is one batch */
+    uint32_t *first;  /* (items) the first item of each item's group */
+    double learnt;    /* groups with a loss in a step of several batches; 0: of one batch */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
@@ -13765,8 +13772,8 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
         m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
 
-/* Adds the ranking of n items to the tally. Wrong ones are moved before the right ones, so that of
-   equal scores theirs are taken first. */
+/* Ranks a group of n items and adds AP and RR to the tally. Wrong items are moved before the right
+   ones: so of equal scores the wrong one ranks first. */
 static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score,
                                const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
@@ -13789,8 +13796,8 @@ static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *
     carnn__report_part(work, precision / right, 1.0);
 }
 
-/* The scores z (B) of a batch. A group is ranked after its last piece; in training each piece by
-   itself, as a batch may be the first after a stop. */
+/* Counts the scores z (B) of a batch. A group is ranked after its last piece; but in training each
+   piece by itself, as training may have been stopped and resumed inside a group. */
 static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
@@ -13812,7 +13819,7 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
     tally->examples += t->count;
 }
 
-/* The right items of the group that begins with item `first`; *end: of its items. */
+/* How many items of the group that begins with item `first` are right; *end: its end. */
 static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m, size_t first,
                                  size_t *end) {
     double right = 0.0;
@@ -13821,12 +13828,12 @@ static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m,
     return right;
 }
 
-/* Has a group with so many right items among n a rank to learn? */
+/* 1: a group of n items, of which so many are right, has a loss. */
 static int carnn__ranks_learns(double right, size_t n) {
     return right > 0.0 && right < (double)n;
 }
 
-/* Keeps the scores of a batch, whose groups go on in other batches of the step. */
+/* Keeps the scores of a batch of a step with several, in which groups go on from batch to batch. */
 static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                               const float *z) {
     size_t b, end, count = work->data->item_count;
@@ -13840,10 +13847,10 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
     }
 }
 
-/* Cross entropy of the softmax over each group with right and wrong items; the right ones share the
-   target. A group may be in several batches: in training each adds the loss of its own items, of
-   a softmax over all that the step has kept; else the last one adds that of all. *counted: adds
-   the number of groups. */
+/* Cross entropy of the softmax over each group that has right and wrong items; each right item has
+   the same share of the target. A group may be in several batches. In training each of them adds
+   the loss of its own items, in a softmax over the scores of the whole group, which the step has
+   kept; else the last one adds the loss of all. *counted: adds the number of groups. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     const float *score = m->score[work->as_vote];
@@ -13884,16 +13891,18 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 }
 
 /* --- grades --------------------------------------------------------------------------------------
-   The value of an item is a number from 1 to K; logits z (B, K) are of a distribution over the
-   whole ones, whose mean is told. The loss is the divergence from the distribution over the two
-   numbers beside the value that has it as its mean (Tai, Socher and Manning 2015). */
+   The value y of an item is a number from 1 to K. Logits z (B, K) give a distribution q over the
+   grades 1 .. K; the prediction is its mean. The target is the distribution p over the two grades
+   beside y whose mean is y; the loss is the KL divergence sum_k p_k log(p_k / q_k) (Tai, Socher and
+   Manning 2015). */
 
 enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CARNN__GRADES_XY,
-       CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x told, y right */
+       CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x predicted, y right */
 
 typedef struct carnn__grades {
-    float *told[2], *right; /* (items) by this model, by a vote that it leads; their values */
-    double *rank[2];        /* (items) of what was told, of what is right */
+    float *told[2], *right; /* (items) predictions of this model, of a vote whose first model it is;
+                               values */
+    double *rank[2];        /* (items) of the predictions, of the values */
     uint32_t *order;        /* (items) scratch */
 } carnn__grades;
 
@@ -13925,7 +13934,7 @@ static double carnn__pearson(const double *sum, double n) {
     return (n * sum[CARNN__GRADES_XY] - x * y) / sqrt(xx * yy);
 }
 
-/* Ranks of n numbers; equal ones have the mean of theirs. */
+/* The ranks of n numbers; equal numbers have the mean of their ranks. */
 static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, double *rank) {
     size_t i, j, end;
     carnn__heap_make(x, order, n);
@@ -13936,7 +13945,7 @@ static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, doubl
     }
 }
 
-/* Pearson's r of the ranks. */
+/* Spearman's correlation: Pearson's r of the ranks. */
 static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
     double sum[CARNN__GRADES_SUMS] = {0.0};
     size_t i;
@@ -13946,8 +13955,8 @@ static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
     return carnn__pearson(sum, (double)n);
 }
 
-/* Returns the sum of the losses, sum_k p_k log(p_k / q_k); the gradient of the mean goes to z->d.
-   Spearman's correlation is known when all items have been graded. */
+/* Returns the sum of the losses; z->d becomes the gradient of the mean. Spearman's correlation
+   follows when all items have a prediction. */
 static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
                                  const carnn__mat *z, carnn__tally *tally) {
     size_t K = z->columns, b, k, items = work->data->item_count;
@@ -13988,23 +13997,25 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 }
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
-   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
-   block of rows become losses, gradients and products before the next block begins. So forward and
+   The layer that predicts words, and its loss. The logits (N, V) are never in memory at once: those
+   of a block of rows become losses and gradients before the next block begins. So forward and
    backward are one loop:
 
-     z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
+     z = h W^T + b   dz = scale (softmax(z) - onehot)   dh = dz W   dW += dz^T h   db += sum dz */
 
 #define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
 #define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
 
 typedef struct carnn__word_softmax {
-    size_t weight, bias, V, block;
-    float *z, *loss;            /* (block, V), (N) */
+    size_t weight, bias;        /* parameters W (V, h), b (V) */
+    size_t V, block;            /* block: rows */
+    float *z, *loss;            /* (block, V); (N) */
     uint32_t *target;           /* (N) */
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
 
-/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
+/* tied: the parameter of word vectors that W is, or SIZE_MAX. For the few rows of a session W is
+   not packed. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
     m->V = p->model->words.count;
@@ -14023,7 +14034,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
 
-/* Returns z of rows [from, from + rows) of h (N, h). */
+/* Returns z (rows, V) of rows [from, from + rows) of h (N, h). */
 static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
@@ -14057,37 +14068,39 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
 }
 
 /* --- words of running text ----------------------------------------------------------------------
-   What heads have in common that predict the words of running text (@@BATCH). A batch has B pieces,
-   N words, and M words in the pieces before them. A cell reads the words w_0 .. w_{n-1} of a piece,
-   of which w_0 is <s> or the last word of the piece before:
+   What heads have in common that predict the words of running text (@@BATCH). A batch has B pieces
+   with N words; the pieces before them have M. A cell reads the words w_0 .. w_{n-1} of a piece;
+   w_0 is <s> or the last word of the piece before (Tran et al. 2018, Eq. 11):
 
      h_0 .. h_{n-1} = cell(w_0 .. w_{n-1}; c)        P(w_{t+1}) = softmax(W h_t + b)
 
-   c (B, h) are the contexts of the pieces, if any. Of a text in chunks the states after a piece are
-   those before the next one; gradients end there (truncated backpropagation through time). */
+   c (B, h) are the contexts of the pieces, if any. In chunks the states go on from piece to piece,
+   but gradients end with the piece (truncated backpropagation through time). */
 
-typedef struct carnn__predictor { /* what the state of such a head begins with */
+typedef struct carnn__predictor { /* the state of such a head begins with it */
     carnn__net net;
     carnn__running text;
     carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
-    int looks_back, characters; /* the head reads those before, too; words are characters */
+    int looks_back;          /* the head reads the pieces before, too */
+    int characters;          /* words are characters */
     carnn__rnn cell;
-    carnn__carried carried;  /* its states */
+    carnn__carried carried;  /* states of the cell */
     carnn__word_softmax output;
     uint32_t *piece;         /* (B) by rank */
-    double restarted;        /* loss of spelt chunks that begin with states of 0 */
-    carnn_prediction told;   /* of the sentence that is not yet complete */
-    carnn__piece_start at_hand;    /* of a session: that of its only piece, */
-    uint32_t *heap;          /* (V) scratch, */
-    uint64_t drawn;          /* random numbers that were used, */
-    size_t steps;            /* words of the chunk before the piece at hand, */
-    uint32_t last;           /* word before it */
+    double restarted;        /* of characters: the loss if each chunk begins with states of 0 */
+    carnn_prediction told;   /* of the sentence at hand, which is not yet complete */
+    /* of a session: */
+    carnn__piece_start at_hand; /* of its only piece */
+    uint32_t *heap;          /* (V) scratch */
+    uint64_t drawn;          /* random numbers that were used */
+    size_t steps;            /* words of the chunk before the piece at hand */
+    uint32_t last;           /* the word before the piece */
 } carnn__predictor;
 
 enum { CARNN__PREDICTOR_DROP_BEFORE = 1, CARNN__PREDICTOR_DROP_WORDS,
        CARNN__PREDICTOR_DROP_STATES }; /* streams of a step's random numbers */
 
-/* N or M: words of the pieces of a batch, or of those before them, at most. */
+/* The most words of the pieces of a batch (N), or of those before them (M; before: 1). */
 static size_t carnn__predictor_most(const carnn__predictor *m, size_t before) {
     const carnn__corpus *c = &m->net.corpus;
     return carnn__min(c->most_size[before], c->most_items * m->text.T);
@@ -14102,11 +14115,11 @@ static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int ses
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->text.ids = m->net.corpus.tokens.ids;
-    m->at_hand.at[0] = m->text.T + 1; /* behind the piece before */
+    m->at_hand.at[0] = m->text.T + 1; /* after the piece before */
     m->text.start = &m->at_hand;
 }
 
-/* `words`: the parameter of their vectors, which is W, too, if tied. c (B, h) or NULL. */
+/* words: the parameter of word vectors, which is also W if tied. c (B, h) or NULL. */
 static void carnn__predictor_plan(carnn__plan *p, carnn__predictor *m, size_t words, int tied,
                                   carnn__rnn_shape cell, const carnn__mat *c) {
     size_t B = m->net.corpus.most_items, N = carnn__predictor_most(m, 0), T = m->text.T;
@@ -14125,7 +14138,7 @@ static void carnn__predictor_plan(carnn__plan *p, carnn__predictor *m, size_t wo
     if (p->arena) carnn__predictor_memory(p, m, session);
 }
 
-/* The pieces of the batch at hand, and their targets. */
+/* Lists the pieces of the batch at hand, and their targets. */
 static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *m) {
     const carnn__corpus *c = &m->net.corpus;
     size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
@@ -14134,7 +14147,7 @@ static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *
     for (k = 0; k <= (size_t)m->looks_back; k++) {
         for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
         carnn__sequences_pack(&m->seq[k], B);
-        for (i = 0; i < B; i++) /* of the pieces before, </s> is read, but not <s> */
+        for (i = 0; i < B; i++) /* of the pieces before (k 1) </s> is read, but not <s> */
             carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
     }
     for (i = 0; i < B; i++) {
@@ -14145,7 +14158,7 @@ static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *
     carnn__probe_target(work, m->output.target, m->seq->packed.rows);
 }
 
-/* What the cell reads; `carried`: it begins with states. */
+/* What the cell reads; `carried`: it begins with the states of the batch before. */
 static carnn__rnn_input carnn__predictor_input(const carnn__predictor *m, int carried) {
     carnn__rnn_input in = carnn__sequences_input(m->seq);
     if (carried) in.state = m->carried.state[0];
@@ -14153,8 +14166,8 @@ static carnn__rnn_input carnn__predictor_input(const carnn__predictor *m, int ca
     return in;
 }
 
-/* From words to losses and, where something is learnt, the gradients at the states, which are those
-   of the mean loss times `share`. */
+/* From words to losses and, in training, the gradient of the mean loss, times `share`, with respect
+   to the states of the cell. */
 static void carnn__predictor_run(const carnn__work *work, carnn__predictor *m, uint64_t key,
                                  double share, int carried) {
     size_t N = m->seq->packed.rows;
@@ -14188,7 +14201,7 @@ static void carnn__predictor_backward(const carnn__work *work, carnn__predictor 
     carnn__sequences_backward(work, m->seq, key);
 }
 
-/* Tells of the sentence of a part, whose loss is `nll`, when it is complete. */
+/* Adds a part with the loss `nll` to its sentence, and reports the sentence if it is complete. */
 static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m,
                                   const carnn__running_part *part, double nll) {
     m->told.score += nll;
@@ -14201,12 +14214,12 @@ static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m
     memset(&m->told, 0, sizeof m->told);
 }
 
-/* Sums of a tally: -log P of words, of </s>, of each sentence by its length; 1, where words are
-   characters, and their loss in chunks that begin with states of 0. */
+/* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
+   1 where words are characters; the sum of `restarted`. */
 enum { CARNN__PREDICTOR_NLL, CARNN__PREDICTOR_END, CARNN__PREDICTOR_MACRO,
        CARNN__PREDICTOR_CHARACTERS, CARNN__PREDICTOR_RESTARTED, CARNN__PREDICTOR_SUMS };
 
-/* Returns the sum of the losses. Sentences are told of in the order in which they are read. */
+/* Returns the sum of the losses. Sentences are reported in the order in which they are read. */
 static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m,
                                     carnn__tally *tally) {
     double *sum = tally->sum, before = sum[CARNN__PREDICTOR_NLL];
@@ -14236,7 +14249,7 @@ static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m
     return sum[CARNN__PREDICTOR_NLL] - before;
 }
 
-/* The losses of the first work become those of the mean of the models' probabilities. */
+/* Losses of the mean of the models' probabilities replace those of the first model. */
 static void carnn__predictor_mean(carnn__work *const *works, size_t count) {
     carnn__predictor *m = (carnn__predictor *)works[0]->state;
     size_t row, i;
@@ -14253,12 +14266,13 @@ static void carnn__predictor_vote(carnn__work *const *works, size_t count, size_
     carnn__predictor *m = (carnn__predictor *)works[0]->state;
     (void)number;
     carnn__predictor_mean(works, count);
-    m->restarted = 0.0; /* is not voted on */
+    m->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__predictor_loss(works[0], m, tally);
 }
 
 /* --- predictions ----------------------------------------------------------------------------- */
 
+/* The prediction of decision i of item b. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
@@ -14297,6 +14311,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     return told;
 }
 
+/* Reports all predictions of a batch; an item without decisions has one that is empty. */
 static void carnn__net_report(carnn__work *work) {
     carnn__logits o = work->model->task->output(work);
     size_t b, i;
@@ -14342,7 +14357,7 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     return status;
 }
 
-/* Takes the memory of a batch, again whenever another work has used the arena. */
+/* Takes the memory of a batch. To be called again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     size_t choices;
     carnn__net *net = carnn__net_of(work);
@@ -14357,10 +14372,10 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
-/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
-   votes the one with the largest sum of probabilities wins. The logits z of the first become those
-   of q = (votes + mean) / (count + 1), the others' probabilities; returns the mean one of `target`,
-   0 where that is no choice. */
+/* A plurality vote on decision i. Each model votes for its best choice; of choices with equal votes
+   the one with the largest sum of probabilities wins. The logits z of the first model become those
+   of q = (votes + mean probability) / (count + 1); z of the others become their probabilities.
+   Returns the mean probability of `target`, or 0 where it is no choice. */
 static double carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target) {
     const carnn__kernels *k = works[0]->engine->k;
     carnn__logits first = works[0]->model->task->output(works[0]);
@@ -14381,14 +14396,14 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
         if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
     for (n = 0; n < L; n++)
         z[n] = logf(fmaxf((float)(((double)votes[n] + sum[n] / N) / (N + 1.0)), FLT_MIN));
-    n = k->argmax(z, L); /* in single precision two may be equal */
+    n = k->argmax(z, L); /* in single precision two choices may be equal */
     if (n != best) z[best] = nextafterf(z[n], 1.0f);
     return right;
 }
 
-/* What models say together in decision i of the batch that each has just worked on, as logits of
-   the first: the mean of their probabilities or scores, or of a vote. Returns the mean probability
-   of `target`. */
+/* The joint decision i of models on the batch that each has just worked on: the mean of their
+   probabilities or scores, or the result of a vote. The logits of the first model become those of
+   the result. Returns the mean probability of `target`. */
 static double carnn__agree(carnn__work *const *works, size_t count, size_t i, size_t target) {
     const carnn__kernels *k = works[0]->engine->k;
     carnn__logits first = works[0]->model->task->output(works[0]);
@@ -14407,7 +14422,8 @@ static double carnn__agree(carnn__work *const *works, size_t count, size_t i, si
     return right;
 }
 
-/* The vote of models on the batch that each has just worked on. */
+/* The loss, metrics and predictions of models together, on the batch that each has just worked on.
+   `vote` of a task replaces it. */
 static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
                             carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
@@ -14421,7 +14437,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     if (works[0]->wanted) carnn__net_report(works[0]);
 }
 
-/* From a batch to logits, in a head without a step of its own. */
+/* From a batch to logits, of a task without `batch`. */
 static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
     carnn__net *net = carnn__net_of(work);
     net->key = key;
@@ -14430,7 +14446,7 @@ static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
     work->model->task->forward(work, key);
 }
 
-/* One batch of an ensemble: nobody is told what its members say by themselves. */
+/* One batch of an ensemble. What its members predict by themselves is not reported. */
 static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     const carnn_test_desc *asked = work->asked;
@@ -14469,9 +14485,9 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
         carnn__net_report(work); /* after the loss: it uses the same memory */
 }
 
-/* One step of training, from batch `first` of `batches` on: one batch, or those that have a group
-   in common whose loss is one. Of these all scores come first: a batch then knows those of its
-   groups, however large. Returns the first batch of the next step. */
+/* One step of training, from batch `first` of `batches` on. It is one batch; or, where the loss is
+   over whole groups, all batches that share a group. These run forward first, so that each then
+   knows all scores of its groups. Returns the first batch of the next step. */
 static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, uint64_t key,
                               carnn__tally *tally) {
     carnn__net *net = carnn__net_of(work);
@@ -14492,6 +14508,7 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
     return end;
 }
 
+/* The metrics of a run: those of the task, or sum[i] / examples. */
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
                              carnn_scores *scores) {
     size_t i;
