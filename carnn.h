@@ -9800,9 +9800,9 @@ typedef struct carnn__work {
     double dropout, smoothing;
     int64_t batch;  /* examples in a batch */
     int voting;     /* the logits of a batch are kept: models vote on them */
-    int as_vote;    /* the logits at hand are the result of a vote */
     const carnn_test_desc *asked; /* callbacks for parts and ranks, or NULL */
     size_t number;  /* of the model, for these callbacks; a vote has the number of models */
+    int as_vote;    /* the logits at hand are the result of a vote */
     const carnn_predict_desc *wanted; /* the callback for predictions, or NULL */
     carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
@@ -12229,8 +12229,7 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 
 /* --- attention over the words of each text ---------------------------------------------------- */
 
-/* p (R, 1) becomes its softmax over each text; backward, p.d becomes the gradient before it. */
-
+/* p (R, 1) becomes its softmax over each text; backward, p->d becomes the gradient at its input. */
 static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, const carnn__mat *p,
                                 int backward) {
     size_t s;
