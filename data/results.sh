@@ -5,7 +5,7 @@
 #   sh data/results.sh --list [NAME...]      names of the sections, with their commands as shown there
 #   sh data/results.sh --commands [NAME...]  the commands as they run, one for each cell, seed and so on
 # FOLDER has a folder for each published data set (babi-dialog, swda, gdtb, ptb, trecqa, wikiqa, embeddings,
-# trec-qc, sst, imdb, sick, msrp, cbt, books, mnist), whose files have the names that commands say.
+# trec-qc, sst, imdb, amazon16, sick, msrp, cbt, books, mnist), whose files have the names that commands say.
 # Commands run in build/results, where all files are linked; a row may need what those above it in its
 # section wrote there.
 #
@@ -98,6 +98,11 @@ classification-last SET=trec-train.label --test trec-dev.label,stsa.binary.train
 classification-rcrn SET=trec-train.label --valid trec-dev.label,stsa.binary.train --valid stsa.binary.dev;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --train SET VECTORS --seed SEED --out c.gguf
 classification-rcrn OPTION=,--encoder rcrn | | ./carnn train --task classify OPTION --train stsa.fine.train --valid stsa.fine.dev VECTORS --out c.gguf
 classification-rcrn OPTION=--layers 3,--encoder rcrn --cell gru,--encoder rcrn --cell icarnn --context text,--encoder rcrn --cell icarnn,--encoder rcrn --raw-output-gate 1 | | ./carnn train --task classify OPTION --train trec-train.label --valid trec-dev.label VECTORS --out c.gguf
+classification-phrases | | awk -f data/phrases.awk trees/train.txt > phrases.tsv
+classification-phrases SET=phrases.tsv --valid stsa.binary.dev --epochs 6,trees/train.txt --phrases 1 --valid stsa.fine.dev --epochs 4;SEED=1,2,3 | | ./carnn train --task classify --train SET VECTORS --seed SEED --out c.gguf
+domains | | for f in *.task.train; do d=${f%.task.train}; awk 'NR % 10 != 7' $f > $d.training; awk 'NR % 10 == 7' $f > $d.held; done; cat *.training > all-domains
+domains | | for f in *.held; do d=${f%.held}; ./carnn train --task classify --train $d.training --valid $f VECTORS --out c.gguf; done | awk '$1 == "valid" { n++; sum += $3 } END { print sum / n }'
+domains | | cat *.held > held; ./carnn train --task classify --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
@@ -110,9 +115,10 @@ cloze | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|jus
 cloze SEED=1,2,3 | | carnn train --task cloze --train names.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 6 --lr 0.003 --lr-end 0.05 --dropout 0.5 --average 0.99 --min-count 3 --seed SEED
 cloze | | carnn train --task cloze --train nouns.txt --valid derived/CN_valid.txt.gz --out cn.gguf --hidden 64 --embedding 64 --epochs 5 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0
 cloze SEED=1,2,3 | | carnn train --task cloze --train names.txt --train nouns.txt --test derived/CN_valid.txt.gz --out cn.gguf --hidden 64 --embedding 50 VECTORS --epochs 4 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0 --seed SEED
-cloze | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train names.txt --train nouns.txt --out e$s.gguf --hidden $((40 + 8 * s)) --embedding 50 VECTORS --epochs 4 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0 --seed $s; done; zcat derived/CN_valid.txt.gz > valid; carnn test e?.gguf --data valid --ensemble mean
+cloze | | zcat derived/CN_valid.txt.gz > valid; head -n 5940 valid > first; tail -n +5941 valid > second
+cloze HIDDEN=112,$((40 + 8 * s)) | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train names.txt --train nouns.txt --out e$s.gguf --hidden HIDDEN --embedding 50 VECTORS --epochs 4 --lr 0.003 --lr-end 0.05 --dropout 0.4 --average 0.99 --min-count 3 --anonymous 0 --seed $s; done; carnn test e?.gguf --data valid --ensemble mean; carnn test e?.gguf --data second --ensemble greedy --valid first; carnn test e?.gguf --data first --ensemble greedy --valid second
 cloze-normalised | | zcat derived/NE_train.txt.gz | head -n 44000 > ne.txt
-cloze-normalised CELL=lstm,lstm --normalise batch,mi-lstm,mi-lstm --normalise batch,mi-lstm --normalise everywhere | | carnn train --task cloze --model attentive --cell CELL --train ne.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 24 --lr 0.002 --dropout 0.2 --min-count 5 --batch 64 --threads 2 --log ne.log
+cloze-normalised CELL=lstm,lstm --normalise batch,mi-lstm,mi-lstm --normalise batch,mi-lstm --normalise everywhere;SEED=1,2,3 | | carnn train --task cloze --model attentive --cell CELL --train ne.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 24 --lr 0.002 --dropout 0.2 --min-count 5 --batch 64 --seed SEED --log ne.log
 cloze-ensembles | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so\|wizard-of-oz\|secret-garden'); zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt; book_cloze --stride 3 --words list hv books/wizard-of-oz.txt books/secret-garden.txt; zcat derived/CN_valid.txt.gz > valid
 cloze-ensembles | | for s in 1 2 3 4 5 6 7 8; do carnn train --task cloze --train nouns.txt --valid hv --lr 0.003 --lr-end 0.05 --average 0.99 --threads 1 --anonymous 0 --min-count 3 --out c$s.gguf --hidden $((40 + 8 * s)) --embedding 64 --epochs 3 --dropout 0.4 --seed $s --max-time 150; done; carnn test c?.gguf --data valid --ensemble greedy --valid hv --out nouns.gguf; carnn test nouns.gguf --data valid --counts
 

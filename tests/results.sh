@@ -22,7 +22,7 @@ awk 'NR == FNR { row[++rows] = $0; next }
 check "not in data/results.sh: $(head -n 3 unknown)" [ ! -s unknown ]
 
 # --- tiny data ----------------------------------------------------------------------------------------
-for name in babi-dialog swda gdtb ptb trecqa wikiqa embeddings trec-qc sst imdb sick msrp cbt/derived \
+for name in babi-dialog swda gdtb ptb trecqa wikiqa embeddings trec-qc sst/trees imdb amazon16 sick msrp cbt/derived \
     books; do mkdir -p all/$name; done
 cat > all/babi-dialog/dialog-babi-task6-dstc2-trn.txt <<END
 1 <SILENCE>${tab}Hello , welcome
@@ -84,6 +84,9 @@ for part in train dev; do
         tee all/sst/stsa.binary.$part > all/sst/stsa.fine.$part
     cp letters all/imdb/imdb-$part.tsv
 done
+awk '{ print "(" NR % 2 * 3 " (" NR % 5 " " $2 ") (1 (2 " $3 ") (4 " $4 ")))" }' letters \
+    > all/sst/trees/train.txt
+for name in books music; do cp letters all/amazon16/$name.task.train; done
 head -n 40 data/pair-train.tsv | tee all/sick/SICK_train.txt > all/sick/SICK_trial.txt
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"; next }
     { print NR % 2, NR, NR + 1000, $2, $3 }' all/sick/SICK_train.txt > all/msrp/msr_paraphrase_train.txt
