@@ -36,6 +36,8 @@ demo | quick | ./carnn test demo.gguf --data data/dialog-test.txt
 
 task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
+task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
+task6-seeds SEED=1,2,3,4,5 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data BABI6-dev.txt
 task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 
 yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
@@ -127,7 +129,7 @@ adding-long T=750,1000;CELL=ncarnn,ncarnn --skip 30,lstm,lstm --skip 30 | | make
 copying CELL=gru,lstm,rnn,rnn --skip 40,rnn --skip 42,rnn --skip 70,lstm --skip 70 | | make_signal . copying 200 5000; awk -F '\t' -v OFS='\t' '{ gsub(/0/, "-", $1) } 1' copying-dev.tsv > recalled.tsv; ./carnn train --task signal --columns 10 --layers 1 --cell CELL --train copying-train.tsv --valid copying-dev.tsv --epochs 10 --out c.gguf; ./carnn test c.gguf --data copying-dev.tsv; ./carnn test c.gguf --data recalled.tsv
 mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-labels-idx1-ubyte.gz | tail -c +9 > labels; { printf '\0\0\10\3\0\0\326\330\0\0\0\34\0\0\0\34'; head -c 43120000 images; } > train-images; { printf '\0\0\10\3\0\0\23\210\0\0\0\34\0\0\0\34'; tail -c 3920000 images; } > dev-images; { printf '\0\0\10\1\0\0\326\330'; head -c 55000 labels; } > train-labels; { printf '\0\0\10\1\0\0\23\210'; tail -c 5000 labels; } > dev-labels
 mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
-mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 8,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
+mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 24,--hidden 64 --skip 9 --epochs 24,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 8,--hidden 95 --skip 11 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --permutation permutation-92916.txt --out m.gguf
 mnist OPTION=--cell ncarnn --epochs 20,--cell icarnn --epochs 6 | | ./carnn train --task signal --layers 1 --batch 50 OPTION MNIST --out m.gguf
 mnist | | ./carnn train --task signal --layers 1 --batch 50 --cell ncarnn --epochs 8 MNIST --permutation permutation-92916.txt --out m.gguf
@@ -235,7 +237,9 @@ run() {
         [ $code -eq 0 ] || { tail -n 5 err; failed=$((failed + 1)); }
         memory=$(sed -n 's/.*  \([0-9]* MiB\)$/, \1/p' err | tail -n 1)
         echo "$(($(date +%s) - start)) s$memory$([ $code -eq 0 ] || echo ", failed: exit $code")"
-        case $label in *SEED=*) sed -n "s/^\(valid\|test\|mean\) /$label$tab&/p" out >> scores ;; esac
+        case $label in *SEED=*)
+            sed -n "s/  (.*//; s/^\(valid\|test\|mean\|vote\) /$label$tab&/p" out >> scores ;;
+        esac
     done 3< commands
     [ ! -s scores ] || means scores
     echo
