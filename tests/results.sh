@@ -91,9 +91,11 @@ head -n 40 data/pair-train.tsv | tee all/sick/SICK_train.txt > all/sick/SICK_tri
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"; next }
     { print NR % 2, NR, NR + 1000, $2, $3 }' all/sick/SICK_train.txt > all/msrp/msr_paraphrase_train.txt
 head -n 400 data/cloze-train.txt > cloze
-for name in NE_train NE_valid CN_train CN_valid; do
+for name in NE_train NE_valid CN_train; do
     gzip < cloze > all/cbt/derived/$name.txt.gz
 done
+awk '{ print } NR == 200 { for (i = 0; i < 5800; i++) print "" }' cloze |
+    gzip > all/cbt/derived/CN_valid.txt.gz # the second book begins with line 5,941
 for name in a wizard-of-oz secret-garden; do
     sed '/XXXXX/d; s/^[0-9]* //; /^$/d' cloze > all/books/$name.txt
 done
