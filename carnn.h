@@ -53,7 +53,7 @@
        @@MATCH   parts of heads: attention, alignment, two texts compared
        @@LOSS    outputs of heads, losses and metrics, predictions; a head at work
        @@SESSION prediction one example at a time, explanation
-       @@NAMES   names that are exchanged in training (dialog, cloze)
+       @@NAMES   names: exchanged in training (dialog), without a meaning (cloze), found in prose
        @@HISTORY dialogs as a model reads them: histories, facts that have been told
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
@@ -14539,22 +14539,22 @@ struct carnn_session {
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     carnn_dataset data;      /* one item, which is one batch */
-    carnn__item item;
-    carnn__batch_piece piece;
-    uint32_t queue, target;
-    size_t batch_start[2];
-    char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
-    double *share;           /* (D) */
+    carnn__item item;        /* what data and the head's corpus point to: the item, */
+    carnn__batch_piece piece; /* its piece, */
+    uint32_t queue, target;  /* the order of pieces, the item's target, */
+    size_t batch_start[2];   /* and the batch, {0, 1} */
+    char (*word)[CARNN__WORD_TEXT]; /* (texts * words) of the texts at hand, for explanations */
+    double *share;           /* (h) scratch of explanations */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
-    size_t heard;            /* words of the next example's first text */
-    char told[CARNN__WORD_TEXT]; /* of an item with choices of its own, the last prediction */
-    int spoken;              /* texts are tokenised as those of Switchboard are */
+    size_t heard;            /* words already read of the next example's first text */
+    char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
+    int spoken;              /* the line at hand is tokenised as dialog acts are (SPOKEN) */
     /* of an ensemble: this is the session of its first member, with those of the others */
     carnn_session **member;  /* (members) */
     carnn__work **works;     /* (members) theirs */
     size_t members;          /* 0: the model is no ensemble */
-    int silent;              /* it is another one's: predictions stay logits */
-    carnn_contribution *part; /* (rows) of another member */
+    int silent;              /* it is a member's: its predictions stay logits */
+    carnn_contribution *part; /* (rows) the contributions of one other member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
 #endif
@@ -14563,14 +14563,14 @@ struct carnn_session {
 /* What sessions of a task do. (*) may be NULL: the task does not have the call. */
 struct carnn__session_kind {
     const char *calls;       /* for messages: "predict, explain" */
-    size_t texts;            /* of an example, for carnn_session_predict */
+    size_t texts;            /* that carnn_session_predict reads, without alignments */
     /* takes the memory of the corpus and what else the session needs beside the head's parts */
     void (*carve)(carnn_session *s, carnn__arena *arena);
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
     /* reads a text that comes before the example, in this role; NULL: predict does */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
-    int talks;               /* carnn_session_hear and _reply */
+    int talks;               /* it has carnn_session_hear and _reply */
     void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
                      char *text, size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
@@ -14586,7 +14586,7 @@ static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
     return s->model->task->session;
 }
 
-/* Texts of an example: alignments are the last one. */
+/* Texts of an example; where the model reads alignments, they are one more, the last. */
 static size_t carnn__session_texts(const carnn_session *s) {
     return carnn__session_of(s)->texts + (size_t)carnn__model_links(s->model);
 }
@@ -14598,7 +14598,8 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
+/* Makes a corpus of one item: T texts of W words at most, the most the model reads; or one row of
+   numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__task *task = s->model->task;
@@ -14638,19 +14639,21 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->data.numbers = carnn__floats(arena, 1, s->data.columns);
 }
 
-/* The prediction by the logits of a session; an ensemble's others have made theirs. */
-static void carnn__session_tell(carnn_session *s, size_t top, carnn_prediction *p) {
+/* From logits to *p. A silent member leaves it to the first member of its ensemble, which comes
+   last and takes the mean or the vote of all. */
+static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction *p) {
     carnn__logits o = s->model->task->output(&s->work);
     if (s->silent) return;
     if (s->members) carnn__agree(s->works, s->members, 0, SIZE_MAX);
     carnn__net_of(&s->work)->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
-    s->told[0] = 0;
+    s->candidate[0] = 0;
     if (p->candidate && p->count)
-        carnn__keep_text(s->told, sizeof s->told, p->candidate[p->choice[0]]);
+        carnn__keep_text(s->candidate, sizeof s->candidate, p->candidate[p->choice[0]]);
 }
 
-/* Reads words of a text in a role, W at most, as those from number `at` on; returns how many. */
+/* Reads at most W words of a text in a role, and stores them from word `at` of the corpus on.
+   Returns how many. */
 static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span text, size_t at,
                                   size_t W) {
     carnn__words w = carnn__words_of(s->model->task->roles[role].tokenizer, text.at, text.length);
@@ -14661,7 +14664,7 @@ static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span tex
     return n;
 }
 
-/* A text that the first one of the next example begins with, behind those heard before. */
+/* The first text of the next example begins with this one, behind those heard before. */
 static void carnn__net_session_hear(carnn_session *s, uint32_t role, const char *text,
                                     size_t length) {
     carnn__span heard = {text, length};
@@ -14683,21 +14686,26 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     if (net->name) carnn__candidates_named(texts[T - 1], net->name, net->columns);
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
-    carnn__session_tell(s, top, p);
+    carnn__session_decide(s, top, p);
 }
 
+static const carnn__session_kind carnn__net_session = {
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
+    NULL, NULL};
+
 /* --- explanation --------------------------------------------------------------------------------
-   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7): h_t = A_t h_{t-1} + w_t k_t. So a sum of states with weights al_t (0 .. 0, 1 for the last
-   state; attention) is one, too:
+   The states of the additive cells are weighted sums of their candidates k (Tran et al. 2018, Eq. 4
+   and 7): h_t = A_t * h_{t-1} + w_t * k_t. A sum of states with weights al_t is then one, too. The
+   weights are those of attention, or 1 for the last state and 0 for the others:
 
-     sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
+     sum_t al_t (h_t + e_t) = sum_t (w_t * R_t * k_t + al_t e_t)    R_t = al_t + A_{t+1} * R_{t+1}
 
-   Its product with y is a sum over steps, exactly; the bias in k_t belongs to none of them. */
+   The product of this sum with a vector y is exactly a sum over the steps t. What the bias adds to
+   k_t is counted apart, as it belongs to no step. h_t, e_t, k_t, A_t, w_t, R_t, y (h) */
 
-/* What row t, of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t); of other cells it is
-   al_t (h_t + e_t) . y. e (h) NULL: e_t = 0. share (h) is A_{t+1} R_{t+1} and becomes A_t R_t. What
-   the biases add goes to *rest. */
+/* What row t, a step of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t). Of a cell that
+   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. share (h) is A_{t+1} * R_{t+1}
+   and becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
                                 double alpha, const float *e, double *share, double *rest) {
     size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
@@ -14715,8 +14723,9 @@ static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, co
     return score;
 }
 
-/* Adds what each of the n words of the sequence of rank b has in scale * y . h_n to its score or
-   share in out[0 .. room), and takes it off *rest. backward: the run reads the last word first. */
+/* Splits scale * y . h_n, h_n the last state of the sequence of rank b, into what each of its n
+   words adds. That is added to the word's score, where it has one, or else to its share in
+   out[0 .. room), and subtracted from *rest. backward: the cell reads the last word first. */
 static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
                                int backward, const float *y, double scale, carnn_contribution *out,
                                size_t room, double *rest) {
@@ -14733,10 +14742,13 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     }
 }
 
-/* The listener of an RCRN: its last state is h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) *
-   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there,
-   in h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n
-   words. */
+/* The listener of an RCRN (Tay et al. 2018, Eq. 15 and 16). Whatever its cells are, its last state
+   is exactly
+
+     h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) * s3_t
+
+   Word t gets what its s3_t adds to h_n . h_n / squares, which is taken off *rest. Returns
+   h_n . h_n; with rest NULL that is all it does. The sequence of n words has the rank b. */
 static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
                                       size_t n, double squares, carnn_contribution *out,
                                       size_t room, double *rest) {
@@ -14762,7 +14774,8 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
     return sum;
 }
 
-/* The words of all texts with their shares; weight (R) are their weights, or NULL. */
+/* The words of all texts, each with its share of v . v, v the last states of its text. weight (R):
+   the attention to the words, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
@@ -14802,9 +14815,11 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 }
 
 /* --- explanation of two texts -------------------------------------------------------------------
-   Where their vectors are matched, the share of each word in v . v, v what its text has become: of
-   the columns whose maximum it is, of its part of the mean or of the weighted sum. */
+   Of a model that compares two texts by their vectors v, a word gets its share of v . v, v that of
+   its own text: of the maximum the columns where the word has it, of the mean or of a weighted sum
+   what the word adds. */
 
+/* What row r adds to v . v of the text; *weight: its weight in a sum, NULL: v is pooled. */
 static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
     const carnn__mat *x = carnn__two_states(m), *v = carnn__two_output(m);
     const size_t *at = m->net.texts.at;
@@ -14850,8 +14865,8 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     }
 }
 
-/* How much words have to do with each other: G of attentive pooling, the cosine of their states.
-   NULL where the model does not match them. */
+/* How much each word of one text has to do with each of the other one (rows, columns): G of
+   attentive pooling, else the cosine of their states. NULL where the model does not match them. */
 static const float *carnn__two_alignment(const carnn_session *s, int of_second, size_t *rows,
                                          size_t *columns) {
     const carnn__two *m = (const carnn__two *)s->work.state;
@@ -14873,8 +14888,8 @@ static const float *carnn__two_alignment(const carnn_session *s, int of_second, 
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
 
-/* Keeps the most probable choices, at most `most` (0: all) and no more than have the probability
-   `mass` together (0: all), and sets the others to 0. heap (V) is scratch. */
+/* Keeps the most probable of V choices, p (V), and sets the others to 0: at most `most` (0: all),
+   and no more than it takes to reach the probability `mass` (0: all). heap (V) is scratch. */
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
@@ -14884,8 +14899,8 @@ static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t mo
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
-/* Draws one of n by the logits z, never one with -FLT_MAX. z becomes probabilities; heap (n) is
-   scratch; *drawn counts the random numbers that were used. */
+/* Draws one of n choices by the logits z (n), never one with -FLT_MAX. z becomes probabilities;
+   heap (n) is scratch; *drawn counts the random numbers that were used. */
 static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
                             uint32_t *heap, size_t n, uint64_t *drawn) {
     size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
@@ -14909,9 +14924,9 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 }
 
 /* --- running text -------------------------------------------------------------------------------
-   A session reads text after text. Its corpus has one piece, the one at hand, whose tokens begin at
-   number T + 1; in front of them are those of the piece before. A text in chunks goes on from the
-   states at hand, and its pieces end where its chunks do. */
+   A session of a carnn__predictor (@@LOSS) reads text after text. Its corpus has one piece, the one
+   at hand. Its tokens begin at place T + 1 of the token list, those of the piece before at place 0.
+   A text in chunks goes on from the states at hand, and its pieces end where its chunks do. */
 
 /* The next text begins a document. */
 static void carnn__predictor_reset(carnn_session *s) {
@@ -14922,8 +14937,8 @@ static void carnn__predictor_reset(carnn_session *s) {
     memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
 }
 
-/* Adds a token to the piece at hand of all members, or begins a piece with it, whose context is the
-   one at hand. */
+/* For all members: appends a token to the piece at hand; or begins a piece with it, and what was at
+   hand is the piece before. */
 static void carnn__predictor_push(carnn_session *s, uint32_t id, int begins) {
     size_t i;
     for (i = 0; i < carnn__max(s->members, 1); i++) {
@@ -14945,7 +14960,7 @@ static int carnn__predictor_full(const carnn__predictor *m) {
     return m->steps + m->net.corpus.pieces->size[0] == m->text.T;
 }
 
-/* All members read the piece at hand; adds its -log P. */
+/* All members read the piece at hand; its -log P and its words are added to *p. */
 static void carnn__predictor_score(carnn_session *s, carnn_prediction *p) {
     const carnn__predictor *m = (const carnn__predictor *)s->work.state;
     double nll = 0.0;
@@ -14972,12 +14987,13 @@ static void carnn__predictor_step(carnn_session *s) {
 
 /* --- what a program calls -------------------------------------------------------------------- */
 
-/* Lays out a session; on a counting arena this is how its size is known. */
+/* Takes the memory of a session; an arena without memory counts its size. The state of a head that
+   reads rows ends with the array of its layers (carnn__layers), which is cut to those in use. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
     int rows = carnn__session_of(s)->row != NULL;
-    size_t layers = CARNN__LAYERS_MAX - (rows ? (size_t)model->desc.layers : CARNN__LAYERS_MAX);
-    size_t bytes = model->task->state - layers * sizeof(carnn__rnn_layer);
+    size_t unused = rows ? CARNN__LAYERS_MAX - (size_t)model->desc.layers : 0;
+    size_t bytes = model->task->state - unused * sizeof(carnn__rnn_layer);
     void *state;
     carnn__take(arena, 1, sizeof *s);
     state = carnn__take(arena, 1, bytes);
@@ -14995,7 +15011,7 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__net_carve(&s->work, arena);
 }
 
-/* What the members of an ensemble have together, behind the session of the first. */
+/* What the session of an ensemble has beside that of its first member. */
 static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) {
     size_t rows = carnn__corpus_of(&s->work)->most_size[0];
     s->members = s->model->member_count;
@@ -15004,7 +15020,8 @@ static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) 
     s->part = (carnn_contribution *)carnn__take(arena, rows, sizeof *s->part);
 }
 
-/* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
+/* Bytes of a session with those of its members, 0: it cannot be opened; *kind and *columns of its
+   logits, where they are not NULL. */
 static size_t carnn__session_measure(const carnn_model *model, const carnn_session_desc *desc,
                                      carnn__output_kind *kind, size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
@@ -15120,16 +15137,18 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
     carnn__session_forget(session);
 }
 
-/* A text that comes before the example, and the example, of all members; the first one, which comes
-   last, speaks for all. A task without logits has its own way. */
-static void carnn__session_heard(carnn_session *s, uint32_t role, const char *text, size_t length) {
+/* All members hear a text that comes before the example. */
+static void carnn__session_hear_all(carnn_session *s, uint32_t role, const char *text,
+                                    size_t length) {
     size_t i;
     for (i = 1; i < s->members; i++)
         carnn__session_of(s)->hear(s->member[i], role, text, length);
     carnn__session_of(s)->hear(s, role, text, length);
 }
 
-static void carnn__session_asked(carnn_session *s, const carnn_text *texts, size_t top,
+/* All members predict; the first one comes last and speaks for all. In a task without logits it
+   works the members itself. */
+static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts, size_t top,
                                  carnn_prediction *p) {
     size_t i;
     for (i = 1; s->model->task->output && i < s->members; i++)
@@ -15161,7 +15180,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
-    carnn__session_asked(session, texts, top, prediction);
+    carnn__session_predict_all(session, texts, top, prediction);
     session->parts = prediction->parts;
     return CARNN_OK;
 }
@@ -15182,7 +15201,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
     if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
-    carnn__session_heard(session, (uint32_t)speaker, text, length);
+    carnn__session_hear_all(session, (uint32_t)speaker, text, length);
     return CARNN_OK;
 }
 
@@ -15194,11 +15213,11 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     carnn_prediction p;
     *reply = "";
     if (!kind->talks) return carnn__no_such_call(session, "reply", error);
-    carnn__session_asked(session, &text, 1, &p);
+    carnn__session_predict_all(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
-        carnn__session_heard(session, CARNN_USER, user, length);
-        carnn__session_heard(session, CARNN_SYSTEM, *reply,
+        carnn__session_hear_all(session, CARNN_USER, user, length);
+        carnn__session_hear_all(session, CARNN_SYSTEM, *reply,
                              carnn__names_length(choices, p.choice[0]));
     }
     session->parts = 1;
@@ -15219,8 +15238,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     return CARNN_OK;
 }
 
-/* The means of the members' contributions to what the ensemble has chosen: sums of them are as
-   exact as the members' own. */
+/* out (count) and *e become the means of the members' contributions to what the ensemble has
+   chosen. Their sums are as exact as the members' own. */
 static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn_contribution *out,
                                            carnn_explanation *e, carnn_error *error) {
     const carnn__net *first = carnn__net_of(&s->work);
@@ -15299,7 +15318,7 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
 
 #ifndef CARNN_NO_TEXT
 
-/* A line with the numbers of a row; an empty one begins the next sequence. */
+/* Reads a line with the numbers of a row; an empty one begins the next sequence. */
 static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *found,
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
@@ -15362,7 +15381,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
-        carnn__session_heard(session, r.role[i], r.text[i].at, r.text[i].length);
+        carnn__session_hear_all(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -15393,15 +15412,495 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         if (roles[data->members[m].role].labels == 1) continue;
         if (left-- <= most) texts[count++] = text;
         else if (kind->hear)
-            carnn__session_heard(session, data->members[m].role, text.at, text.length);
-        else carnn__session_asked(session, &text, 1, prediction);
+            carnn__session_hear_all(session, data->members[m].role, text.at, text.length);
+        else carnn__session_predict_all(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
     return status;
 }
 
-/* Has the text, or the model, the word with a small first letter? */
+#endif /* CARNN_NO_TEXT */
+
+#endif
+/* =============================================================================================
+   @@NAMES   names: exchanged in training, without a meaning, found in prose
+
+   A model that sees a name in few dialogs learns it by heart. It learns to copy names where they
+   are EXCHANGED: in each training dialog the names of a CLASS (places, phone numbers) are permuted,
+   at random and anew in each epoch, in all of its lines and in its replies. A reply that is then no
+   candidate becomes one for this batch.
+
+   The classes are found in the data. Words that stand in the same place make a COLUMN:
+
+     the subjects of facts "subject relation object"; the objects of each relation; the first,
+     second, .. arguments of "api_call" in candidates
+
+   A relation is a word in the middle of such facts that no turn has. Two columns are one class if
+   they share half of the words of the smaller one. So are two classes that share half of their
+   places in candidates. These words are not names:
+
+     numbers, relations, words of two classes
+     words that are not copied: of the replies that have the word, more than one in twenty come
+     before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
+     all words of a class of which more than a fifth are not copied
+
+   A word of candidates that no dialog has is of the class whose names stand in its place in other
+   candidates.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__EXCHANGE_SLOTS 16   /* columns: 0 of subjects, then of arguments of api_call */
+#define CARNN__EXCHANGE_COLUMNS 64 /* the others are of objects, as many relations as fit */
+
+typedef struct carnn__exchange { /* the classes of a data set */
+    size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
+    uint32_t *name;      /* (V) words, class by class */
+    uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
+    unsigned char *list; /* (token lists + 1) has it names? the last one is <start> */
+    size_t longest;      /* words of the longest candidate */
+} carnn__exchange;
+
+typedef struct carnn__exchange_search { /* for classes: where words stand */
+    const carnn__work *work;
+    const carnn__lists *choices; /* (L) words of the candidates, without the speaker's */
+    uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
+    unsigned char *turn; /* (V) 1: a turn has the word; 2: only facts and api_calls; 0: neither */
+    uint64_t *columns;   /* (V) bit k: the word is in column k */
+    uint32_t relation[CARNN__EXCHANGE_COLUMNS]; /* (relations) those that have a column */
+    size_t relations;
+} carnn__exchange_search;
+
+static int carnn__exchange_calls(const carnn__exchange_search *x, const uint32_t *ids, size_t n) {
+    return n > 1 && ids[0] == x->call;
+}
+
+/* Fills x->turn. */
+static void carnn__exchange_turns(carnn__exchange_search *x) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    size_t i, k;
+    for (i = 0; i < data->member_count; i++) {
+        size_t list = c->list[i], at = c->tokens.at[list], n = carnn__list_length(&c->tokens, list);
+        int turn = data->members[i].role != CARNN_FACT;
+        if (carnn__exchange_calls(x, c->tokens.ids + at, n)) turn = 0;
+        for (k = at; k < at + n; k++) {
+            unsigned char *said = &x->turn[c->tokens.ids[k]];
+            if (turn) *said = 1;
+            else if (!*said) *said = 2;
+        }
+    }
+}
+
+/* The column of the objects of a relation, a new one where it has none; 0: there is no room. */
+static size_t carnn__exchange_column(carnn__exchange_search *x, uint32_t relation) {
+    size_t r = 0;
+    while (r < x->relations && x->relation[r] != relation) r++;
+    if (r + CARNN__EXCHANGE_SLOTS == CARNN__EXCHANGE_COLUMNS) return 0;
+    if (r == x->relations) x->relation[x->relations++] = relation;
+    return CARNN__EXCHANGE_SLOTS + r;
+}
+
+/* Fills x->columns. */
+static void carnn__exchange_columns(carnn__exchange_search *x) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    const carnn__names *words = &x->work->model->words;
+    size_t i, k;
+    for (i = 0; i < data->member_count; i++) { /* facts of three words and the speaker's */
+        const uint32_t *ids = c->tokens.ids + c->tokens.at[c->list[i]];
+        size_t column;
+        if (data->members[i].role != CARNN_FACT || ids[0] == x->call ||
+            carnn__list_length(&c->tokens, c->list[i]) != 4 || x->turn[ids[1]] != 2 ||
+            (column = carnn__exchange_column(x, ids[1])) == 0)
+            continue;
+        x->columns[ids[0]] |= 1;
+        x->columns[ids[2]] |= (uint64_t)1 << column;
+    }
+    for (i = 0; i < x->choices->count; i++) {
+        const uint32_t *ids = x->choices->ids + x->choices->at[i];
+        size_t n = carnn__list_length(x->choices, i);
+        for (k = 1; carnn__exchange_calls(x, ids, n) && k < n && k < CARNN__EXCHANGE_SLOTS; k++)
+            x->columns[ids[k]] |= (uint64_t)1 << k;
+    }
+    x->columns[0] = 0;
+    for (i = 0; i < x->relations; i++) x->columns[x->relation[i]] = 0;
+    for (i = 0; i < words->count; i++) {
+        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        if (carnn__digits(word) == word.length) x->columns[i] = 0;
+    }
+}
+
+/* Adds 1 to both[a][b] for each two bits a >= b that are set. */
+static void carnn__exchange_count(size_t both[][CARNN__EXCHANGE_COLUMNS], uint64_t bits) {
+    size_t a, b;
+    for (a = 0; bits && a < CARNN__EXCHANGE_COLUMNS; a++)
+        for (b = 0; b <= a; b++) both[a][b] += bits >> a & bits >> b & 1;
+}
+
+/* Merges classes: where two columns have in common half of what the smaller one has, all columns of
+   both classes get the smaller class_of. */
+static void carnn__exchange_merge(size_t both[][CARNN__EXCHANGE_COLUMNS], uint32_t *class_of) {
+    size_t a, b, k;
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
+        for (b = 0; b < a; b++) {
+            uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
+            uint32_t high = class_of[a] ^ class_of[b] ^ low;
+            if (!both[a][b] || 2 * both[a][b] < carnn__min(both[a][a], both[b][b])) continue;
+            for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
+                if (class_of[k] == high) class_of[k] = low;
+        }
+}
+
+/* Fills of (V): the class of each word whose columns are all of one class. */
+static void carnn__exchange_words(const carnn__exchange_search *x, uint32_t *of) {
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], V, i, a;
+    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+    V = x->work->model->words.count;
+    memset(both, 0, sizeof both);
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
+    for (i = 0; i < V; i++) carnn__exchange_count(both, x->columns[i]);
+    carnn__exchange_merge(both, class_of);
+    for (i = 0; i < V; i++) {
+        int classes = 0;
+        for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+            if (!(x->columns[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
+            of[i] = class_of[a];
+            classes++;
+        }
+        if (classes != 1) of[i] = CARNN__NO_INDEX;
+    }
+}
+
+/* Takes out of their classes the words that are not copied (above). times (3 V): zeros. */
+static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint32_t *of,
+                                          uint64_t *times) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    size_t V = x->work->model->words.count, i, k, line = 0;
+    size_t asked[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
+    uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: the dialog */
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *item = &data->items[i];
+        size_t target = c->target[i], dialog = (size_t)item->group + 1;
+        if (!i || item->group != item[-1].group) line = item->first;
+        for (; line < item->first + item->count; line++)
+            for (k = c->tokens.at[c->list[line]]; k < c->tokens.at[c->list[line] + 1]; k++)
+                said[c->tokens.ids[k]] = dialog;
+        if (target == CARNN__NO_INDEX) continue;
+        for (k = x->choices->at[target]; k < x->choices->at[target + 1]; k++) {
+            replies[x->choices->ids[k]]++;
+            copied[x->choices->ids[k]] += said[x->choices->ids[k]] == dialog;
+        }
+    }
+    for (i = 0; i < V; i++) {
+        if (of[i] == CARNN__NO_INDEX) continue;
+        asked[of[i]] += replies[i] > 0;
+        if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
+        missed[of[i]]++;
+        x->columns[i] = 0;
+    }
+    for (i = 0; i < V; i++)
+        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || 5 * missed[of[i]] > asked[of[i]]))
+            of[i] = CARNN__NO_INDEX;
+}
+
+/* The key of place k of candidate i. Candidates that differ only in names, and in words that no
+   dialog has, have the same keys. */
+static uint64_t carnn__exchange_place(const carnn__exchange_search *x, const uint32_t *of, size_t i,
+                                      size_t k) {
+    size_t n = carnn__list_length(x->choices, i), j;
+    uint64_t key = carnn__stream(n, k);
+    for (j = 0; j < n; j++) {
+        uint32_t word = x->choices->ids[x->choices->at[i] + j];
+        int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
+        key = carnn__stream(key, any ? UINT64_MAX : word);
+    }
+    return key;
+}
+
+/* First merges classes that share places in candidates, then gives words that no dialog has the
+   class of their place. table (2, slots), zeros: a hash table of the keys of places, and for each
+   the classes of the names there, as bits. */
+static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
+                                   size_t slots) {
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i, k, pass;
+    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+    uint64_t *there = table + slots;
+    memset(both, 0, sizeof both);
+    for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < x->choices->count; i++)
+            for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
+                uint32_t word = x->choices->ids[k], *of_word = &of[word];
+                int named = *of_word != CARNN__NO_INDEX;
+                uint64_t key;
+                size_t slot;
+                if (pass ? named || x->turn[word] : !named) continue;
+                key = carnn__exchange_place(x, of, i, k - x->choices->at[i]);
+                slot = (size_t)key & (slots - 1);
+                while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
+                if (!pass) {
+                    table[slot] = key;
+                    there[slot] |= (uint64_t)1 << *of_word;
+                } else if (there[slot]) {
+                    for (*of_word = 0; !(there[slot] >> *of_word & 1);) ++*of_word;
+                }
+            }
+        for (i = 0; !pass && i < slots; i++) carnn__exchange_count(both, there[i]);
+    }
+    carnn__exchange_merge(both, class_of);
+    for (i = 0; i < x->work->model->words.count; i++)
+        if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
+}
+
+/* Numbers the classes of two names or more, and lists their names. */
+static void carnn__exchange_list(carnn__exchange *e, const carnn__exchange_search *x) {
+    size_t V = x->work->model->words.count, n = 0, a, i;
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+        for (e->at[e->classes] = n, i = 0; i < V; i++)
+            if (e->of[i] == a) e->name[n++] = (uint32_t)i;
+        if (n - e->at[e->classes] > 1) e->at[++e->classes] = n;
+        else n = e->at[e->classes];
+    }
+    memset(e->of, 0xFF, V * sizeof *e->of);
+    for (a = 0; a < e->classes; a++)
+        for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
+}
+
+static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lists, size_t list) {
+    size_t k;
+    for (k = lists->at[list]; k < lists->at[list + 1]; k++)
+        if (e->of[lists->ids[k]] != CARNN__NO_INDEX) return 1;
+    return 0;
+}
+
+/* Finds the classes of names in the data set. */
+static carnn_status carnn__exchange_find(carnn__work *work, carnn__exchange *e,
+                                         const carnn__lists *choices, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    const carnn_model *model = work->model;
+    size_t V = model->words.count, L = choices->count, lists = c->tokens.count, slots, i;
+    void *scratch = NULL; /* carnn__own */
+    carnn_status status = CARNN_OK;
+    uint64_t *table;
+    carnn__exchange_search x;
+    for (slots = 2; slots / 2 < choices->at[L];) slots *= 2;
+    memset(&x, 0, sizeof x);
+    x.work = work;
+    x.choices = choices;
+    x.call = carnn__names_find(&model->words, "api_call", 8);
+    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
+    x.columns = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.columns);
+    table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
+    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
+    e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
+    e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
+    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
+    if (x.turn && x.columns && table && e->at && e->name && e->of && e->list) {
+        memset(x.turn, 0, V);
+        memset(x.columns, 0, V * sizeof *x.columns);
+        if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1; /* no name */
+        carnn__exchange_turns(&x);
+        carnn__exchange_columns(&x);
+        carnn__exchange_words(&x, e->of);
+        memset(table, 0, 3 * V * sizeof *table);
+        carnn__exchange_drop_uncopied(&x, e->of, table);
+        memset(table, 0, 2 * slots * sizeof *table);
+        carnn__exchange_places(&x, e->of, table, slots);
+        carnn__exchange_list(e, &x);
+        for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(choices, i));
+        for (i = 0; i < lists; i++)
+            e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
+        e->list[lists] = 0; /* <start> */
+    } else status = carnn__out_of_memory(error);
+    carnn__disown(&scratch, a);
+    return status;
+}
+
+/* --- an exchange of names, in a batch -------------------------------------------------------- */
+
+typedef struct carnn__exchanged {
+    const carnn__exchange *classes;
+    const carnn__lists *choices; /* (L) words of the candidates */
+    uint32_t *drawn;         /* (V) the names, permuted in each class */
+    uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
+    carnn__lists more;       /* (R) replies that are no candidates: choices L, L + 1, .. */
+    uint32_t *slot;          /* (slots) a hash table of all choices by their words */
+    size_t slots;            /* a power of two */
+} carnn__exchanged;
+
+/* The words of a choice, n of them. */
+static const uint32_t *carnn__exchanged_list(const carnn__exchanged *m, size_t i, size_t *n) {
+    size_t L = m->choices->count;
+    const carnn__lists *lists = i < L ? m->choices : &m->more;
+    i -= i < L ? 0 : L;
+    *n = carnn__list_length(lists, i);
+    return lists->ids + lists->at[i];
+}
+
+/* The slot of a list of words, or the free one where it belongs. */
+static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *ids, size_t n) {
+    uint64_t hash = n;
+    size_t i, slot, length;
+    for (i = 0; i < n; i++) hash = carnn__stream(hash, ids[i]);
+    for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
+         slot = (slot + 1) & (m->slots - 1)) {
+        const uint32_t *other = carnn__exchanged_list(m, m->slot[slot], &length);
+        if (length == n && !memcmp(ids, other, n * sizeof *ids)) break;
+    }
+    return slot;
+}
+
+static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const carnn__exchange *e,
+                                  const carnn__lists *choices, size_t R) {
+    size_t V = p->model->words.count, L = choices->count, i, n;
+    for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
+    m->classes = e;
+    m->choices = choices;
+    m->drawn = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    m->image = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    m->more.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
+    m->more.ids = (uint32_t *)carnn__take(p->arena, R * e->longest + 1, sizeof(uint32_t));
+    m->slot = (uint32_t *)carnn__take(p->arena, m->slots, sizeof(uint32_t));
+    if (!m->slot) return;
+    for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
+    memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
+    for (i = 0; i < L; i++) {
+        const uint32_t *ids = carnn__exchanged_list(m, i, &n);
+        size_t slot = carnn__exchanged_slot(m, ids, n);
+        if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)i;
+    }
+}
+
+/* Forgets the batch. What came last into the hash table leaves it first, so that every chain of
+   slots stays whole. */
+static void carnn__exchanged_clear(carnn__exchanged *m) {
+    size_t n;
+    while (m->more.count) {
+        const uint32_t *ids = carnn__exchanged_list(m, m->choices->count + --m->more.count, &n);
+        m->slot[carnn__exchanged_slot(m, ids, n)] = CARNN__NO_INDEX;
+    }
+    m->more.at[0] = 0;
+}
+
+/* Draws the permutations of the names for the dialog that begins with the item `first`. */
+static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
+    const carnn__exchange *e = m->classes;
+    size_t i;
+    key = carnn__stream(key, first);
+    memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
+    for (i = 0; i < e->classes; i++)
+        carnn__shuffle(carnn__stream(key, i), m->drawn + e->at[i], e->at[i + 1] - e->at[i]);
+    for (i = 0; i < e->at[e->classes]; i++) m->image[e->name[i]] = m->drawn[i];
+}
+
+/* Appends n words, with the names of the dialog at hand where there is an exchange. */
+static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, const uint32_t *ids,
+                                 size_t n) {
+    size_t at = to->at[to->count], k;
+    for (k = 0; k < n; k++) to->ids[at + k] = m->image ? m->image[ids[k]] : ids[k];
+    to->at[++to->count] = at + n;
+}
+
+/* The choice that the reply `target` becomes in the dialog at hand, a new one where it is none. */
+static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
+    size_t n, slot, list;
+    if (target == CARNN__NO_INDEX || !carnn__exchange_has(m->classes, m->choices, target))
+        return target;
+    list = m->choices->count + m->more.count;
+    n = carnn__list_length(m->choices, target);
+    carnn__exchanged_add(m, &m->more, m->choices->ids + m->choices->at[target], n);
+    slot = carnn__exchanged_slot(m, m->more.ids + m->more.at[m->more.count - 1], n);
+    if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
+    else m->more.count--;
+    return m->slot[slot];
+}
+
+/* --- names without a meaning --------------------------------------------------------------------
+   All that a model can know of these words is where they stand (cloze).
+
+     @entity1, ..    are words that the data mark as names. In training those of the vocabulary are
+                     permuted, anew in every batch.
+     candidates      may be anonymous: candidate i of an item, i < 16, is read as the word <name.k>,
+                     k = 1 + (a i + b) mod 16. In training a, which is odd, and b are drawn for each
+                     item, anew in every batch; else they are 1 and 0.
+     unknown words   get numbers behind the vocabulary by their hash, so that a candidate is found
+                     in the text. They are read as <unk>, .., <unk.15>. */
+
+#define CARNN__NAMES_OF_CANDIDATES 16u
+#define CARNN__NAME_WORDS                                                                          \
+    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>",            \
+        "<name.8>", "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>",   \
+        "<name.15>", "<name.16>"
+
+/* The number of a word; that of an unknown one is V + its hash, reduced to fit. */
+static uint32_t carnn__hashed_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
+    uint32_t known = (uint32_t)model->words.count;
+    if (id != CARNN__NO_INDEX) return id;
+    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
+}
+
+typedef struct carnn__entities { /* the words @entity.. of the vocabulary */
+    size_t count;     /* n of them */
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *read;   /* (n) what each is read as in the batch that has this key */
+    uint64_t key;     /* 0: none yet */
+    int anonymous;    /* candidates are read as <name.k> */
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    uint32_t **of_word[] = {&e->number, &e->word, &e->read};
+    size_t i;
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_word, CARNN__COUNT(of_word), words->count);
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = carnn__string(words->bytes, words->at, i);
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
+    }
+}
+
+/* What an entity is read as in the batch that has this key; key 0: as itself. */
+static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
+    if (!key) return word;
+    if (e->key != key) {
+        memcpy(e->read, e->word, e->count * sizeof *e->read);
+        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
+        e->key = key;
+    }
+    return e->read[e->number[word]];
+}
+
+/* What a word of an item is read as in the batch at hand. In the vocabulary the words <name.k> come
+   right behind the unknown ones. */
+static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size_t item,
+                                 uint32_t word) {
+    uint64_t key = carnn__net_of(t->work)->key, r;
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    if (word < known && e->number[word] != CARNN__NO_INDEX)
+        return carnn__entity_read(e, word, key);
+    i = e->anonymous ? carnn__candidate(t->work, item, word) : CARNN__NO_INDEX;
+    if (i < CARNN__NAMES_OF_CANDIDATES) {
+        r = key ? carnn__random(key, item) : 0;
+        i = ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__NAMES_OF_CANDIDATES;
+        return (uint32_t)CARNN__UNKNOWN + i;
+    }
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
+}
+
+/* --- names in prose: the candidates of a question about a text ------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Do the text or the vocabulary have the word with a small first letter? */
 static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
     char small[64];
     if (word.length >= sizeof small) return 0;
@@ -15432,491 +15931,26 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     return carnn__prose_end(&p);
 }
 
-#endif /* CARNN_NO_TEXT */
-
-static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
-    NULL, NULL};
-
 #endif
-/* =============================================================================================
-   @@NAMES   names that are exchanged in training, so that a model learns to copy them
-
-   A model that sees a name in few dialogs learns it by heart. So that it learns to copy names,
-   those of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of
-   its lines and in its replies; a reply that is no candidate then is one in this batch. Classes are
-   found in the data; two columns are one class that share half of the names, or of the places in
-   candidates, that the smaller one has. Columns are
-
-     the first words of facts "subject relation object", the objects of each relation, and the
-     arguments of "api_call" in candidates, by their place.
-
-   A relation is a word that stands in the middle of such facts and is said in no turn. No names are
-   numbers, relations, words of two classes, and words that are not copied: more than one in twenty
-   of the replies that have them come before they have been said ("you can ask for ..." where a
-   restaurant is called ask). A class of which more than a fifth is not copied is none. Words that
-   no dialog has are of the class whose names stand in their place in other candidates.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-#define CARNN__EXCHANGE_SLOTS 16   /* the subjects, then arguments of api_call */
-#define CARNN__EXCHANGE_COLUMNS 64 /* the others are objects of relations, where there is room */
-
-typedef struct carnn__exchange {
-    size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
-    uint32_t *name;      /* words, class by class */
-    uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
-    unsigned char *list; /* (token lists) has it names? */
-    size_t longest;      /* words of a candidate */
-} carnn__exchange;
-
-typedef struct carnn__columns { /* where words stand */
-    const carnn__work *work;
-    const carnn__lists *said; /* words of the candidates, without a speaker's */
-    uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
-    unsigned char *turn; /* (V) is a word said in a turn, api_calls aside? 2: in facts alone */
-    uint64_t *in;        /* (V) bits: the columns of a word */
-    uint32_t relation[CARNN__EXCHANGE_COLUMNS];
-    size_t relations;
-} carnn__columns;
-
-static int carnn__exchange_calls(const carnn__columns *x, const uint32_t *ids, size_t n) {
-    return n > 1 && ids[0] == x->call;
-}
-
-/* Where is each word said? */
-static void carnn__exchange_turns(carnn__columns *x) {
-    const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
-    size_t i, k;
-    for (i = 0; i < data->member_count; i++) {
-        size_t list = c->list[i], at = c->tokens.at[list], n = carnn__list_length(&c->tokens, list);
-        int turn = data->members[i].role != CARNN_FACT;
-        if (carnn__exchange_calls(x, c->tokens.ids + at, n)) turn = 0;
-        for (k = at; k < at + n; k++) {
-            unsigned char *said = &x->turn[c->tokens.ids[k]];
-            if (turn) *said = 1;
-            else if (!*said) *said = 2;
-        }
-    }
-}
-
-/* The column of the objects of a relation; 0: there is no room. */
-static size_t carnn__exchange_column(carnn__columns *x, uint32_t relation) {
-    size_t r = 0;
-    while (r < x->relations && x->relation[r] != relation) r++;
-    if (r + CARNN__EXCHANGE_SLOTS == CARNN__EXCHANGE_COLUMNS) return 0;
-    if (r == x->relations) x->relation[x->relations++] = relation;
-    return CARNN__EXCHANGE_SLOTS + r;
-}
-
-/* Fills x->in. */
-static void carnn__exchange_columns(carnn__columns *x) {
-    const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
-    const carnn__names *words = &x->work->model->words;
-    size_t i, k;
-    for (i = 0; i < data->member_count; i++) { /* three words, and the one of facts */
-        const uint32_t *ids = c->tokens.ids + c->tokens.at[c->list[i]];
-        size_t column;
-        if (data->members[i].role != CARNN_FACT || ids[0] == x->call ||
-            carnn__list_length(&c->tokens, c->list[i]) != 4 || x->turn[ids[1]] != 2 ||
-            (column = carnn__exchange_column(x, ids[1])) == 0)
-            continue;
-        x->in[ids[0]] |= 1;
-        x->in[ids[2]] |= (uint64_t)1 << column;
-    }
-    for (i = 0; i < x->said->count; i++) {
-        const uint32_t *ids = x->said->ids + x->said->at[i];
-        size_t n = carnn__list_length(x->said, i);
-        for (k = 1; carnn__exchange_calls(x, ids, n) && k < n && k < CARNN__EXCHANGE_SLOTS; k++)
-            x->in[ids[k]] |= (uint64_t)1 << k;
-    }
-    x->in[0] = 0;
-    for (i = 0; i < x->relations; i++) x->in[x->relation[i]] = 0;
-    for (i = 0; i < words->count; i++) {
-        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
-        if (carnn__digits(word) == word.length) x->in[i] = 0;
-    }
-}
-
-/* Adds to both[a][b] for each two bits a >= b. */
-static void carnn__exchange_count(size_t both[][CARNN__EXCHANGE_COLUMNS], uint64_t bits) {
-    size_t a, b;
-    for (a = 0; bits && a < CARNN__EXCHANGE_COLUMNS; a++)
-        for (b = 0; b <= a; b++) both[a][b] += bits >> a & bits >> b & 1;
-}
-
-/* Of columns that have half of their counts in common, class_of becomes the same. */
-static void carnn__exchange_merge(size_t both[][CARNN__EXCHANGE_COLUMNS], uint32_t *class_of) {
-    size_t a, b, k;
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
-        for (b = 0; b < a; b++) {
-            uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
-            uint32_t high = class_of[a] ^ class_of[b] ^ low;
-            if (!both[a][b] || 2 * both[a][b] < carnn__min(both[a][a], both[b][b])) continue;
-            for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
-                if (class_of[k] == high) class_of[k] = low;
-        }
-}
-
-/* The class of each word by its columns, where they are of one class. */
-static void carnn__exchange_words(const carnn__columns *x, uint32_t *of) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], V, i, a;
-    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
-    V = x->work->model->words.count;
-    memset(both, 0, sizeof both);
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
-    for (i = 0; i < V; i++) carnn__exchange_count(both, x->in[i]);
-    carnn__exchange_merge(both, class_of);
-    for (i = 0; i < V; i++) {
-        int classes = 0;
-        for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
-            if (!(x->in[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
-            of[i] = class_of[a];
-            classes++;
-        }
-        if (classes != 1) of[i] = CARNN__NO_INDEX;
-    }
-}
-
-/* Takes words out of their classes that replies have before they are said. times (3 V): zeros */
-static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64_t *times) {
-    const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
-    size_t V = x->work->model->words.count, i, k, line = 0;
-    size_t asked[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
-    uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: in which dialog */
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *item = &data->items[i];
-        size_t target = c->target[i], dialog = (size_t)item->group + 1;
-        if (!i || item->group != item[-1].group) line = item->first;
-        for (; line < item->first + item->count; line++)
-            for (k = c->tokens.at[c->list[line]]; k < c->tokens.at[c->list[line] + 1]; k++)
-                said[c->tokens.ids[k]] = dialog;
-        if (target == CARNN__NO_INDEX) continue;
-        for (k = x->said->at[target]; k < x->said->at[target + 1]; k++) {
-            replies[x->said->ids[k]]++;
-            copied[x->said->ids[k]] += said[x->said->ids[k]] == dialog;
-        }
-    }
-    for (i = 0; i < V; i++) {
-        if (of[i] == CARNN__NO_INDEX) continue;
-        asked[of[i]] += replies[i] > 0;
-        if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
-        missed[of[i]]++;
-        x->in[i] = 0;
-    }
-    for (i = 0; i < V; i++)
-        if (of[i] != CARNN__NO_INDEX && (!x->in[i] || 5 * missed[of[i]] > asked[of[i]]))
-            of[i] = CARNN__NO_INDEX;
-}
-
-/* The key of a place in a candidate, whose names and unknown words may be any. */
-static uint64_t carnn__exchange_place(const carnn__columns *x, const uint32_t *of, size_t i,
-                                      size_t k) {
-    size_t n = carnn__list_length(x->said, i), j;
-    uint64_t key = carnn__stream(n, k);
-    for (j = 0; j < n; j++) {
-        uint32_t word = x->said->ids[x->said->at[i] + j];
-        int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
-        key = carnn__stream(key, any ? UINT64_MAX : word);
-    }
-    return key;
-}
-
-/* Classes that share places in candidates become one; then words that no dialog has get theirs.
-   table (2, slots): zeros; keys of places, and bits: the classes of the names there. */
-static void carnn__exchange_places(const carnn__columns *x, uint32_t *of, uint64_t *table,
-                                   size_t slots) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i, k, pass;
-    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
-    uint64_t *there = table + slots;
-    memset(both, 0, sizeof both);
-    for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < x->said->count; i++)
-            for (k = x->said->at[i]; k < x->said->at[i + 1]; k++) {
-                uint32_t word = x->said->ids[k], *of_word = &of[word];
-                int named = *of_word != CARNN__NO_INDEX;
-                uint64_t key;
-                size_t slot;
-                if (pass ? named || x->turn[word] : !named) continue;
-                key = carnn__exchange_place(x, of, i, k - x->said->at[i]);
-                slot = (size_t)key & (slots - 1);
-                while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
-                if (!pass) {
-                    table[slot] = key;
-                    there[slot] |= (uint64_t)1 << *of_word;
-                } else if (there[slot]) {
-                    for (*of_word = 0; !(there[slot] >> *of_word & 1);) ++*of_word;
-                }
-            }
-        for (i = 0; !pass && i < slots; i++) carnn__exchange_count(both, there[i]);
-    }
-    carnn__exchange_merge(both, class_of);
-    for (i = 0; i < x->work->model->words.count; i++)
-        if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
-}
-
-/* Lists the names of each class that has two. */
-static void carnn__exchange_list(carnn__exchange *e, const carnn__columns *x) {
-    size_t V = x->work->model->words.count, n = 0, a, i;
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
-        for (e->at[e->classes] = n, i = 0; i < V; i++)
-            if (e->of[i] == a) e->name[n++] = (uint32_t)i;
-        if (n - e->at[e->classes] > 1) e->at[++e->classes] = n;
-        else n = e->at[e->classes];
-    }
-    memset(e->of, 0xFF, V * sizeof *e->of);
-    for (a = 0; a < e->classes; a++)
-        for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
-}
-
-static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lists, size_t list) {
-    size_t k;
-    for (k = lists->at[list]; k < lists->at[list + 1]; k++)
-        if (e->of[lists->ids[k]] != CARNN__NO_INDEX) return 1;
-    return 0;
-}
-
-/* Finds the classes of names; `said`: the words of the candidates, without a speaker's. */
-static carnn_status carnn__exchange_find(carnn__work *work, carnn__exchange *e,
-                                         const carnn__lists *said, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    const carnn_allocator *a = &work->allocator;
-    const carnn_model *model = work->model;
-    size_t V = model->words.count, L = said->count, lists = c->tokens.count, slots, i;
-    void *scratch = NULL; /* carnn__own */
-    carnn_status status = CARNN_OK;
-    uint64_t *table;
-    carnn__columns x;
-    for (slots = 2; slots / 2 < said->at[L];) slots *= 2;
-    memset(&x, 0, sizeof x);
-    x.work = work;
-    x.said = said;
-    x.call = carnn__names_find(&model->words, "api_call", 8);
-    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
-    x.in = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.in);
-    table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
-    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
-    e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
-    e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
-    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
-    if (x.turn && x.in && table && e->at && e->name && e->of && e->list) {
-        memset(x.turn, 0, V);
-        memset(x.in, 0, V * sizeof *x.in);
-        if (model->unsure < L) x.turn[said->ids[said->at[model->unsure]]] = 1; /* no name */
-        carnn__exchange_turns(&x);
-        carnn__exchange_columns(&x);
-        carnn__exchange_words(&x, e->of);
-        memset(table, 0, 3 * V * sizeof *table);
-        carnn__exchange_copied(&x, e->of, table);
-        memset(table, 0, 2 * slots * sizeof *table);
-        carnn__exchange_places(&x, e->of, table, slots);
-        carnn__exchange_list(e, &x);
-        for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(said, i));
-        for (i = 0; i < lists; i++)
-            e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
-        e->list[lists] = 0; /* <start> */
-    } else status = carnn__out_of_memory(error);
-    carnn__disown(&scratch, a);
-    return status;
-}
-
-/* --- names at work, in a batch --------------------------------------------------------------- */
-
-typedef struct carnn__exchanged {
-    const carnn__exchange *classes;
-    const carnn__lists *own; /* candidates */
-    uint32_t *drawn;         /* (names) */
-    uint32_t *image;         /* (V) what each word is in the dialog at hand; NULL: no exchange */
-    carnn__lists more;       /* (R) replies that are no candidates */
-    uint32_t *slot;          /* (slots) candidates and these, by their words */
-    size_t slots;            /* a power of two */
-} carnn__exchanged;
-
-static const uint32_t *carnn__exchanged_list(const carnn__exchanged *m, size_t i, size_t *n) {
-    size_t L = m->own->count;
-    const carnn__lists *lists = i < L ? m->own : &m->more;
-    i -= i < L ? 0 : L;
-    *n = carnn__list_length(lists, i);
-    return lists->ids + lists->at[i];
-}
-
-/* The slot of a list of words, or the free one where it belongs. */
-static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *ids, size_t n) {
-    uint64_t hash = n;
-    size_t i, slot, length;
-    for (i = 0; i < n; i++) hash = carnn__stream(hash, ids[i]);
-    for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
-         slot = (slot + 1) & (m->slots - 1)) {
-        const uint32_t *other = carnn__exchanged_list(m, m->slot[slot], &length);
-        if (length == n && !memcmp(ids, other, n * sizeof *ids)) break;
-    }
-    return slot;
-}
-
-static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const carnn__exchange *e,
-                                  const carnn__lists *own, size_t R) {
-    size_t V = p->model->words.count, L = own->count, i, n;
-    for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
-    m->classes = e;
-    m->own = own;
-    m->drawn = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    m->image = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    m->more.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
-    m->more.ids = (uint32_t *)carnn__take(p->arena, R * e->longest + 1, sizeof(uint32_t));
-    m->slot = (uint32_t *)carnn__take(p->arena, m->slots, sizeof(uint32_t));
-    if (!m->slot) return;
-    for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
-    memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
-    for (i = 0; i < L; i++) {
-        const uint32_t *ids = carnn__exchanged_list(m, i, &n);
-        size_t slot = carnn__exchanged_slot(m, ids, n);
-        if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)i;
-    }
-}
-
-/* Forgets the batch. What was put into the table last is taken out first. */
-static void carnn__exchanged_clear(carnn__exchanged *m) {
-    size_t n;
-    while (m->more.count) {
-        const uint32_t *ids = carnn__exchanged_list(m, m->own->count - 1 + m->more.count, &n);
-        m->slot[carnn__exchanged_slot(m, ids, n)] = CARNN__NO_INDEX;
-        m->more.count--;
-    }
-    m->more.at[0] = 0;
-}
-
-/* Draws permutations of the names for a dialog, that of item `first`. */
-static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
-    const carnn__exchange *e = m->classes;
-    size_t i;
-    key = carnn__stream(key, first);
-    memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
-    for (i = 0; i < e->classes; i++)
-        carnn__shuffle(carnn__stream(key, i), m->drawn + e->at[i], e->at[i + 1] - e->at[i]);
-    for (i = 0; i < e->at[e->classes]; i++) m->image[e->name[i]] = m->drawn[i];
-}
-
-/* Appends n words, with the names of the dialog at hand where there is an exchange. */
-static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, const uint32_t *ids,
-                                 size_t n) {
-    size_t at = to->at[to->count], k;
-    for (k = 0; k < n; k++) to->ids[at + k] = m->image ? m->image[ids[k]] : ids[k];
-    to->at[++to->count] = at + n;
-}
-
-/* The number of a reply with these names among the candidates of the batch. */
-static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
-    size_t n, slot, list;
-    if (target == CARNN__NO_INDEX || !carnn__exchange_has(m->classes, m->own, target))
-        return target;
-    list = m->own->count + m->more.count;
-    n = carnn__list_length(m->own, target);
-    carnn__exchanged_add(m, &m->more, m->own->ids + m->own->at[target], n);
-    slot = carnn__exchanged_slot(m, m->more.ids + m->more.at[m->more.count - 1], n);
-    if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
-    else m->more.count--;
-    return m->slot[slot];
-}
-
-/* --- names without a meaning --------------------------------------------------------------------
-   All that a model can know of them is where they stand.
-
-     @entity1, ...   are words that are marked as names. In training all of the vocabulary change
-                     places with each other, anew in every batch.
-     candidates      may be anonymous: number i of an item, below 16, is read as the word <name.k>,
-                     k = 1 + (a i + b) mod 16. In training a, which is odd, and b are drawn for the
-                     item, anew in every batch; else they are 1 and 0.
-     unknown words   have numbers by their hash, so that a candidate is found in the text. They are
-                     read as <unk> .. <unk.15>. */
-
-#define CARNN__NAMES_OF_CANDIDATES 16u
-#define CARNN__NAME_WORDS                                                                          \
-    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>",            \
-        "<name.8>", "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>",   \
-        "<name.15>", "<name.16>"
-
-/* The number of a word; an unknown one has the number of words plus its hash. */
-static uint32_t carnn__hashed_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
-    uint32_t known = (uint32_t)model->words.count;
-    if (id != CARNN__NO_INDEX) return id;
-    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
-}
-
-typedef struct carnn__entities { /* n words of the vocabulary */
-    size_t count;
-    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
-    uint32_t *word;   /* (n) */
-    uint32_t *read;   /* (n) what each is read as, by `key`; 0: not yet */
-    uint64_t key;
-    int anonymous;    /* candidates are read as names */
-} carnn__entities;
-
-static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
-    const carnn__names *words = &p->model->words;
-    uint32_t **of_word[] = {&e->number, &e->word, &e->read};
-    size_t i;
-    if (!p->arena) return;
-    carnn__take_indices(p->arena, of_word, CARNN__COUNT(of_word), words->count);
-    e->key = e->count = 0;
-    for (i = 0; e->number && i < words->count; i++) {
-        carnn__span word = carnn__string(words->bytes, words->at, i);
-        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
-        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
-        if (is_one) e->word[e->count++] = (uint32_t)i;
-    }
-}
-
-/* What an entity is read as in the batch that has this key, 0: as it is. */
-static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
-    if (!key) return word;
-    if (e->key != key) {
-        memcpy(e->read, e->word, e->count * sizeof *e->read);
-        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
-        e->key = key;
-    }
-    return e->read[e->number[word]];
-}
-
-/* What a word of an item is read as, in the batch at hand. The words of names are those behind the
-   unknown ones. */
-static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size_t item,
-                                 uint32_t word) {
-    uint64_t key = carnn__net_of(t->work)->key, r;
-    uint32_t known = (uint32_t)t->work->model->words.count, i;
-    if (word < known && e->number[word] != CARNN__NO_INDEX)
-        return carnn__entity_read(e, word, key);
-    i = e->anonymous ? carnn__candidate(t->work, item, word) : CARNN__NO_INDEX;
-    if (i < CARNN__NAMES_OF_CANDIDATES) {
-        r = key ? carnn__random(key, item) : 0;
-        i = ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__NAMES_OF_CANDIDATES;
-        return (uint32_t)CARNN__UNKNOWN + i;
-    }
-    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
-}
 
 #endif
 /* =============================================================================================
    @@HISTORY   dialogs as a model reads them: histories, facts that have been told, candidates
 
-   A turn is read with its HISTORY: <start>, the utterances before it, of which the latest so many
-   (option history), and what the user says now; of facts in a row the first so many (kb_rows).
-   Every utterance ends with a word that names its speaker.
+   A TURN is what the user says and the system's reply. It is read with its HISTORY: <start>, the
+   utterances before it, and what the user says now. --history K keeps the latest K before what the
+   user says, of which <start> is the oldest; --kb_rows K keeps the first K of facts in a row. The
+   last word of every utterance, a reserved one, names its speaker: user, system or fact.
 
-   A fact "subject relation object" is TOLD once the system has named its subject after it, and
-   PAST when it has since named that of other facts only. A told fact ends with the word of the
-   system, a past one with that of the user, who wanted another (option told). A reply that offers
-   the next of several objects has to know which of them have been offered, and one that gives the
-   phone number of the last has to know which that is. Other utterances than the facts say so, and
-   attention weighs each utterance by itself: a fact carries the mark.
+   Option told. A fact "subject relation object" is TOLD once the system has named its subject, and
+   PAST once the system has then named subjects of other facts alone. The last word of a fact is its
+   MARK: a told fact ends with the speaker's word of the system, a past one with that of the user.
+   Which restaurants have been offered, and which of them last, is said in utterances other than the
+   facts, but attention weighs each utterance by itself. So the fact has to carry it.
 
-   A batch is whole dialogs, whose distinct utterances are listed once. Where the model learns to be
-   UNSURE, some of the turns are there once more, with words that mean nothing.
+   A batch is whole dialogs, and each distinct utterance is listed and encoded once. Where the model
+   learns to be unsure, there are ODD turns behind the others: some of the turns once more, in which
+   the user says words that mean nothing and the right reply is that the model is unsure.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -15925,36 +15959,34 @@ static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
-/* Where the model may be unsure: in training there is one more turn for so many, and it has at most
-   so many words, which mean nothing; at least so many where all of them are words of users, as
-   fewer may well mean something. Among few turns any words of users are much like one of them: of
-   such turns there are fewer where the data set has not so many turns. */
-#define CARNN__ODD_SHARE 3
-#define CARNN__ODD_WORDS 9
-#define CARNN__ODD_KNOWN 4
-#define CARNN__ODD_MANY 1000
+/* Odd turns. Some have words of users alone: at least four, as fewer may well mean something. In a
+   small data set such words are often much like one of its turns: with n < 1000 turns there are
+   only n / 1000 as many of these. */
+#define CARNN__ODD_SHARE 3   /* one for so many turns */
+#define CARNN__ODD_WORDS 9   /* of an odd turn at most */
+#define CARNN__ODD_KNOWN 4   /* of one with words of users alone at least */
+#define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD
-};
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE,
+       CARNN__DIALOG_TOLD }; /* in carnn_model_desc.option */
 
-/* An option's number, at most `most`, which is also what none stands for. */
+/* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
     double number = carnn__option(model, option);
     return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
-/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
+/* By carnn_speaker; the last role is that of <start>, which is no text of a data set. */
 static const carnn__role carnn__history_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
 enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
-#define CARNN__UNSURE_WORD "$unsure" /* all that the candidate consists of, whatever it says */
+#define CARNN__UNSURE_WORD "$unsure" /* is read in place of the words of that candidate */
 static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
-enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
 
-/* The first words of the text, then the speaker's; of <start> one word. */
+/* The first words of the text, then the speaker's; <start> is one word. */
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                    uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
@@ -15974,8 +16006,8 @@ static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, 
 
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
 
-typedef struct carnn__fact { /* one that can be told; of other utterances zeros */
-    uint32_t word[CARNN__FACT_WORDS]; /* the last one, a speaker's, is the mark */
+typedef struct carnn__fact { /* of utterances that cannot be told zeros */
+    uint32_t word[CARNN__FACT_WORDS]; /* the last one is the mark */
 } carnn__fact;
 
 /* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
@@ -15986,55 +16018,58 @@ static carnn__fact carnn__history_fact(const uint32_t *ids, size_t n) {
     return fact;
 }
 
-static int carnn__history_names(const uint32_t *ids, size_t n, const carnn__fact *fact) {
+/* Do n words have the subject of the fact? */
+static int carnn__history_names_subject(const uint32_t *ids, size_t n, const carnn__fact *fact) {
     size_t k;
     for (k = 0; k < n && ids[k] != fact->word[0];) k++;
     return fact->word[0] && k < n;
 }
 
-/* The system has said `ids`. Where that names a fact of lines [from, end), those of [first, end)
-   that it names are told, and those that were told before are past. */
+/* The system has said the n words `ids`. If they name the subject of a fact in [from, end), then of
+   the facts in [first, end) those with a subject that is named are told, and those that were told
+   before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
                                const uint32_t *ids, size_t n) {
     const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
     size_t i;
-    for (i = from; i < end && !carnn__history_names(ids, n, &fact[i]);) i++;
+    for (i = from; i < end && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
     if (i == end) return;
     for (i = first; i < end; i++) {
         uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
-        if (carnn__history_names(ids, n, &fact[i])) *mark = told;
+        if (carnn__history_names_subject(ids, n, &fact[i])) *mark = told;
         else if (*mark == told) *mark = past;
     }
 }
 
 typedef struct carnn__history {
-    carnn__lists own;        /* (L) words of the candidates */
-    carnn__exchange exchange;
-    carnn__exchanged names;  /* while names are exchanged */
+    carnn__lists choices;    /* (L) words of the candidates */
+    carnn__exchange exchange; /* the classes of names */
+    carnn__exchanged names;  /* in training, where there are such classes */
     /* of the data */
-    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *place, *past;  /* of each of them, the number in the batch; that of a fact when it is
-                                past, before that when it is told */
-    carnn__fact *fact;       /* likewise, or of the slots of a session; NULL: none can be told */
-    uint32_t *told;          /* (facts that can be told) their token lists */
+    uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
+    uint32_t *place, *past;  /* (lines) number in the batch of the utterance; of the fact when it is
+                                past, behind which comes that of the fact when it is told */
+    carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
+    uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
-    size_t marked;           /* facts are marked by the lines of their dialog before this one */
-    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
+    size_t marked;           /* the marks take account of the lines before this one */
+    uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     /* of the batch at hand: U utterances, R turns */
-    uint32_t *local;         /* (token lists, 2) number of a list as it is, and of a past fact */
-    carnn__lists lists;      /* (U) the utterances, those without a meaning behind the others */
+    uint32_t *number;        /* (token lists + 1, 2) of each in the batch, as said and as past */
+    carnn__lists lists;      /* (U) the utterances, those of odd turns last */
     uint32_t *turn;          /* (R) items */
-    size_t turns, odd;       /* R; those among them that are without a meaning */
+    size_t turns, odd;       /* R, and how many of them are odd: the last ones */
     uint32_t *answer;        /* (R) the right candidate */
-    uint32_t *latest;        /* (R) number of what the user has said */
-    size_t most_lists, most_turns, most_choices; /* U, R, and candidates with those that exchanged
-                                                    names make, at most */
+    uint32_t *latest;        /* (R) number of what the user says in this turn */
+    size_t most_lists, most_turns, most_choices; /* of all batches, U, R, and candidates with those
+                                                    that the exchange of names adds */
 } carnn__history;
 
 /* --- the dialogs of a data set ---------------------------------------------------------------- */
 
-/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
-   and <start>, so that models that keep different lines have the same batches to vote on. */
+/* The lines that the next item adds; for the first item of a dialog also its own and <start>, for
+   the last one the lines behind it. The sum is every line of the dialog, kept or not: so models
+   with different options vote on the same batches. */
 static void carnn__history_measure(const carnn__work *work, size_t item,
                                    size_t size[CARNN__SIZES]) {
     const carnn__item *x = &work->data->items[item], *next = x + 1;
@@ -16045,7 +16080,8 @@ static void carnn__history_measure(const carnn__work *work, size_t item,
     size[1] = 0;
 }
 
-/* The words of the candidates, without a speaker's; returns their number. NULL: only counts. */
+/* Lists the words of the candidates, without the speaker's: ids (words), at (L + 1). Returns how
+   many words; ids NULL: only counts. */
 static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
     const carnn__names *names = &model->choices;
     size_t n = 0, i;
@@ -16063,24 +16099,25 @@ static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids,
     return n;
 }
 
-/* Lists the words of the candidates and, where names are exchanged, finds their classes; cuts the
-   dialogs. */
+/* Lists the words of the candidates, finds the classes of names where they are exchanged, and cuts
+   the data set into dialogs. */
 static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
                                           carnn_error *error) {
     size_t L = work->model->choices.count, n = carnn__history_candidates(work->model, NULL, NULL);
     void **blocks = &carnn__corpus_of(work)->blocks;
     carnn_status status = CARNN_OK;
-    m->own.count = L;
-    m->own.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
-    m->own.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
-    if (!m->own.at || !m->own.ids) return carnn__out_of_memory(error);
-    carnn__history_candidates(work->model, m->own.ids, m->own.at);
+    m->choices.count = L;
+    m->choices.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
+    m->choices.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
+    if (!m->choices.at || !m->choices.ids) return carnn__out_of_memory(error);
+    carnn__history_candidates(work->model, m->choices.ids, m->choices.at);
     if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
-        status = carnn__exchange_find(work, &m->exchange, &m->own, error);
+        status = carnn__exchange_find(work, &m->exchange, &m->choices, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
-/* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
+/* Lists the lines of the dialogs that are kept, and of each item its history. Facts beyond kb_rows
+   are left out, and what comes behind the last item of a dialog. */
 static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     const carnn_dataset *data = p->work->data;
     const carnn__corpus *c = carnn__corpus_of(p->work);
@@ -16111,7 +16148,7 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     }
 }
 
-/* Lists the facts that can be told. */
+/* Lists the facts that can be told: m->told. */
 static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
     size_t count = 0, i;
@@ -16127,12 +16164,12 @@ static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     m->told_count = count;
 }
 
-/* Room for the batches; begins anew. */
+/* Takes the memory of the batches, and sets all marks back. */
 static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     const carnn__work *work = p->work;
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
-    size_t odd = work->g && p->model->unsure < m->own.count ? R / CARNN__ODD_SHARE + 1 : 0;
+    size_t odd = work->g && p->model->unsure < m->choices.count ? R / CARNN__ODD_SHARE + 1 : 0;
     int exchanges = work->g && m->exchange.classes;
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
@@ -16142,11 +16179,11 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count);
     m->most_lists = U + odd;
     m->most_turns = R + odd;
-    m->most_choices = m->own.count + (exchanges ? R : 0);
-    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, R);
+    m->most_choices = m->choices.count + (exchanges ? R : 0);
+    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->choices, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
-    m->local = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
-    if (m->local) memset(m->local, 0xFF, 2 * lists * sizeof(uint32_t));
+    m->number = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
+    if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
     for (i = 0; i < work->data->member_count; i++)
         words += carnn__list_length(&c->tokens, c->list[i]);
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
@@ -16155,8 +16192,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
 }
 
-/* Brings the marks of the facts of a dialog to what they are in the turn of this item. As in a
-   session, only what is no further back than the history can be told. */
+/* Sets the marks of a dialog's facts as they are in the turn of this item, going on from the last
+   item where that is of the same dialog. As in a session, only the subject of a fact that is no
+   further back than the history can be named. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
@@ -16175,8 +16213,8 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
     m->marked = i;
 }
 
-/* The speaker with whose word a line ends now: CARNN_FACT, also of others than facts: as it was
-   said; CARNN_SYSTEM: it is told; CARNN_USER: it is past. */
+/* The mark of a line as a speaker: CARNN_SYSTEM: a fact that is told; CARNN_USER: one that is past;
+   CARNN_FACT: any other line, which is read as it was said. */
 static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
     if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
     return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
@@ -16184,18 +16222,18 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
 
 /* --- a batch ---------------------------------------------------------------------------------- */
 
-/* Streams of a step's random numbers; between them are those of the model. */
+/* Streams of a step's random numbers, the first and the last; those of dropout are between them. */
 #define CARNN__EXCHANGE_NAMES 0
 #define CARNN__ODD_TURNS UINT64_MAX
 
-/* The number in the batch of the utterance in a line; `past`: of a fact when it is past, behind
-   which stands that when it is told. */
+/* The number in the batch of the utterance in a line, which is added where it is new. past = 1: of
+   the fact as it is when past; the next number is then that of the fact as it is when told. */
 static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m, size_t line,
                                       int past) {
     static const uint32_t start = CARNN__DIALOG_START;
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t list = m->seq[line];
-    uint32_t *known = &m->local[2 * list + (size_t)past], mark;
+    uint32_t *known = &m->number[2 * list + (size_t)past], mark;
     if (*known != CARNN__NO_INDEX) return *known;
     *known = (uint32_t)m->lists.count;
     for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
@@ -16210,19 +16248,19 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
     return *known;
 }
 
-/* The first line behind the item before. */
+/* The first line behind those of the item before. */
 static size_t carnn__history_first_line(const carnn__history *m, size_t item) {
     return item ? m->end[item - 1] + 1 : 0;
 }
 
-/* Forgets the numbers of the utterances in these lines, `named`: of those with names only. */
+/* Forgets the numbers of the utterances in lines line .. last; named: only of those with names. */
 static void carnn__history_forget(carnn__history *m, size_t line, size_t last, int named) {
     for (; line <= last; line++)
         if (!named || m->exchange.list[m->seq[line]])
-            m->local[2 * m->seq[line]] = m->local[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
+            m->number[2 * m->seq[line]] = m->number[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
 }
 
-/* A word of the data, in which a fact is three times: as it was said, past and told. */
+/* Any word of the data, in which each fact counts as said, as past and as told. */
 static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn__history *m,
                                         uint64_t drawn) {
     size_t said = tokens->at[tokens->count], both = 2 * CARNN__FACT_WORDS;
@@ -16232,9 +16270,9 @@ static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn_
     return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
 }
 
-/* The words of a turn without a meaning; returns their number. In five of eight turns, where the
-   data set is large, each is one of the users' words in any turn; else unknown ones are between
-   such words and any of the data. */
+/* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns,
+   if the data set is large, each is a word that a user says in any turn. In the others some words
+   are unknown, and half of the rest are any words of the data. */
 static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
                                        uint64_t key, uint32_t *ids) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
@@ -16251,13 +16289,12 @@ static size_t carnn__history_odd_words(const carnn__work *work, const carnn__his
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
         if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__history_any_word(tokens, m, drawn);
         else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
-        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* speakers */
+        if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* a speaker's word */
     }
     return n;
 }
 
-/* Appends turns without a meaning: some turns of the batch once more, in which the user says other
-   words, and the model that it is unsure. */
+/* Appends the odd turns of a batch. */
 static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint64_t key) {
     size_t turns = m->turns, i, n;
     key = carnn__stream(key, CARNN__ODD_TURNS);
@@ -16275,8 +16312,8 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
     }
 }
 
-/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
-   key names are exchanged: an utterance with names is another one in each dialog. */
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>.
+   `key` draws the exchange of names, by which an utterance with names differs in each dialog. */
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
                                    uint64_t key) {
     const carnn__corpus *c = carnn__corpus_of(work);
@@ -16305,7 +16342,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     }
     for (i = 0; i < m->turns; i++) /* for the next batch */
         carnn__history_forget(m, carnn__history_first_line(m, m->turn[i]), m->end[m->turn[i]], 0);
-    if (work->g && work->model->unsure < m->own.count) carnn__history_odd(work, m, key);
+    if (work->g && work->model->unsure < m->choices.count) carnn__history_odd(work, m, key);
 }
 
 #endif
@@ -16314,28 +16351,27 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
    Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
    every candidate into a vector. A cell reads the history; its context c is the user's latest
-   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
-   the candidates:
+   utterance. Attention with a residual connection sums the history up, and a product scores the
+   candidates:
 
-     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M; c)
      al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
-     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+     y_l = enc(candidate l)                  P(l) = softmax_l(o . y_l)                (Eq. 9, 10)
+     loss = the mean of -log P(reply) over the turns of a batch
 
-   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one
-   (@@HISTORY).
+   e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
+   and ends, unlike in Eq. 8, with the user's latest utterance.
 
-   The distinct utterances of a batch, and the candidates, are encoded once. Each turn has a scan,
-   an attention and a row of the product with the candidates; turns are worked on in chunks of a
-   bounded number of rows.
+   A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
+   are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
+   turn, one product with the candidates for all of them.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
-   room for the longest history. */
-#define CARNN__DIALOG_INPUTS 768
-#define CARNN__DIALOG_ROWS 2048
-#define CARNN__DIALOG_CHUNK 64
+#define CARNN__DIALOG_INPUTS 768 /* utterances of a batch, which one dialog may exceed */
+#define CARNN__DIALOG_ROWS 2048  /* of a chunk: room for the longest history */
+#define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -16350,7 +16386,7 @@ static const carnn_option carnn__dialog_options[] = {
                         "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_END};
 
-/* Larger models want smaller steps. */
+/* Larger models learn with smaller steps. */
 static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
@@ -16389,7 +16425,7 @@ static size_t carnn__dialog_longest(const carnn_model *model, const carnn_datase
     return longest;
 }
 
-/* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
+/* Fails unless every reply is a candidate. times (texts): zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
     char expected[64];
@@ -16432,13 +16468,13 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 #endif
 
 /* --- parts --------------------------------------------------------------------------------------
-   D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
-   steps at most. */
+   D: hidden size; L candidates, with those that an exchange of names adds. A batch has at most R
+   turns and U utterances, a chunk at most B turns, N rows and T steps. */
 
 typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t role;
     char text[160];          /* its first bytes, for explanations */
-    uint32_t mark;           /* of a fact that can be told: with which it is encoded */
+    uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
 typedef struct carnn__dialog {
@@ -16447,26 +16483,25 @@ typedef struct carnn__dialog {
     carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    int ready;               /* where nothing is learnt: has been done what is done once */
-    unsigned char *right;    /* (R) was the turn answered rightly? */
-    carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
-    float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
+    int ready;               /* candidates are encoded; stays so where nothing is learnt */
+    unsigned char *right;    /* (R) is the reply right? */
+    carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
+    carnn__mat logits;       /* (R, L) of all turns, if somebody reads them */
+    float *packed_y;         /* where nothing is learnt: all of y, packed; y then has one panel */
     /* of the chunk at hand, which begins with turn `from` of the batch */
     size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
-    uint32_t *length, *rank, *seat, *context, *label; /* (B); seat: the reverse of rank */
-    uint32_t *index;         /* (N) */
-    carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
-    float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
+    uint32_t *length, *order, *rank; /* (B) of turn i; the turn of rank b; its reverse */
+    uint32_t *context, *label; /* (B) by rank: row of e that is c; the right candidate */
+    uint32_t *index;         /* (N) row of e */
+    carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T) */
+    float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
     /* of a session */
-    size_t slots, heard;     /* rows of e; heard: slot 0 is the oldest, <start> at first */
-    size_t projected, facts; /* so many are projected; facts in a row up to the latest one */
+    size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
+    size_t projected;        /* of these, the first so many are projected */
+    size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
-
-static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
-    return carnn__history_pieces(work, &((carnn__dialog *)work->state)->read, error);
-}
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
     const carnn__corpus *c = &m->net.corpus;
@@ -16475,14 +16510,14 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
     size_t T = carnn__min(c->most_texts / carnn__max(c->most_items, 1), CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
-    uint32_t **of_row[] = {&m->length, &m->rank, &m->seat, &m->context, &m->label, &m->index};
+    uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
-    if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
+    if (work->voting || work->wanted) m->logits = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
@@ -16505,37 +16540,41 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_batch(p, m, D);
 }
 
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
+    return carnn__history_pieces(work, &((carnn__dialog *)work->state)->read, error);
+}
+
+/* --- a step ---------------------------------------------------------------------------------- */
+
+/* Streams of a step's random numbers; o of the chunk from turn i on has CARNN__DROP_SUMMARY + i. */
 enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_SUMMARY };
 
-/* Dropout of the utterances; where names are exchanged there is none, as a reply that copies a name
-   has to tell it from all others, and the exchange is noise enough. */
+/* Dropout on e, or backward on its gradient. There is none where names are exchanged: the exchange
+   is noise enough, and to copy a name the model has to tell it from all others. */
 static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     if (!m->read.names.image)
         carnn__drop(work, x, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
-/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
-   the candidates are packed, too, panel by panel. */
+/* Packs the recurrent weights and encodes the candidates. Where nothing is learnt this is done
+   once, and the candidates are packed for the product, too, panel by panel. */
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->read.own.count, D = m->y.columns, i, end;
+    size_t L = m->read.choices.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, &m->read.own, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, &m->read.choices, i, NULL, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
 }
 
-/* --- a chunk of turns ------------------------------------------------------------------------ */
-
-/* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
+/* Packs the histories of the next chunk, which begins with turn m->from; returns its turns. */
 static size_t carnn__dialog_pack(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__history *read = &m->read;
@@ -16546,11 +16585,11 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
         rows += m->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
-    for (b = 0; b < B; b++) m->seat[m->rank[b]] = (uint32_t)b;
+    carnn__pack_sequences(&m->packed, m->length, B, m->order, m->start);
+    for (b = 0; b < B; b++) m->rank[m->order[b]] = (uint32_t)b;
     for (i = 0; i < B; i++) {
         size_t item = read->turn[m->from + i];
-        b = m->seat[i];
+        b = m->rank[i];
         carnn__history_mark(work, read, item);
         for (t = 0; t < m->length[i]; t++) {
             size_t line = read->first[item] + t;
@@ -16570,9 +16609,9 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
     return a;
 }
 
-/* The candidates of the batch at hand, with those that exchanged names make. */
+/* Candidates of the batch at hand, with those that the exchange of names has added. */
 static size_t carnn__dialog_choices(const carnn__dialog *m) {
-    return m->read.own.count + m->read.names.more.count;
+    return m->read.choices.count + m->read.names.more.count;
 }
 
 /* From the packed histories to the logits of the candidates: z = o y^T. */
@@ -16590,8 +16629,8 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
 }
 
-/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of
-   a batch sets dy and the others add to it. */
+/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o. The first chunk of a
+   batch sets dy, the others add to it. */
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
@@ -16610,14 +16649,15 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-enum { /* sums of a tally: the metrics', then KNOWN: turns whose response is a candidate */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* 2, 5 */
+enum { /* sums of a tally: of the metrics, then turns whose reply is a candidate, dialogs */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
     CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
     CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
     CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
-static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
+/* Counts the turns and dialogs of a batch, by m->right. */
+static void carnn__dialog_count_batch(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
     size_t i, at = 0, end = 0;
@@ -16639,12 +16679,12 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
 static carnn__logits carnn__dialog_output(const carnn__work *work) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     size_t R = m->read.turns;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, R, NULL, m->read.turn, R, NULL};
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->logits, R, NULL, m->read.turn, R, NULL};
     return o;
 }
 
-/* Counts a turn by its L logits. */
-static void carnn__dialog_judge(const carnn__work *work, size_t turn, const float *z, size_t L,
+/* Counts a turn by its logits z (L). */
+static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const float *z, size_t L,
                                 uint32_t right, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t best = work->engine->k->argmax(z, L);
@@ -16657,7 +16697,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, own = m->read.own.count, L, U;
+    size_t B, b, own = m->read.choices.count, L, U;
     carnn__history_collect(work, &m->read, number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
@@ -16671,22 +16711,22 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         B = carnn__dialog_pack(work);
         carnn__dialog_forward(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
-            size_t turn = m->from + m->rank[b];
-            carnn__dialog_judge(work, turn, m->z + b * L, L, m->label[b], tally);
-            if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+            size_t turn = m->from + m->order[b];
+            carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], tally);
+            if (m->logits.x) memcpy(m->logits.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
-    carnn__dialog_count(work, number, tally);
+    carnn__dialog_count_batch(work, number, tally);
     if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.own, 0, NULL, own, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->read.choices, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 
@@ -16694,14 +16734,14 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    size_t i, L = m->read.own.count;
+    size_t i, L = m->read.choices.count;
     for (i = 0; i < m->read.turns; i++) {
         uint32_t target = m->net.corpus.target[m->read.turn[i]];
         double right = carnn__agree(works, count, i, target);
-        carnn__dialog_judge(works[0], i, m->all.x + i * L, L, target, tally);
+        carnn__dialog_count_turn(works[0], i, m->logits.x + i * L, L, target, tally);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
-    carnn__dialog_count(works[0], number, tally);
+    carnn__dialog_count_batch(works[0], number, tally);
     if (works[0]->wanted) carnn__net_report(works[0]);
 }
 
@@ -16718,33 +16758,34 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
-   A batch of one turn, whose utterances keep their slots in e and its projections from turn to
-   turn. */
+   A batch of one turn. Utterances are encoded and projected once: they keep their slots, rows of e
+   and of the projections, from turn to turn. */
 
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__corpus *c = &m->net.corpus;
+    carnn__lists *choices = &m->read.choices;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
     size_t words = carnn__history_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
-    m->read.own.count = s->model->choices.count;
-    m->read.own.at = (size_t *)carnn__take(arena, m->read.own.count + 1, sizeof(size_t));
-    m->read.own.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
-    if (m->read.own.ids) carnn__history_candidates(s->model, m->read.own.ids, m->read.own.at);
+    choices->count = s->model->choices.count;
+    choices->at = (size_t *)carnn__take(arena, choices->count + 1, sizeof(size_t));
+    choices->ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
+    if (choices->ids) carnn__history_candidates(s->model, choices->ids, choices->at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    s->work.voting = 1; /* keep logits */
+    s->work.voting = 1; /* there are m->logits */
 }
 
-/* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
-   utterances are forgotten. */
-static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *text, size_t length,
-                                size_t room) {
+/* Encodes an utterance into the slot behind those in use; the caller counts it as heard or not.
+   First the oldest utterances are forgotten until `room` slots are free. */
+static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const char *text,
+                                        size_t length, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
@@ -16772,9 +16813,9 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
 }
 
-/* Encodes anew the facts that have another mark than before: not at once, as the last prediction
-   can still be explained. */
-static void carnn__dialog_renew(carnn_session *s) {
+/* Encodes the facts again whose mark has changed. This waits until the next prediction, so that the
+   last one can still be explained. */
+static void carnn__dialog_reencode_facts(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t at[2] = {0, CARNN__FACT_WORDS}, i;
     for (i = 0; i < m->heard; i++) {
@@ -16793,7 +16834,7 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turns = 1;
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
-    carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
+    carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
     m->heard = 1;
 }
 
@@ -16803,38 +16844,38 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     const carnn__lists *said = &m->net.corpus.tokens;
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
-    carnn__dialog_utter(s, speaker, text, length, 1);
+    carnn__dialog_add_utterance(s, speaker, text, length, 1);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, 0, 0, m->heard, said->ids, said->at[1]);
     m->heard++;
     s->parts = 0;
 }
 
-/* The user's words are in the slot after the last: what is heard next takes their place. */
+/* The user's words are in the slot behind the last: what is heard next takes their place. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t M, L = s->model->choices.count, t;
-    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
-    carnn__dialog_renew(s);
+    carnn__dialog_add_utterance(s, CARNN_USER, texts->at, texts->length, 2);
+    carnn__dialog_reencode_facts(s);
     M = carnn__min(m->heard + 1, m->slots - 1);
     m->length[0] = (uint32_t)M;
-    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->start);
+    carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
     for (t = 0; t < M; t++) m->index[t] = (uint32_t)(m->heard + 1 - M + t);
     m->context[0] = (uint32_t)m->heard;
     carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
-    memcpy(m->all.x, m->z, L * sizeof(float));
-    carnn__session_tell(s, top, p);
+    memcpy(m->logits.x, m->z, L * sizeof(float));
+    carnn__session_decide(s, top, p);
 }
 
-/* The logit o . y of the answer as a sum over the utterances. */
+/* The logit o . y of the reply is a sum over the utterances. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, D = m->e.columns, best = m->net.best[0];
-    carnn__encode_lists(&s->work, &m->words, &m->read.own, best, NULL, 1, &m->y, 0, 0);
+    carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, NULL, 1, &m->y, 0, 0);
     for (t = 0; t < D; t++) s->share[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
@@ -16852,8 +16893,9 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL,
-    NULL};
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL, NULL};
+
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
@@ -16872,17 +16914,15 @@ static const carnn__task_bench carnn__dialog_bench = {
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
-    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__history_roles,
-    carnn__dialog_options,
+    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__history_roles, carnn__dialog_options,
     "cell=icarnn hidden=256 history=0 kb_rows=0 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
     carnn__dialog_adapt, "carnn.candidates", carnn__history_reserved,
     CARNN__COUNT(carnn__history_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__history_tokens,
-    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure,
-    carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
-    carnn__dialog_vote,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure, carnn__dialog_pieces, NULL,
+    carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
-      {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
+     {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -16901,19 +16941,20 @@ static const carnn__task carnn__dialog_task = {
 
      c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
      h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
-     loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
-     W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
+     L_w = the mean of -log P(w_i) over the words of a batch, </s> among them
+     L_l = the mean of -log softmax(W_c c + b_c)[label] over its sentences with a label  (Eq. 12)
+     loss = (1 - l) L_w + l L_l                           l = 1 - alpha: --label_weight  (Eq. 13)
+     W (V, h)   b (V)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
-   L_w is the mean over the words of the batch, </s> among them; L_l the mean over the sentences
-   with a label: the act of the sentence before, or the relation of this one to it. At the start of
-   a document, and always with --context none, c is a learned vector. A cell without a context that
-   is to have one reads [x_i; c].
+   A label is the dialog act of the sentence before, or the relation of this sentence to it
+   (--label_row). At the start of a document, and always with --context none, c is a learned vector.
+   A cell that reads no context gets c with its input, [x_i; c], if --context asks for it.
 
-   `--chunk T`: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences, read in
-   chunks of T words, whose states go on (see words of running text in @@LOSS). In training the text
-   is cut into as many parts as a batch has rows, and each row reads a part from its first chunk to
-   its last.
-   `--unit char`: words are characters, </s> is the end of a line.
+   --chunk T: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
+   in chunks of T words, each of which begins with the states that the one before has ended with
+   (words of running text, @@LOSS). In training the text is cut into as many parts as a batch has
+   rows, and each row reads its part chunk by chunk.
+   --unit char: words are characters, and </s> is the end of a line.
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
    perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
@@ -16924,20 +16965,21 @@ static const carnn__task carnn__dialog_task = {
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
-#define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
-#define CARNN__LM_CHUNK 100 /* characters */
+#define CARNN__LM_ROWS 32   /* words of a batch: so many times --batch */
+#define CARNN__LM_CHUNK 100 /* the default of --chunk for characters */
 
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
        CARNN__LM_LABEL_ROW, CARNN__LM_UNIT, CARNN__LM_CHUNKS,
        CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
-enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row own */
+enum { CARNN__LM_CONTEXT_PREVIOUS, CARNN__LM_CONTEXT_NONE };
+enum { CARNN__LM_LABEL_PREVIOUS, CARNN__LM_LABEL_OWN };
 enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
 
 static const char *const carnn__lm_contexts[] = {"previous", "none", NULL};
-static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
-static const char *const carnn__lm_unit[] = {"word", "char", "spaced", NULL};
+static const char *const carnn__lm_label_rows[] = {"previous", "own", NULL};
+static const char *const carnn__lm_units[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
@@ -16949,9 +16991,9 @@ static const carnn_option carnn__lm_options[] = {
                         "1: embedding and output share their weights"),
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
                        "share of the labels in the loss, 0.1 where there are some"),
-    CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
+    CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_rows,
                          "whose label the context tells, previous or own"),
-    CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_unit,
+    CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_units,
                          "what is predicted, word or char; spaced, as char becomes: of a file that "
                          "has blanks between its characters"),
     CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
@@ -16960,8 +17002,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
-/* Are words the characters of the file? */
-static int carnn__lm_splits(const carnn_model *m) {
+/* Is each character of the file a word? */
+static int carnn__lm_by_character(const carnn_model *m) {
     return carnn__chosen(m, CARNN__LM_UNIT) == CARNN__LM_CHARACTER;
 }
 
@@ -16973,27 +17015,27 @@ static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT,
-                          1 + (encodes ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+                          1 + (encodes ? CARNN__LM_CONTEXT_PREVIOUS : CARNN__LM_CONTEXT_NONE));
 }
 
-/* Is the context of a sentence that of the one before? */
-static int carnn__lm_encodes(const carnn_model *m) {
-    return carnn__chosen(m, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
+/* Is the context of a sentence the one before it? */
+static int carnn__lm_looks_back(const carnn_model *m) {
+    return carnn__chosen(m, CARNN__LM_CONTEXT) == CARNN__LM_CONTEXT_PREVIOUS;
 }
 
-/* Words of a chunk; 0: pieces are of sentences. */
+/* Words of a chunk; 0: each sentence is read by itself. */
 static size_t carnn__lm_chunk(const carnn_model *m) {
     return (size_t)fmax(carnn__option(m, CARNN__LM_CHUNKS), 0.0);
 }
 
-/* Words of a piece. */
+/* Words of a piece at most. */
 static size_t carnn__lm_steps(const carnn_model *m) {
     return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
 }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
-    if (carnn__lm_chunk(model) && carnn__lm_encodes(model))
+    if (carnn__lm_chunk(model) && carnn__lm_looks_back(model))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--context previous is a sentence's; a "
                            "text in chunks (--chunk) has --context none");
     if (!(carnn__option(model, CARNN__LM_TIED) > 0.0) || e == h) return CARNN_OK;
@@ -17006,7 +17048,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
     int folds = carnn__option(model, CARNN__LM_LOWER) > 0.0;
-    if (carnn__lm_splits(model)) return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
+    if (carnn__lm_by_character(model)) return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
 
@@ -17023,11 +17065,11 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 
 #ifndef CARNN_NO_TEXT
 
-/* The words of the training data; its labels, where they are to be learnt. */
+/* The vocabulary of the training data; its labels, where L_l is to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
-    int characters = carnn__lm_splits(model);
+    int characters = carnn__lm_by_character(model);
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
@@ -17043,9 +17085,9 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    if (!carnn__lm_looks_back(model)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
-                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+                          1 + (data->spoken ? CARNN__LM_LABEL_PREVIOUS : CARNN__LM_LABEL_OWN));
     return status || *weight < 0.0 ? status : carnn__model_choices(model, data, error);
 }
 
@@ -17054,34 +17096,34 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__lm {
-    carnn__predictor words;
-    size_t start;            /* parameter: the learned context */
+    carnn__predictor predictor; /* the cell and its softmax */
+    size_t start;            /* parameter: the learned context (1, h) */
     carnn__rnn encoder;      /* of the pieces before, if they are read; else c is always `start` */
     carnn__mat c;            /* (B, h) by rank */
-    carnn__linear label;     /* (B, labels); without columns where there are none */
+    carnn__linear label;     /* W_c c + b_c (B, labels); without columns: no labels */
     uint32_t *label_target;  /* (B) by rank */
 } carnn__lm;
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
-    carnn__predictor *words = &m->words;
+    carnn__predictor *predictor = &m->predictor;
     const carnn_model_desc *d = &p->model->desc;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = words->net.corpus.most_items;
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = predictor->net.corpus.most_items;
     size_t table, M;
-    int encodes = carnn__lm_encodes(p->model);
+    int encodes = carnn__lm_looks_back(p->model);
     int contexts = encodes || carnn__reads_context(d->cell);
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL, 0.0f};
-    words->text.T = carnn__lm_steps(p->model);
-    words->net.corpus.chunk = carnn__lm_chunk(p->model);
-    words->looks_back = encodes;
-    words->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    predictor->text.T = carnn__lm_steps(p->model);
+    predictor->net.corpus.chunk = carnn__lm_chunk(p->model);
+    predictor->looks_back = encodes;
+    predictor->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
     table = carnn__declare_words(p, 0.1f);
     m->c = carnn__plan_mat(p, B, h);
     if (contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    M = carnn__predictor_most(words, 1);
+    M = carnn__predictor_most(predictor, 1);
     if (encodes) carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
-    carnn__predictor_plan(p, words, table, carnn__option(p->model, CARNN__LM_TIED) > 0.0,
+    carnn__predictor_plan(p, predictor, table, carnn__option(p->model, CARNN__LM_TIED) > 0.0,
                           carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h),
                           contexts ? &m->c : NULL);
     if (!encodes || !p->model->choices.count) return;
@@ -17090,25 +17132,25 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     if (p->arena) m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
 
-/* Batches are not sorted by length: the softmax is most of the work. A text in chunks that is not
-   learnt from is read by one row, so that no state is lost. */
+/* Batches are not sorted by length: most of the work is the softmax. Scoring reads a text in chunks
+   as one row, so that no chunk but the first begins without states. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
-    carnn__predictor *words = (carnn__predictor *)work->state;
+    carnn__predictor *m = (carnn__predictor *)work->state;
     carnn_status status;
-    words->text.T = carnn__lm_steps(work->model);
-    words->net.corpus.chunk = carnn__lm_chunk(work->model);
-    if (words->net.corpus.chunk && !work->g) work->batch = 1;
-    status = carnn__running_cut(work, &words->text, error);
-    if (status || !words->net.corpus.chunk) return status;
-    return carnn__corpus_carried(work, &words->cell, words->text.rows, error);
+    m->text.T = carnn__lm_steps(work->model);
+    m->net.corpus.chunk = carnn__lm_chunk(work->model);
+    if (m->net.corpus.chunk && !work->g) work->batch = 1;
+    status = carnn__running_cut(work, &m->text, error);
+    if (status || !m->net.corpus.chunk) return status;
+    return carnn__corpus_carried(work, &m->cell, m->text.rows, error);
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
-/* From the pieces before to c, the last state of their encoder; backward from dc. */
+/* From the pieces before to c, the last states of their encoder; or backward from dc. */
 static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *seq = m->words.seq, *before = m->words.looks_back ? &seq[1] : NULL;
+    carnn__sequences *seq = m->predictor.seq, *before = m->predictor.looks_back ? &seq[1] : NULL;
     if (before && !backward) {
         carnn__sequences_forward(work, before, key);
         carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
@@ -17121,8 +17163,8 @@ static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
     }
 }
 
-/* The share of the labels in the loss, l. */
-static double carnn__lm_share(const carnn__work *work) {
+/* l, the share of the labels in the loss; 0 where they are not learnt. */
+static double carnn__lm_label_share(const carnn__work *work) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     int learnt = work->g && !work->probe && m->label.y.columns;
     return learnt ? fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0) : 0.0;
@@ -17130,60 +17172,60 @@ static double carnn__lm_share(const carnn__work *work) {
 
 static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__predictor_collect(work, &m->words);
+    carnn__predictor_collect(work, &m->predictor);
     carnn__lm_context(work, key, 0);
     if (m->label.y.columns)
-        carnn__linear_forward(work, &m->label, &m->c, m->words.seq->packed.sequences);
-    carnn__predictor_forward(work, &m->words, key, 1.0 - carnn__lm_share(work));
+        carnn__linear_forward(work, &m->label, &m->c, m->predictor.seq->packed.sequences);
+    carnn__predictor_forward(work, &m->predictor, key, 1.0 - carnn__lm_label_share(work));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     if (m->label.y.columns)
-        carnn__linear_backward(work, &m->label, &m->c, m->words.seq->packed.sequences);
-    carnn__predictor_backward(work, &m->words, key);
+        carnn__linear_backward(work, &m->label, &m->c, m->predictor.seq->packed.sequences);
+    carnn__predictor_backward(work, &m->predictor, key);
     carnn__lm_context(work, key, 1);
 }
 
-/* The label that the context of a piece tells: the number of labels if the model does not know it,
-   CARNN__NO_INDEX if there is none. Only the first piece of a sentence has one. */
-static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+/* The label that the context of a piece has to tell: CARNN__NO_INDEX if there is none, the number
+   of labels if the model does not know it. Only the first piece of a sentence has one. */
+static size_t carnn__lm_label(const carnn__work *work, size_t piece) {
     const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__batch_piece *p = &c->pieces[piece];
     const carnn__item *x = &work->data->items[p->first];
     if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NO_INDEX;
-    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) x--;
+    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_LABEL_PREVIOUS) x--;
     if (x->target == CARNN__NO_INDEX) return CARNN__NO_INDEX;
     return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
 
 enum { CARNN__LM_RIGHT = CARNN__PREDICTOR_SUMS, CARNN__LM_LABELS }; /* sums of a tally */
 
-/* Returns L_l, whose gradient goes to the logits' d, times l. A label that the model does not know
-   counts as wrong and gives no loss. */
+/* Returns L_l; the logits' d becomes its gradient, times l. A label that the model does not know
+   counts as wrong, but has no loss. */
 static double carnn__lm_label_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->words.seq->packed.sequences, K = m->label.y.columns, b, known;
+    size_t B = m->predictor.seq->packed.sequences, K = m->label.y.columns, b, known;
     double sum;
     if (!K) return 0.0;
     for (b = 0; b < B; b++) {
-        size_t label = carnn__lm_label(work, &m->words.net.corpus.pieces[m->words.piece[b]]);
+        size_t label = carnn__lm_label(work, m->predictor.piece[b]);
         m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
         if (label == CARNN__NO_INDEX) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, carnn__lm_share(work), 0.0,
-                              &known);
+    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, carnn__lm_label_share(work),
+                              0.0, &known);
     return sum / (double)carnn__max(known, 1);
 }
 
-/* What is trained, in nats a word; without gradients that is the words' loss. Labels are not voted
-   on. */
+/* The loss times the words of the batch; without gradients that of the words alone. */
 static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    double share = carnn__lm_share(work), labels = carnn__lm_label_loss(work, tally);
-    return (1.0 - share) * carnn__predictor_loss(work, &m->words, tally) +
-           share * labels * (double)m->words.seq->packed.rows;
+    double share = carnn__lm_label_share(work), labels = carnn__lm_label_loss(work, tally);
+    return (1.0 - share) * carnn__predictor_loss(work, &m->predictor, tally) +
+           share * labels * (double)m->predictor.seq->packed.rows;
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -17224,71 +17266,72 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
     return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__RUNNING_END;
 }
 
-/* Reads a sentence; its last piece is the context of the next one. */
+/* Scores a sentence; its last piece is the context of the next sentence. */
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
                               carnn_prediction *p) {
-    carnn__predictor *words = (carnn__predictor *)s->work.state;
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
     carnn__words w = carnn__lm_words(s, texts->at, texts->length);
-    uint32_t id = words->last;
+    uint32_t id = m->last;
     int more = 1;
     (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
     for (carnn__predictor_push(s, id, 1); more; carnn__predictor_push(s, id, 0)) {
-        if (carnn__predictor_full(words)) {
+        if (carnn__predictor_full(m)) {
             carnn__predictor_score(s, p);
             carnn__predictor_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
     carnn__predictor_score(s, p);
-    if (words->net.corpus.chunk) words->last = CARNN__RUNNING_END;
+    if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
 }
 
-/* Begins a piece with the input `id`: its context, and states that are zero but in chunks. */
+/* Begins a piece with the input `id`: computes its context; states are 0, but go on in chunks. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
-    carnn__predictor *words = (carnn__predictor *)s->work.state;
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
     carnn__predictor_push(s, id, 1);
-    carnn__predictor_collect(&s->work, words);
+    carnn__predictor_collect(&s->work, m);
     carnn__lm_context(&s->work, 0, 0);
-    carnn__rnn_ready(&s->work, &words->cell);
-    if (!words->net.corpus.chunk)
-        memset(words->carried.state[0], 0, carnn__rnn_state_size(&words->cell) * sizeof(float));
+    carnn__rnn_ready(&s->work, &m->cell);
+    if (!m->net.corpus.chunk)
+        memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
 }
 
-/* Draws a word after the last step; <s> and <unk> are never drawn. */
+/* Draws the next word from the state of the last step, never <s> or <unk>. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
-    carnn__predictor *words = (carnn__predictor *)s->work.state;
-    carnn__word_softmax *output = &words->output;
-    float *z = carnn__word_softmax_logits(&s->work, output, carnn__rnn_output(&words->cell), 0, 1);
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
+    carnn__word_softmax *output = &m->output;
+    float *z = carnn__word_softmax_logits(&s->work, output, carnn__rnn_output(&m->cell), 0, 1);
     z[0] = z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
-    return (uint32_t)carnn__sample(s->engine.k, how, z, words->heap, output->V, &words->drawn);
+    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, output->V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
                                size_t length, char *text, size_t size) {
-    carnn__predictor *words = (carnn__predictor *)s->work.state;
+    carnn__predictor *m = (carnn__predictor *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
-    const char *gap = carnn__lm_splits(s->model) ? "" : " ";
-    uint32_t id = words->last;
+    const char *gap = carnn__lm_by_character(s->model) ? "" : " ";
+    uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
     do {
         const char *word;
-        if (carnn__predictor_full(words)) carnn__lm_generate_from(s, id);
+        if (carnn__predictor_full(m)) carnn__lm_generate_from(s, id);
         carnn__predictor_step(s);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__RUNNING_END;
         word = carnn__names_get(&s->model->words, id);
-        if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* nor what follows */
+        if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* full: writes no more */
         if (size && id != CARNN__RUNNING_END)
             at += (size_t)snprintf(text + at, size - at, "%s%s", at ? gap : "", word);
         carnn__predictor_push(s, id, 0);
     } while (id != CARNN__RUNNING_END);
-    if (words->net.corpus.chunk) words->last = id;
+    if (m->net.corpus.chunk) m->last = id;
 }
 
-/* The n words `ids` that `run` (NULL: none) has read, with their parts of scale * y . h_n. */
+/* Fills out[0 .. room) with the n words `ids`, and what each adds to scale * y . h_n, h_n the last
+   state of `run` that has read them (NULL: nothing), which is subtracted from *rest. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -17301,42 +17344,45 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
-/* The logit W_y h_n + b_y of the likeliest next word is a sum over the words that were read; the
-   context c = sum_t v_t one over the sentence before, of which a word has the share v_t c / c c. */
+/* The logit W_y h_n + b_y of the most probable next word y is a sum over the words that were read,
+   their scores. c = sum_t v_t is one over the sentence before: word t has the share v_t . c / c . c
+   there. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__predictor *words = &m->words;
-    const carnn__corpus *c = &words->net.corpus;
-    const carnn__cell_run *run = &words->cell.layer[words->cell.layers - 1].base->run;
-    int additive = words->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    int before = words->seq->c && !c->chunk;
+    carnn__predictor *predictor = &m->predictor;
+    const carnn__corpus *c = &predictor->net.corpus;
+    const carnn__cell_run *run = &predictor->cell.layer[predictor->cell.layers - 1].base->run;
+    int additive = predictor->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
+    int before = predictor->seq->c && !c->chunk;
     size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     const float *y;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, words->looks_back ? &m->encoder.layer->base->run : NULL, m->c.x,
+    carnn__lm_explain_words(s, predictor->looks_back ? &m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
-    z = carnn__word_softmax_logits(&s->work, &words->output, carnn__rnn_output(&words->cell), n - 1,
-                                   1);
+    z = carnn__word_softmax_logits(&s->work, &predictor->output,
+                                   carnn__rnn_output(&predictor->cell), n - 1, 1);
     z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(z, words->output.V);
+    best = s->engine.k->argmax(z, predictor->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->exact = additive;
     e->count = first + n;
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    y = carnn__weight(&s->work, words->output.weight) + best * m->c.columns;
+    y = carnn__weight(&s->work, predictor->output.weight) + best * m->c.columns;
     carnn__lm_explain_words(s, additive ? run : NULL, y, 1.0, "word", CARNN_HAS_SCORE,
-                            c->tokens.ids + words->at_hand.at[0], n, out ? out + first : NULL,
+                            c->tokens.ids + predictor->at_hand.at[0], n, out ? out + first : NULL,
                             count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__predictor_reset,
     carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
+
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -17348,7 +17394,7 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=icarnn chunk=3 embedding=13 encoder=rcrn",
     "hidden=19 cell=lstm unit=char chunk=3 encoder=graph graph=td", NULL};
 
-/* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
+/* 300 sentences of 34 words out of 9,998; the small model of the literature, an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
     unsigned j;
     for (j = 34 * i; j < 34 * i + 34; j++) carnn__bench_print(t, "w%u ", j * 7919 % 9998);
@@ -17365,12 +17411,12 @@ static const carnn__task carnn__lm_task = {
     "dropout=0.3 clip=5 patience=3 encoder=rnn normalise=none unit=word",
     carnn__lm_adapt, "carnn.labels", carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
-    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL,
-    carnn__lm_loss, carnn__lm_backward, NULL, carnn__predictor_vote,
+    carnn__lm_tokens,
+    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL, carnn__lm_loss,
+    carnn__lm_backward, NULL, carnn__predictor_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
-     {NULL, 0, 0}},
-    carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
+     {NULL, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -17383,55 +17429,58 @@ static const carnn__task carnn__lm_task = {
    the position encoding of the words of the other one, divided by their number; other cells read
    each sentence by itself.
 
-     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; enc(P w'_1 .. P w'_n) / n)       P projects words
+     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; enc(P w'_1 .. P w'_n) / n)   P projects word vectors
      y_1 .. y_n = [fw; bw](P w'_1 .. P w'_n; enc(P w_1 .. P w_m) / m)
-     a_i = sum_j softmax_j(x_i . y_j) y_j                                     alignment
-     w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
-     f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
+     a_i = sum_j softmax_j(x_i . y_j) y_j                               alignment
+     w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                    weights by attention
+     f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + W5 shares
-     P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h)
+     P (h, e + overlap)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2F)   W4 (1, h)
 
-   F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only; shares (4) of words that both
-   texts have are explained in @@MATCH.
-   `--weighting skip` weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i -
-   bw_{i+1}], instead of x_i. `--model siamese` has the score W4 cosine + b4 + W5 shares of
-   the two sentences' last states.
+   F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
+   only. The shares (4) of words that both texts have are explained in @@MATCH. --weighting skip
+   weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of
+   x_i.
 
-   Three models compare two vectors, which a bidirectional cell and pooling make of the sentences;
-   their cells read no context, and the score has no weights of its own:
+   --model siamese: score = W4 cosine + b4 + W5 shares; the cosine of the last states, W4 (1, 1).
+   The other models compare two vectors, which a bidirectional cell that reads no context and
+   pooling make of the texts; their score has no weights of its own:
 
-     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
-              are mixed with those of the question at words of both (see context alignment in
-              @@MATCH); `--direction a2q` the other way round; `--alignment file` reads which words
-              are aligned, `none` is its baseline, a plain bidirectional RNN
+     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1. States of the sentence are
+              mixed with those of the question at words that both have (context alignment,
+              @@MATCH), with --direction a2q the other way round. --alignment file reads which words
+              are aligned; none is the baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
      cosine   score = cosine, the ranking model of Tay et al. 2018
 
-   ca and cosine pool by the maximum over the words; `--pooling attention` makes of the text that is
-   read second the sum of its words by additive attention, whose query is the other one's maximum.
+   ca and cosine pool by the maximum over the words. With --pooling attention the text that is read
+   second becomes the sum of its words by additive attention; the query is the other one's maximum.
 
-   Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
-   sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
-   each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
-   a right or a wrong one has no rank to learn. Questions of more sentences than a piece holds are
-   worked on piece by piece: of ranks the softmax is still over all of them, for which they are
-   scored twice, so that no number of sentences takes more memory; the six of a hinge are of the
-   same piece.
+   --loss
+     pair     cross entropy of sigmoid(score), or of S with ca; the right sentences have the same
+              weight in all as the wrong ones
+     rank     cross entropy of the softmax over a question's sentences; the right ones share the
+              target equally
+     hinge    each right sentence against six wrong ones (Tay et al. 2018)
+     hardest  each right sentence against the hardest of six wrong ones (dos Santos et al. 2016)
+
+   A question without a right or without a wrong sentence has no rank to learn. A question of more
+   sentences than a piece holds is worked on piece by piece. The softmax of ranks is still over all
+   of them: they are scored twice, so that memory does not grow with their number. The six wrong
+   ones of a hinge are of the same piece.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Pairs of a piece; words, floats of alignment matrices of a batch, which one pair may exceed. */
-#define CARNN__ANSWER_PIECE 64
-#define CARNN__ANSWER_ROWS 3072
-#define CARNN__ANSWER_CELLS ((size_t)1 << 18)
+#define CARNN__ANSWER_PIECE 64  /* pairs of one question that are in one batch */
+#define CARNN__ANSWER_ROWS 3072 /* words of a batch, which one pair may exceed */
+#define CARNN__ANSWER_CELLS ((size_t)1 << 18) /* entries of its alignment matrices, likewise */
 
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_LOSS }; /* in .option */
+       CARNN__ANSWER_LOSS }; /* in carnn_model_desc.option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -17456,8 +17505,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
-/* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
-   context and are not told. */
+/* iwan and siamese read shares of common words and learn from ranks; the others read no context and
+   no shares. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
                                CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
@@ -17490,29 +17539,18 @@ static const carnn__role carnn__answer_roles[] = {
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
-    carnn__two two;          /* whose `attend` weighs the words of iwan, too */
+    carnn__two two;          /* the encoder of both texts; `attend` gives w of iwan, too */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int skips;
-    carnn__mat skip;         /* (R, D) what each word adds to the states */
-    carnn__compare compare;  /* of iwan */
-    carnn__similarity match; /* of the others */
-    carnn__linear hidden, output;
+    carnn__mat skip;         /* (R, 2h) what each word adds to the states */
+    carnn__compare compare;  /* of iwan: f (B, 2F) */
+    carnn__similarity match; /* of the others: z (B, 1) */
+    carnn__linear hidden, output; /* (B, h), of iwan; (B, 1), of iwan and siamese */
     carnn__shares shares;    /* W5 */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
     carnn__hinge hinge;
 } carnn__answer;
-
-/* Rows, and floats of the alignment matrices. */
-static void carnn__answer_measure(const carnn__work *work, size_t item,
-                                  size_t size[CARNN__SIZES]) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    size_t first = work->data->items[item].first;
-    size_t m = carnn__list_length(&c->tokens, c->list[first]);
-    size_t n = carnn__list_length(&c->tokens, c->list[first + 1]);
-    size[0] = m + n;
-    size[1] = 2 * m * n;
-}
 
 static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     const carnn__texts *t = &m->two.net.texts;
@@ -17526,8 +17564,8 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* What the score of iwan and siamese reads of each pair. */
-static const carnn__mat *carnn__answer_made(const carnn__answer *m) {
+/* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
+static const carnn__mat *carnn__answer_features(const carnn__answer *m) {
     return m->model == CARNN__ANSWER_IWAN ? &m->hidden.y : &m->match.z;
 }
 
@@ -17544,18 +17582,18 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
     if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
     else two->attends = two->matches && carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
-    if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == 1) /* else dropout is on words */
+    if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == CARNN__RCRN) /* else it is before P */
         two->layers.rnn.drop_input = CARNN__TWO_DROP_WORDS;
     two->layers.pool.kinds = 1;
-    two->layers.pool.kind[0] = two->matches ? CARNN__POOL_MAX
-                               : iwan       ? CARNN__POOL_MEAN : CARNN__POOL_LAST;
+    two->layers.pool.kind[0] = two->matches ? CARNN__POOL_MAX : iwan ? CARNN__POOL_MEAN
+                                                             : CARNN__POOL_LAST;
     carnn__two_plan(p, two);
     m->match.manhattan = m->model == CARNN__ANSWER_CA;
     if (iwan) carnn__answer_iwan_parts(p, m);
     else carnn__similarity_plan(p, &m->match, two->layers.pool.y.columns, 1, t);
     if (!two->matches) {
         carnn__linear_plan(p, &m->output, "output", "weight", t->most_items,
-                           carnn__answer_made(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
+                           carnn__answer_features(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
                            CARNN__LOGITS);
         if (t->flag) carnn__shares_plan(p, &m->shares, "output", t->most_items);
     }
@@ -17571,6 +17609,19 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_SIAMESE)
         *carnn__named(&model->params, "output.weight") = 5.0f; /* a cosine is small for a sigmoid */
 }
+
+/* Words of a pair, and entries of its alignment matrices. */
+static void carnn__answer_measure(const carnn__work *work, size_t item,
+                                  size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t first = work->data->items[item].first;
+    size_t m = carnn__list_length(&c->tokens, c->list[first]);
+    size_t n = carnn__list_length(&c->tokens, c->list[first + 1]);
+    size[0] = m + n;
+    size[1] = 2 * m * n;
+}
+
+/* --- a step ---------------------------------------------------------------------------------- */
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
@@ -17589,7 +17640,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
     }
     if (m->two.matches) return;
-    carnn__linear_forward(work, &m->output, carnn__answer_made(m), t->count);
+    carnn__linear_forward(work, &m->output, carnn__answer_features(m), t->count);
     if (t->flag) carnn__shares_forward(work, &m->shares, &m->two.overlap, t, &m->output.y);
 }
 
@@ -17598,7 +17649,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     const carnn__texts *t = &m->two.net.texts;
     const carnn__mat *s = carnn__two_states(&m->two), *f = &m->compare.f;
     if (!m->two.matches) {
-        carnn__linear_backward(work, &m->output, carnn__answer_made(m), t->count);
+        carnn__linear_backward(work, &m->output, carnn__answer_features(m), t->count);
         if (t->flag) carnn__shares_backward(work, &m->shares, t, &m->output.y);
     }
     if (m->model == CARNN__ANSWER_IWAN) {
@@ -17634,6 +17685,8 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     return carnn__sigmoid_loss(work, t, z, m->class_weight);
 }
 
+/* --- sessions -------------------------------------------------------------------------------- */
+
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
@@ -17648,6 +17701,8 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
     0, NULL, carnn__two_explain, carnn__answer_alignment, NULL};
+
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -17683,17 +17738,16 @@ static const carnn__task_bench carnn__answer_bench = {
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
-    CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
-    carnn__answer_options,
+    CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles, carnn__answer_options,
     "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
     "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn normalise=none",
-    carnn__answer_adapt, NULL, carnn__two_reserved,
-    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
-    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
+    carnn__answer_adapt, NULL, carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check, sizeof(carnn__answer),
+    carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
-    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score,
-    &carnn__answer_session, NULL,
+    NULL, NULL,
+    {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
 
@@ -17701,26 +17755,27 @@ static const carnn__task carnn__answer_task = {
 /* =============================================================================================
    @@HEAD classify   which class is a text of?
 
-     x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n)          E (V, e)   x_i (D)
+   The classifier of Tay, Luu and Hui 2018, section 4.2:
+
+     x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n; c)       E (V, e)   x_i (D)
      v = [max_i x_i; mean_i x_i; min_i x_i; last states]      those that --pooling names
      y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
+     loss = -log P(class)
 
-   Dropout is on E w_i, between layers, and on v. Word vectors that were read are trained, too.
+   D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
+   itself. Dropout is on E w_i, between layers, and on v. Word vectors from a file are trained, too.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE,
-    CARNN__CLASSIFY_DIRECTIONS,
-    CARNN__CLASSIFY_POOLING,
-    CARNN__CLASSIFY_WORDS,
-    CARNN__CLASSIFY_CONTEXT,
-    CARNN__CLASSIFY_ENCODER,
-    CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
-};
+/* --- options --------------------------------------------------------------------------------- */
+
+enum { CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE, CARNN__CLASSIFY_DIRECTIONS,
+       CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_MAX_WORDS, CARNN__CLASSIFY_CONTEXT,
+       CARNN__CLASSIFY_ENCODER,
+       CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES }; /* in carnn_model_desc.option */
 
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
@@ -17731,7 +17786,7 @@ static const carnn_option carnn__classify_options[] = {
                         "2: texts are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
                          "of the words' states: max, mean, min, last, or several with commas"),
-    CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
+    CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_MAX_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "what the context is, none or the position encoding of the text"),
@@ -17764,19 +17819,19 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
-static size_t carnn__classify_words(const carnn_model *model) {
-    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
-}
+/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__classify {
     carnn__net net;
-    carnn__embed words;
-    carnn__layers layers;
-    carnn__linear hidden, output;
-    uint32_t *target;   /* (B) */
-    uint32_t *count[2]; /* (classes, 3) told, there and rightly told so far; in a vote */
+    carnn__embed words;     /* (U, e) */
+    carnn__layers layers;   /* v (B, pools D) */
+    carnn__linear hidden, output; /* (B, h), (B, classes) */
+    uint32_t *target;       /* (B) */
+    uint32_t *count[2];     /* (classes, 3) texts so far that are predicted to be of a class, that
+                               are of it, and both; [1]: predicted by a vote */
 } carnn__classify;
 
+/* Streams of a step's random numbers. */
 enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
 
 static void carnn__classify_parts(carnn__plan *p, void *state) {
@@ -17807,6 +17862,8 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
                                               3 * sizeof(uint32_t));
 }
 
+/* --- a step ---------------------------------------------------------------------------------- */
+
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
@@ -17835,8 +17892,8 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Cross entropy; and the mean over the classes of F1 = 2 rightly told / (told + there), of those
-   that are told or there. */
+/* Cross entropy. Macro F1 is the mean of F1 = 2 both / (predicted + of it), over the classes that
+   are predicted or that texts are of. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
@@ -17856,8 +17913,14 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
         f1 += 2.0 * count[i + 2] / ((double)count[i] + (double)count[i + 1]);
         classes++;
     }
-    tally->sum[1] = f1 / (double)classes * (double)tally->examples; /* as is divided by them */
+    tally->sum[1] = f1 / (double)classes * (double)tally->examples; /* the score divides by them */
     return sum;
+}
+
+/* --- sessions, the entry --------------------------------------------------------------------- */
+
+static size_t carnn__classify_session_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_MAX_WORDS);
 }
 
 static const char *const carnn__classify_variants[] = {
@@ -17883,17 +17946,15 @@ static const carnn__task_bench carnn__classify_bench = {
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
-    CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
-    carnn__classify_options,
+    CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles, carnn__classify_options,
     "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
     "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn normalise=none",
-    carnn__classify_adapt, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
-    carnn__classify_parts, NULL, NULL,
-    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
-    carnn__classify_forward, carnn__classify_output, carnn__classify_loss, carnn__classify_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL,
-    &carnn__net_session, carnn__classify_words,
+    carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
+    carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
+    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
+    carnn__classify_loss, carnn__classify_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
+    carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
@@ -17901,31 +17962,37 @@ static const carnn__task carnn__classify_task = {
 /* =============================================================================================
    @@HEAD pair   what one sentence says of another: entailment, paraphrase, relatedness
 
-   Both sentences go through the same layers (Tay, Luu and Hui 2018, 4.2), which are RNNs or RCRNs:
+   The entailment model of Tay, Luu and Hui 2018, section 4.2. Both sentences go through the same
+   layers, RNNs or RCRNs:
 
      u_i = two highway layers of P [E w_i; overlap]        P (h, e + overlap)   u_i (h)
-     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      s = [max_i x_i; mean_i x_i]      s (4h)
-     z = W2 (two highway layers of W1 f + b1) + b2         f = [s1; s2; s1 * s2; s1 - s2]
-     W1 (h, 16h)   W2 (K, h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)                  x_i (2h)
+     s = [max_i x_i; mean_i x_i]                           s (4h), of the sentences s1, s2
+     f = [s1; s2; s1 * s2; s1 - s2]                        f (16h)
+     z = W2 (two highway layers of W1 f + b1) + b2         W1 (h, 16h)   W2 (K, h)   z (K)
+     loss = -log softmax(z)[class]; of grades see carnn__grades (@@LOSS)
 
    The context c of a cell that has one is the position encoding of the other sentence's u_j divided
    by their number: each sentence is read in the light of the other. Other cells read it by itself.
 
-   `--model manhattan` has the similarity S of s1 and s2 in their place (@@MATCH): the second class
+   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): the second class
    of two has the probability S, and the mean grade is 1 + (K - 1) S.
 
-   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@MATCH):
-   states of the second sentence are mixed with those of the first at words that are aligned,
-   `--direction r2l` the other way round; H_X is the maximum of the first. There is no context c
-   then. `--pooling attention` makes of the sentence that is read second the sum of its words by
-   additive attention, and of the other one its maximum: s (2h)   W1 (h, 8h)
+   --alignment overlap or file is CA-RNN (Chen et al. 2018; context alignment, @@MATCH): states of
+   the second sentence are mixed with those of the first at words that are aligned, with --direction
+   r2l the other way round. H_X is the maximum of the one that is read first. There is no context c.
+   --pooling attention: the sentence that is read second becomes the sum of its words by additive
+   attention, the other one its maximum; s (2h)   f (8h)   W1 (h, 8h).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
 
-enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1 };
+/* --- options --------------------------------------------------------------------------------- */
+
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1 }; /* in carnn_model_desc.option */
+enum { CARNN__PAIR_HIGHWAY, CARNN__PAIR_MANHATTAN };
 
 static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
 static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
@@ -17951,6 +18018,15 @@ static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) 
     if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
 }
 
+static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
+    size_t K = model->choices.count;
+    int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
+    if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
+    if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
+                       "found %zu classes", manhattan ? "" : " or more", K);
+}
+
 static const carnn__role carnn__pair_roles[] = {
     {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0},
     {"alignment", CARNN__SPACES, CARNN__LINKS}, {NULL, CARNN__TOKENS, 0}};
@@ -17965,42 +18041,20 @@ static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *d
     return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
 }
 
-/* Every target has to be one that the model knows, but of pairs that are only to be predicted. */
-static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    carnn__corpus *c = carnn__corpus_of(work);
-    double grades = (double)carnn__pair_grades(work->model->desc.option);
-    size_t i;
-    for (i = 0; !work->wanted && i < data->item_count; i++) {
-        double y = (double)data->items[i].value;
-        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
-        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
-                                                      : "a class that the model knows", error);
-    }
-    return carnn__corpus_cut(work, error);
-}
-
 #endif
-
-static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
-    size_t K = model->choices.count;
-    int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
-    if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
-    if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
-                       "found %zu classes", manhattan ? "" : " or more", K);
-}
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__pair {
-    carnn__two two;           /* its output s (S, s) */
-    carnn__linear join, output;
-    carnn__highway above;
-    carnn__mat f;             /* (B, 4 s) */
+    carnn__two two;           /* its output: s (S, 4h) or (S, 2h) */
+    carnn__mat f;             /* (B, 4 times the columns of s) */
+    carnn__linear join;       /* W1 f + b1 (B, h) */
+    carnn__highway above;     /* (B, h) */
+    carnn__linear output;     /* (B, K) */
     carnn__similarity match;  /* of manhattan */
-    const carnn__mat *z;      /* (B, K) */
-    size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
+    const carnn__mat *z;      /* (B, K) of either model */
+    size_t last;              /* of two classes the one whose name sorts last (1, yes, true): F1 is
+                                 that of this class */
     uint32_t *target;         /* (B) */
     carnn__grades grades;
 } carnn__pair;
@@ -18012,8 +18066,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     const carnn__names *classes = &p->model->choices;
     size_t h = (size_t)p->model->desc.hidden, s, B;
     size_t grades = carnn__pair_grades(p->model->desc.option), K = grades ? grades : classes->count;
-    if (!grades)
-        m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
+    if (!grades) m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
     two->highways = 1;
     two->matches = two->aligns = carnn__two_aligns(p->model);
     two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
@@ -18024,7 +18077,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__grades_plan(p, &m->grades);
     s = two->layers.pool.y.columns;
     B = t->most_items;
-    m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
     m->match.flips = !grades && !m->last;
     m->z = m->match.manhattan ? &m->match.z : &m->output.y;
     if (m->match.manhattan) {
@@ -18044,9 +18097,28 @@ static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
         carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
 
-/* --- from encodings to logits ---------------------------------------------------------------- */
+#ifndef CARNN_NO_TEXT
 
-/* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
+/* Fails where the model does not know a target, unless pairs are only to be predicted. */
+static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__corpus *c = carnn__corpus_of(work);
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        double y = (double)data->items[i].value;
+        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
+        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
+                                                      : "a class that the model knows", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+/* --- a step ---------------------------------------------------------------------------------- */
+
+/* f of every pair, or backward from df to ds. */
 static void carnn__pair_features(const carnn__pair *m, int backward) {
     const carnn__mat *v = carnn__two_output(&m->two);
     size_t s = v->columns, b, j;
@@ -18110,11 +18182,11 @@ static carnn__logits carnn__pair_output(const carnn__work *work) {
     return o;
 }
 
-/* --- losses and scores ----------------------------------------------------------------------- */
-
-/* Sums of a tally, behind that of what is right; how many metrics there are, of grades 3. */
+/* Sums of a tally, behind that of right classes: of the last class, pairs that are of it and are
+   predicted to be, and the sum of both counts; then how many metrics there are. */
 enum { CARNN__PAIR_FOUND = 1, CARNN__PAIR_MARKED, CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
 
+/* Cross entropy of classes, or the loss of grades. */
 static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
@@ -18141,11 +18213,13 @@ static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
     carnn__grades_score(tally, scores);
 }
 
-/* --- the entry ------------------------------------------------------------------------------- */
+/* --- sessions -------------------------------------------------------------------------------- */
 
 static const carnn__session_kind carnn__pair_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
     0, NULL, carnn__two_explain, carnn__two_alignment, NULL};
+
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
@@ -18166,8 +18240,7 @@ static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__pair_bench = {
-    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line,
-    NULL};
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line, NULL};
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
@@ -18175,14 +18248,13 @@ static const carnn__task carnn__pair_task = {
     "hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 batch=32 "
     "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn normalise=none pooling=max "
     "alignment=none direction=l2r",
-    carnn__pair_adapt, "carnn.labels", carnn__two_reserved,
-    CARNN__COUNT(carnn__two_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
-    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__two_tokens,
-    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
-    carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
+    carnn__pair_adapt, "carnn.labels", carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
+    CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
+    carnn__pair_init, carnn__two_tokens,
+    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces), carnn__pair_forward,
+    carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
-     {NULL, 0, 0}}, carnn__pair_score,
-    &carnn__pair_session, NULL,
+     {NULL, 0, 0}}, carnn__pair_score, &carnn__pair_session, NULL,
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
     carnn__pair_variants, CARNN__TRAIN_ONLY(&carnn__pair_bench)};
 
@@ -18190,32 +18262,36 @@ static const carnn__task carnn__pair_task = {
 /* =============================================================================================
    @@HEAD cloze   which candidate is the word that is missing in a question about a text?
 
-   The attention-sum reader of Kadlec et al. 2016, section 3: the text d_1 .. d_n and the question
-   q_1 .. q_m are read by recurrent layers of their own, in both directions.
+   The attention-sum reader of Kadlec et al. 2016, section 3. The text d_1 .. d_n and the question
+   q_1 .. q_m are read by recurrent layers of their own, in both directions:
 
-     f_i = [fw; bw](E d_1 .. E d_n) at i                           E (V, e)   f_i (D), D = 2h
-     g = [fw_m; bw_1] of (E q_1 .. E q_m)                          g (D)
-     s = softmax_i(f_i . g)    P(c) = sum_{i: d_i = c} s_i         (Eq. 1, 2: candidates, @@MATCH)
+     f_i = [fw; bw](E d_1 .. E d_n) at i                  E (V, e)   f_i (D), D = 2h
+     g = [fw_m; bw_1] of (E q_1 .. E q_m)                 g (D)
+     s = softmax_i(f_i . g)                               s (n)                       (Eq. 1)
+     P(c) = sum_{i: d_i = c} s_i                          (candidates, @@MATCH)       (Eq. 2)
      loss = -log P(answer)
 
-   The prediction is the candidate with the largest P, the first of equal ones. An answer that the
-   text does not have has no loss to learn, and counts as wrong.
+   The prediction is the candidate with the largest P, the first of equal ones. An answer that is
+   not in the text has no loss to learn, and counts as wrong.
 
-   The others compare the candidates with a vector, P(c) = softmax_c(E_c . y), by cross entropy:
+   The other models compare the embedding of the candidates with a vector y (e). Their loss is the
+   cross entropy of P(c) = softmax_c(E_c . y):
 
-     --model attentive   y is the text as its question reads it (@@MATCH), tanh(W3 [r; g])
-     --model weighted    y = sum_i s_i E d_i: the pointer's s blends the words of the text
+     --model attentive   y = tanh(W3 [r; g]), r = sum_i s_i f_i with additive attention (@@MATCH)
+     --model weighted    y = sum_i s_i E d_i, with s as above
 
-   `--normalise everywhere` is also for what goes into a tanh of the attentive reader (Zhang 2019,
-   6.3.5). `--anonymous 1`: candidates are names without a meaning (@@NAMES).
+   --normalise everywhere also normalises what goes into each tanh of the attentive reader (Zhang
+   2019, 6.3.5). --anonymous 1: candidates are names without a meaning (@@NAMES).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__CLOZE_ROWS 16384 /* words of the texts of a batch, which one text may exceed */
 
-/* In carnn_model_desc.option. */
-enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
+/* --- options --------------------------------------------------------------------------------- */
+
+enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER,
+       CARNN__CLOZE_NORMALISE = CARNN__CLOZE_ENCODER + 3 }; /* in carnn_model_desc.option */
 
 static const char *const carnn__cloze_models[] = {"sum", "attentive", "weighted", NULL};
 enum { CARNN__CLOZE_SUM, CARNN__CLOZE_ATTENTIVE, CARNN__CLOZE_WEIGHTED };
@@ -18232,7 +18308,7 @@ static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_END};
 
 static int carnn__cloze_everywhere(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) == CARNN__CLOZE_EVERYWHERE;
+    return carnn__chosen(model, CARNN__CLOZE_NORMALISE) == CARNN__CLOZE_EVERYWHERE;
 }
 
 static carnn_status carnn__cloze_check_model(const carnn_model *model, carnn_error *error) {
@@ -18249,7 +18325,7 @@ static const carnn__role carnn__cloze_roles[] = {
 
 static const char *const carnn__cloze_reserved[] = {CARNN__UNKNOWN_WORDS, CARNN__NAME_WORDS};
 
-/* Words, and candidates, that are read. */
+/* How many words, or candidates, of each role are read. */
 static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION,
                                            CARNN__CLOZE_CANDIDATES};
 
@@ -18262,17 +18338,30 @@ static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, ui
     return n;
 }
 
+#ifndef CARNN_NO_TEXT
+
+/* The vocabulary of all texts, questions and candidates. */
+static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
+                                       carnn_error *error) {
+    carnn__vocabulary v;
+    carnn__model_vocabulary(&v, model, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+}
+
+#endif
+
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__cloze {
-    carnn__net net;           /* its texts: those that are read */
+    carnn__net net;           /* net.texts: the texts (B) */
     carnn__texts question;    /* (B) */
-    carnn__embed words[2];    /* of the texts, of the questions */
+    carnn__embed words[2];    /* of the texts, of the questions: (U, e) */
     carnn__layers reader[2];  /* f (R, D); g (B, D) */
-    size_t kind;              /* sum, attentive, weighted */
+    size_t kind;              /* CARNN__CLOZE_SUM, ... */
     carnn__asked asked;       /* of attentive */
     carnn__mat s, y;          /* (R, 1) attention; (B, e) what candidates are compared with */
-    carnn__candidates candidates;
+    carnn__candidates candidates; /* z (B, C) */
     carnn__entities entities;
 } carnn__cloze;
 
@@ -18281,22 +18370,12 @@ static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t w
     return carnn__name_read(t, &((carnn__cloze *)t->work->state)->entities, item, word);
 }
 
-enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
+/* Streams of a step's random numbers, each for the texts and, further on, for the questions. */
+enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 };
 
 /* 0: the texts, 1: the questions. */
 static carnn__texts *carnn__cloze_texts(carnn__cloze *m, size_t i) {
     return i ? &m->question : &m->net.texts;
-}
-
-/* Rows of the text and of the question. */
-static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    const carnn__item *x = &work->data->items[item];
-    size_t m, question = x->first + x->count - 2;
-    for (size[0] = 0, m = x->first; m < question; m++)
-        size[0] += carnn__list_length(&c->tokens, c->list[m]);
-    size[0] = carnn__min(size[0], CARNN__CLOZE_WORDS);
-    size[1] = carnn__list_length(&c->tokens, c->list[question]);
 }
 
 static void carnn__cloze_parts(carnn__plan *p, void *state) {
@@ -18330,6 +18409,19 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     if (m->kind == CARNN__CLOZE_WEIGHTED) m->y = carnn__plan_mat(p, t->most_items, e);
     carnn__candidates_plan(p, &m->candidates, CARNN__CLOZE_CANDIDATES, t);
 }
+
+/* Words of the text and of the question. */
+static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    size_t m, question = x->first + x->count - 2;
+    for (size[0] = 0, m = x->first; m < question; m++)
+        size[0] += carnn__list_length(&c->tokens, c->list[m]);
+    size[0] = carnn__min(size[0], CARNN__CLOZE_WORDS);
+    size[1] = carnn__list_length(&c->tokens, c->list[question]);
+}
+
+/* --- a step ---------------------------------------------------------------------------------- */
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
@@ -18390,9 +18482,10 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     return m->kind == CARNN__CLOZE_SUM ? carnn__pointer_loss(work, &m->candidates, o.count) : sum;
 }
 
-/* --- sessions: a text comes sentence by sentence --------------------------------------------- */
+/* --- sessions ------------------------------------------------------------------------------------
+   A text may come sentence by sentence: carnn__net_session_hear. */
 
-static size_t carnn__cloze_words(const carnn_model *model) {
+static size_t carnn__cloze_session_words(const carnn_model *model) {
     (void)model;
     return CARNN__CLOZE_WORDS;
 }
@@ -18405,14 +18498,15 @@ static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     s->item.value = -1.0f; /* what is right is not known */
 }
 
-/* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
+/* The words of the text: the attention s_i to each. In the sum it is also what the word adds to P,
+   its score, where the word is the candidate that is predicted. */
 static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
     size_t r, best = m->net.own[0] ? m->net.best[0] : SIZE_MAX;
     int sums = m->kind == CARNN__CLOZE_SUM;
     e->count = carnn__texts_rows(&m->net.texts);
-    e->of = s->told;
+    e->of = s->candidate;
     e->exact = sums;
     if (!sums && best != SIZE_MAX && !s->silent && !s->members)
         e->rest = (double)m->candidates.z.x[best];
@@ -18428,20 +18522,7 @@ static const carnn__session_kind carnn__cloze_session = {
     "predict and explain", 3, carnn__cloze_carve, NULL, carnn__net_session_predict,
     carnn__net_session_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
-/* --- words of a new model, the entry --------------------------------------------------------- */
-
-#ifndef CARNN_NO_TEXT
-
-/* Those of all texts and questions, and the candidates. */
-static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
-                                       carnn_error *error) {
-    carnn__vocabulary v;
-    carnn__model_vocabulary(&v, model, error);
-    carnn__net_add_words(&v, model, data, 0, 1);
-    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
-}
-
-#endif
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__cloze_variants[] = {
     "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
@@ -18474,11 +18555,10 @@ static const carnn__task carnn__cloze_task = {
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
     CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
-    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
-    carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1},
-     {NULL, 0, 0}}, NULL,
-    &carnn__cloze_session, carnn__cloze_words,
+    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
+    carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, NULL,
+    &carnn__cloze_session, carnn__cloze_session_words,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
     "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
     carnn__cloze_variants, CARNN__TRAIN_ONLY(&carnn__cloze_bench)};
@@ -18487,31 +18567,38 @@ static const carnn__task carnn__cloze_task = {
 /* =============================================================================================
    @@HEAD signal   a class or a number for a sequence of rows of numbers
 
-     u_t = (r_t - mean) * scale       of each column of the training rows       r_t, u_t (C)
-     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n)                                x_t (D)
-     v = what --pooling names of max_t x_t, mean_t x_t, min_t x_t and the last states
-     z = W v + b                      W (K, pools D); a class for each row: z_t = W x_t + b
+     u_t = (r_t - mean) * scale       of each column, by the training rows      r_t, u_t (C)
+     x_1 .. x_n = layers of [fw; bw](u_1 .. u_n; c)                             x_t (D)
+     v = [max_t x_t; mean_t x_t; min_t x_t; last states]     those that --pooling names
+     z = W v + b, or for each row z_t = W x_t + b            W (K, pools D) or (K, D)   z (K)
+     loss = -log softmax(z)[class], or (y - mean_y - deviation_y z)^2 / deviation_y^2
 
-   A class is told by softmax, a number is mean + deviation z, those of the training targets; its
-   loss is the squared error divided by their variance. What is told follows from the training data
-   unless --target-kind says it: numbers where every target is one and not all of them are whole,
-   a class for each row (steps) where every target has as many words as its sequence rows, else
-   classes. Of steps a single word is the class of all rows; one whose class is - is neither learnt
-   nor scored.
+   D is h, with --directions 2 2h. --target-kind says what is predicted:
 
-   A cell that reads a context has none: one that is the same for all sequences would be a second
-   bias of its gates. With --context rows it is the position encoding of the rows.
+     class    one of K classes for the sequence
+     number   y for the sequence (K = 1): mean_y + deviation_y z, by the training targets
+     steps    one of K classes for each row. A target of one word is the class of all rows; rows
+              whose class is - are neither learnt nor scored
 
-   A session reads row after row where the layers read in one direction, and keeps their states and
-   what is pooled so far.
+   Without it, number is chosen if every target is a number and some are not whole; steps if every
+   target has as many words as its sequence has rows; else class.
+
+   There is no context c, also of cells that read one: the same c for all sequences would only be a
+   second bias of the gates. With --context rows it is the position encoding of the rows.
+
+   A session whose layers read in one direction takes row after row. It keeps their states and what
+   is pooled so far.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__SIGNAL_ROWS 65536 /* of a batch, which one sequence may exceed */
 
+/* --- options --------------------------------------------------------------------------------- */
+
 enum { CARNN__SIGNAL_KIND = CARNN__SIGNAL_COLUMNS + 1, CARNN__SIGNAL_DIRECTIONS,
-       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT, CARNN__SIGNAL_ENCODER };
+       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT,
+       CARNN__SIGNAL_ENCODER }; /* in carnn_model_desc.option */
 
 enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
 
@@ -18532,9 +18619,6 @@ static const carnn_option carnn__signal_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__SIGNAL_ENCODER),
     CARNN__OPTION_END};
 
-static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
-                                                  {NULL, CARNN__SPACES, 0}};
-
 static int carnn__signal_is(const carnn_model *model, size_t kind) {
     return carnn__chosen(model, CARNN__SIGNAL_KIND) == kind;
 }
@@ -18553,9 +18637,12 @@ static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
+static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
+                                                  {NULL, CARNN__SPACES, 0}};
+
 #ifndef CARNN_NO_TEXT
 
-/* What kind of target the data show, as the option has it. */
+/* The option target_kind that the data show. */
 static double carnn__signal_kind(const carnn_dataset *data) {
     size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
     for (i = 0; i < data->item_count; i++) {
@@ -18590,44 +18677,25 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
-/* What is trained or scored needs targets of the right kind; classes need not be known. */
-static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    size_t i;
-    for (i = 0; !work->wanted && i < data->item_count; i++) {
-        float y = data->items[i].value;
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
-            return carnn__target_fail(data, i, "a number as the target", error);
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
-            carnn__target_length(data, i) != 1 &&
-            carnn__target_length(data, i) != carnn__item_length(data, i))
-            return carnn__target_fail(data, i, "a class for each row, or one", error);
-    }
-    return carnn__corpus_cut(work, error);
-}
-
 #endif
-
-static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
-    carnn__standard_init(model, data);
-    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
-}
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__signal {
     carnn__net net;
-    carnn__standard input;    /* (U, C) u */
-    carnn__quantity number;
-    carnn__linear output;     /* (B or R, K) */
+    carnn__standard input;    /* u (U, C) */
+    carnn__linear output;     /* z (B or R, K) */
+    carnn__quantity number;   /* mean_y, deviation_y */
     uint32_t *target;         /* (B or R) */
-    int steps, numbers;       /* told is a class for each row; a number */
-    carnn__rnn_input row;     /* of a session */
-    float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
-    size_t seen;              /* their number */
-    carnn__layers layers;   /* comes last, as its layers do */
+    int steps, numbers;       /* a class for each row is predicted; a number */
+    /* of a session: */
+    carnn__rnn_input row;     /* what the layers read: one row */
+    float *state, *sum;       /* (layers, states, h); (D) sum of the states for their mean */
+    size_t seen;              /* rows so far */
+    carnn__layers layers;     /* comes last: a session has the layers of the model alone */
 } carnn__signal;
 
+/* Streams of a step's random numbers. */
 enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
 
 static void carnn__signal_parts(carnn__plan *p, void *state) {
@@ -18662,16 +18730,44 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     m->sum = carnn__floats(p->arena, 1, D);
 }
 
-/* What z is made from, and its rows. */
-static const carnn__mat *carnn__signal_from(const carnn__signal *m, size_t *rows) {
+static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__standard_init(model, data);
+    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* Fails where a target is of another kind, unless sequences are only to be predicted. Classes need
+   not be known. */
+static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        float y = data->items[i].value;
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
+            return carnn__target_fail(data, i, "a number as the target", error);
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
+            return carnn__target_fail(data, i, "a class for each row, or one", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+/* --- a step ---------------------------------------------------------------------------------- */
+
+/* What z is computed from, v (B, pools D) or x (R, D), and its rows. */
+static const carnn__mat *carnn__signal_features(const carnn__signal *m, size_t *rows) {
     const carnn__texts *t = &m->net.texts;
     *rows = m->steps ? carnn__texts_rows(t) : t->count;
     return m->steps ? carnn__rnn_output(&m->layers.rnn) : &m->layers.pool.y;
 }
 
-static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
+static void carnn__signal_logits(const carnn__work *work, carnn__signal *m) {
     size_t rows;
-    const carnn__mat *from = carnn__signal_from(m, &rows);
+    const carnn__mat *from = carnn__signal_features(m, &rows);
     carnn__linear_forward(work, &m->output, from, rows);
     if (m->numbers) carnn__quantity_forward(work, &m->number, &m->output.y, rows);
 }
@@ -18685,14 +18781,14 @@ static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     if (m->steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     carnn__layers_forward(work, &m->layers, t, &m->input.rows.y, key);
-    carnn__signal_tell(work, m);
+    carnn__signal_logits(work, m);
 }
 
 static void carnn__signal_backward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
     size_t rows;
-    const carnn__mat *from = carnn__signal_from(m, &rows);
+    const carnn__mat *from = carnn__signal_features(m, &rows);
     carnn__linear_backward(work, &m->output, from, rows);
     carnn__layers_backward(work, &m->layers, t, &m->input.rows.y, key);
 }
@@ -18702,11 +18798,12 @@ static carnn__logits carnn__signal_output(const carnn__work *work) {
     const carnn__texts *t = &m->net.texts;
     carnn__logits o = {m->numbers ? CARNN__OUTPUT_SCORE : CARNN__OUTPUT_SOFTMAX, &m->output.y, 0,
                        m->steps ? t->at : NULL, t->item, t->count, m->target};
-    carnn__signal_from(m, &o.count);
+    carnn__signal_features(m, &o.count);
     return o;
 }
 
-enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; the last: 1 */
+/* Sums of a tally: squared errors; 1 where numbers are predicted. */
+enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS };
 
 static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
     carnn__signal *m = (carnn__signal *)work->state;
@@ -18717,18 +18814,17 @@ static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
                                 &tally->sum[CARNN__SIGNAL_SQUARES]);
 }
 
-/* accuracy, or mse in its place */
+/* There is one metric, accuracy or mse. */
 static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
-    size_t i, number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
-    for (i = 0; i < 2; i++)
-        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
+    size_t number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
     scores->metric[0] = scores->metric[number];
+    scores->metric[0].value = tally->sum[number] / (double)carnn__max(tally->examples, 1);
     scores->count = 1;
 }
 
 /* --- sessions -------------------------------------------------------------------------------- */
 
-/* Collects the batch, which is always one row. */
+/* Collects the batch, which is one row also from now on, and forgets the rows so far. */
 static void carnn__signal_reset(carnn_session *s) {
     carnn__signal *m = (carnn__signal *)s->work.state;
     carnn__texts *t = &m->net.texts;
@@ -18752,14 +18848,16 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
     carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen,
                     m->sum);
-    carnn__signal_tell(&s->work, m);
-    carnn__session_tell(s, top, p);
+    carnn__signal_logits(&s->work, m);
+    carnn__session_decide(s, top, p);
     return CARNN_OK;
 }
 
 static const carnn__session_kind carnn__signal_session = {
     "read rows", 1, carnn__net_session_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
     carnn__signal_row};
+
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__signal_variants[] = {
     "hidden=19 columns=2", "hidden=19 columns=2 cell=lstm layers=2 pooling=max,mean,min",
@@ -18784,13 +18882,13 @@ static const carnn__task carnn__signal_task = {
     CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
     "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
     "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn normalise=none",
-    NULL, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
-    carnn__signal_parts, carnn__signal_init, NULL,
+    NULL, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check,
+    sizeof(carnn__signal), carnn__signal_parts, carnn__signal_init, NULL,
     {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
-    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score,
-    &carnn__signal_session, NULL,
+    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward, NULL,
+    NULL,
+    {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score, &carnn__signal_session,
+    NULL,
     "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
     carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
 

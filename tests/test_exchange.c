@@ -165,8 +165,8 @@ static void test_permutations(void) {
                 if (i) CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
         ids = carnn__exchanged_list(names, m->read.answer[item], &n);
-        CHECK_INT(n, carnn__list_length(&m->read.own, c->target[item]));
-        check_images(names, ids, n, &m->read.own, c->target[item]);
+        CHECK_INT(n, carnn__list_length(&m->read.choices, c->target[item]));
+        check_images(names, ids, n, &m->read.choices, c->target[item]);
         CHECK(m->read.answer[item] < L + names->more.count);
     }
     CHECK(changed > 0);
