@@ -18581,7 +18581,7 @@ static const carnn__task carnn__cloze_task = {
               whose class is - are neither learnt nor scored
 
    Without it, number is chosen if every target is a number and some are not whole; steps if every
-   target has as many words as its sequence has rows; else class.
+   target has as many words as its sequence has rows and some have several; else class.
 
    There is no context c, also of cells that read one: the same c for all sequences would only be a
    second bias of the gates. With --context rows it is the position encoding of the rows.
