@@ -18187,7 +18187,7 @@ static carnn__logits carnn__pair_output(const carnn__work *work) {
 enum { CARNN__PAIR_FOUND = 1, CARNN__PAIR_MARKED, CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
 
 /* Cross entropy of classes, or the loss of grades. */
-static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
+static double carnn__pair_loss(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
@@ -18252,7 +18252,7 @@ static const carnn__task carnn__pair_task = {
     CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
     carnn__pair_init, carnn__two_tokens,
     {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces), carnn__pair_forward,
-    carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
+    carnn__pair_output, carnn__pair_loss, carnn__pair_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
      {NULL, 0, 0}}, carnn__pair_score, &carnn__pair_session, NULL,
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
