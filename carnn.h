@@ -2484,7 +2484,7 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
    the groups do not wait for each other. */
 #define CARNN__DOT_ROWS 8
 static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
-                                                const float *b, size_t ld, float *y) {
+                                             const float *b, size_t ld, float *y) {
     __m256 sum[3], column[4];
     size_t g, i, p;
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
@@ -11073,7 +11073,7 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
    shut the gates of a cell and show little more than the length of the text. */
 
 typedef struct carnn__position {
-    int own;         /* encode the text itself: texts need not be pairs */
+    int other;       /* encode the other text of the pair, not the text itself */
     float *ramp;     /* (D) carnn__encoder_ramp */
     uint32_t *text;  /* (P) the text to encode for the sequence of each rank */
     carnn__mat y;    /* (P, D) */
@@ -11095,7 +11095,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
                         x->x, m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->order[b]] ^ !m->own;
+    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->order[b]] ^ (uint32_t)m->other;
     if (!backward) carnn__encode_texts(work->engine, &e);
     for (b = 0; b < e.texts; b++) {
         size_t n = t->at[m->text[b] + 1] - t->at[m->text[b]];
@@ -11761,7 +11761,7 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
 
 /* (N, h) the states h_t of the first base in direction i, or of the output of a graph. */
 static const float *carnn__rnn_hidden(const carnn__rnn *m, const carnn__rnn_layer *layer,
-                                         size_t i) {
+                                      size_t i) {
     const carnn__multigraph *graph = &layer->graph[i];
     return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
 }
@@ -11997,7 +11997,8 @@ static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, 
 
    u (U, in)   x (R, D)   v (S, kinds D)
 
-   The context c of a cell that has one is the position encoding of the text itself. */
+   The context c of a cell that has one is the position encoding of the text itself, or, with
+   context.other, of the other text of its pair. */
 
 typedef struct carnn__layers {
     size_t drop;            /* stream of dropout on v; 0: none */
@@ -12009,7 +12010,6 @@ typedef struct carnn__layers {
 /* The caller has set the streams and the kinds of the pool. */
 static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *name,
                                carnn__rnn_shape shape, const carnn__texts *t) {
-    m->context.own = 1;
     if (shape.d) carnn__position_plan(p, &m->context, shape.d, t);
     carnn__rnn_plan(p, &m->rnn, name, shape, t->most_inputs, t->most_rows, t->most_texts);
     carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.directions, t);
@@ -12149,7 +12149,7 @@ static size_t carnn__rnn_state_size(const carnn__rnn *m) {
 
 /* Takes memory for the states of so many rows, which are 0. */
 static carnn_status carnn__corpus_carried(carnn__work *work, const carnn__rnn *m, size_t rows,
-                                       carnn_error *error) {
+                                          carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     carnn__store store; /* scratch: the head sets the sizes of m when it declares its weights */
     carnn__plan p = {&store, NULL, work, work->model};
@@ -12759,7 +12759,7 @@ static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape sh
 }
 
 static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
-                             const carnn__texts *t) {
+                                     const carnn__texts *t) {
     static const char *const name[] = {"align.forward", "align.backward"};
     carnn__state_gate *g = &m->state[i];
     uint32_t **of_row[] = {&g->row, &g->other, &g->pair};
@@ -13179,15 +13179,13 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
     if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
     m->layers.rnn.drop = CARNN__TWO_DROP_LAYERS;
+    m->layers.context.other = 1;
     m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
     m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
     if (m->aligns) {
         carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
         carnn__pool_plan(p, &m->layers.pool, D, 2, t);
-    } else {
-        carnn__layers_plan(p, &m->layers, "cell", shape, t);
-        m->layers.context.own = 0;
-    }
+    } else carnn__layers_plan(p, &m->layers, "cell", shape, t);
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
     if (m->attends == CARNN__ATTENDS_BOTH)
         carnn__attentive_plan(p, &m->attentive, "attend", D, t);
@@ -13303,6 +13301,13 @@ static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, s
     return own ? own[i] : z->columns;
 }
 
+/* Sets target (B), the model's choice that is the target of each item of a batch. */
+static void carnn__item_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t i;
+    for (i = 0; i < t->count; i++) target[i] = c->target[t->item[i]];
+}
+
 /* Softmax cross entropy (@@PART) of the rows of z that have a target; *known: how many. Returns the
    sum; z->d becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
@@ -13322,25 +13327,31 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
     return sum;
 }
 
-/* Softmax cross entropy of a head's output; sum[0] counts the decisions that are right. */
-static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__logits o = work->model->task->output(work);
-    size_t n = o.z->columns, known, b, i;
-    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
-    for (b = 0; b < o.items; b++) {
-        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+/* Counts the decisions of a head's output, and in sum[0] those that are right. */
+static void carnn__choices_count(const carnn__work *work, const carnn__logits *o,
+                                 carnn__tally *tally) {
+    size_t n = o->z->columns, b, i;
+    for (b = 0; b < o->items; b++) {
+        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
         size_t scored = 0;
         double right = 0.0;
         for (i = first; i < end; i++) {
-            size_t own = carnn__own_choices(work, o.z, i);
-            scored += o.target[i] != CARNN__UNSCORED;
-            right += work->engine->k->argmax(o.z->x + i * n, own) == o.target[i];
+            size_t own = carnn__own_choices(work, o->z, i);
+            scored += o->target[i] != CARNN__UNSCORED;
+            right += work->engine->k->argmax(o->z->x + i * n, own) == o->target[i];
         }
         tally->sum[0] += right;
         tally->examples += scored;
         if (scored) carnn__report_part(work, right, (double)scored);
     }
-    return sum;
+}
+
+/* Softmax cross entropy of a head's output, whose decisions it counts. */
+static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o = work->model->task->output(work);
+    size_t known;
+    carnn__choices_count(work, &o, tally);
+    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
 }
 
 /* Returns the summed loss of a batch; adds to the metrics; sets the output's gradient. */
@@ -14106,10 +14117,9 @@ static size_t carnn__predictor_most(const carnn__predictor *m, size_t before) {
 }
 
 static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int session) {
-    uint32_t **of_piece[] = {&m->piece};
     size_t B = m->net.corpus.most_items;
     int carries = session || m->net.corpus.chunk;
-    carnn__take_indices(p->arena, of_piece, 1, B);
+    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
     carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
     if (!session) return;
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
@@ -14202,7 +14212,7 @@ static void carnn__predictor_backward(const carnn__work *work, carnn__predictor 
 
 /* Adds a part with the loss `nll` to its sentence, and reports the sentence if it is complete. */
 static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m,
-                                  const carnn__running_part *part, double nll) {
+                                    const carnn__running_part *part, double nll) {
     m->told.score += nll;
     m->told.tokens += part->to - part->from;
     if (part->to - part->from < part->left) return;
@@ -15149,7 +15159,7 @@ static void carnn__session_hear_all(carnn_session *s, uint32_t role, const char 
 /* All members predict; the first one comes last and speaks for all. In a task without logits it
    works the members itself. */
 static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts, size_t top,
-                                 carnn_prediction *p) {
+                                       carnn_prediction *p) {
     size_t i;
     for (i = 1; s->model->task->output && i < s->members; i++)
         carnn__session_of(s)->predict(s->member[i], texts, top, p);
@@ -15988,7 +15998,7 @@ enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, o
 
 /* The first words of the text, then the speaker's; <start> is one word. */
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                   uint32_t *ids, size_t max) {
+                                    uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
@@ -16029,7 +16039,7 @@ static int carnn__history_names_subject(const uint32_t *ids, size_t n, const car
    the facts in [first, end) those with a subject that is named are told, and those that were told
    before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
-                               const uint32_t *ids, size_t n) {
+                                const uint32_t *ids, size_t n) {
     const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
     size_t i;
     for (i = from; i < end && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
@@ -16685,7 +16695,7 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
 
 /* Counts a turn by its logits z (L). */
 static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const float *z, size_t L,
-                                uint32_t right, carnn__tally *tally) {
+                                     uint32_t right, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t best = work->engine->k->argmax(z, L);
     m->right[turn] = best == right;
@@ -17867,8 +17877,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    size_t i;
-    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    carnn__item_targets(work, t, m->target);
     carnn__embed_forward(work, &m->words, t);
     carnn__layers_forward(work, &m->layers, t, &m->words.y, key);
     carnn__linear_forward(work, &m->hidden, &m->layers.pool.y, t->count);
@@ -18145,8 +18154,7 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
 static void carnn__pair_forward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
     const carnn__texts *t = &m->two.net.texts;
-    size_t i;
-    for (i = 0; i < t->count; i++) m->target[i] = m->two.net.corpus.target[t->item[i]];
+    carnn__item_targets(work, t, m->target);
     carnn__two_forward(work, &m->two, key);
     if (m->match.manhattan) {
         carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
@@ -18268,7 +18276,7 @@ static const carnn__task carnn__pair_task = {
      f_i = [fw; bw](E d_1 .. E d_n) at i                  E (V, e)   f_i (D), D = 2h
      g = [fw_m; bw_1] of (E q_1 .. E q_m)                 g (D)
      s = softmax_i(f_i . g)                               s (n)                       (Eq. 1)
-     P(c) = sum_{i: d_i = c} s_i                          (candidates, @@MATCH)       (Eq. 2)
+     P(c) = sum_{i: d_i = c} s_i                          (candidates, @@LOSS)        (Eq. 2)
      loss = -log P(answer)
 
    The prediction is the candidate with the largest P, the first of equal ones. An answer that is
@@ -18472,14 +18480,15 @@ static carnn__logits carnn__cloze_output(const carnn__work *work) {
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
     carnn__logits o = carnn__cloze_output(work);
-    double sum = carnn__choices_loss(work, tally);
-    size_t b;
+    size_t b, known;
+    carnn__choices_count(work, &o, tally);
     for (b = 0; b < o.count; b++) {
         const float *z = o.z->x + b * o.z->columns;
         size_t n = m->net.own[b];
         carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
-    return m->kind == CARNN__CLOZE_SUM ? carnn__pointer_loss(work, &m->candidates, o.count) : sum;
+    if (m->kind == CARNN__CLOZE_SUM) return carnn__pointer_loss(work, &m->candidates, o.count);
+    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
 }
 
 /* --- sessions ------------------------------------------------------------------------------------
@@ -18775,9 +18784,8 @@ static void carnn__signal_logits(const carnn__work *work, carnn__signal *m) {
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    size_t i;
-    for (i = 0; i < t->count && !m->steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     if (m->steps) carnn__row_targets(work, t, m->target);
+    else carnn__item_targets(work, t, m->target);
     if (m->steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     carnn__layers_forward(work, &m->layers, t, &m->input.rows.y, key);
