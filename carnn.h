@@ -4570,6 +4570,13 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
+/* The range of the initial weights of one of n matrices (h, h) whose products with states a gate
+   adds up: an n-th of Glorot's, since states are chaotic with so much more, and nothing is learnt
+   from far. Of states more than a step back it is all of it, n = 1: signals last on that way. */
+static float carnn__recurrent_range(size_t h, size_t n) {
+    return (float)sqrt(3.0 / (double)h) / (float)n;
+}
+
 /* Skip connections (Zhang 2019, section 4.4.4): the gates that read h_{t-1} read h_{t-k} too,
 
      a_t = Wx x_t + Wh h_{t-1} + Wk h_{t-k} + b
@@ -4583,6 +4590,7 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
     cell->skip = k;
     cell->skipping = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
                                     cell->h, CARNN__INIT_GLOROT, 0.0f);
+    carnn__param_at(store, cell->recurrent)->scale = carnn__recurrent_range(cell->h, 2);
 }
 
 /* Batch normalisation of a cell (Cooijmans et al. 2017, Eq. 6 to 9; with multiplicative integration
@@ -11232,6 +11240,8 @@ typedef struct carnn__rnn_input {
    The value of the output is a(t). But if its only edge is of delay 0 and from a hidden node, it is
    the value of that node: the part that reads the output has a matrix of its own.
 
+   Initial weights are those of carnn__recurrent_range, n being the edges from hidden nodes to v.
+
    Backward, with steps and nodes in the reverse order: the cell computes da_v(t) from dval_v(t);
    then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
    dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
@@ -11315,17 +11325,21 @@ typedef struct carnn__multigraph_shape {
 
 static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
                              const carnn__multigraph_shape *s, size_t number, size_t width) {
-    const carnn_graph_edge *e = &s->graph->edge[number];
+    const carnn_graph *g = s->graph;
+    const carnn_graph_edge *e = &g->edge[number];
+    size_t hidden = 0, i; /* edges from hidden nodes to the same one */
     char name[32];
+    for (i = 0; i < g->edge_count; i++)
+        hidden += g->edge[i].to == e->to && g->node[g->edge[i].from].kind != CARNN_NODE_IN;
     snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
     w->delay = (size_t)e->delay;
-    w->input = s->graph->node[e->from].kind == CARNN_NODE_IN;
+    w->input = g->node[e->from].kind == CARNN_NODE_IN;
     if (w->input) {
         carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
         carnn__param_at(p->store, w->U.weight)->scale = s->range;
     } else {
         w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_GLOROT,
-                                     0.0f);
+                                     carnn__recurrent_range(s->h, e->delay > 1 ? 1 : hidden));
     }
     carnn__param_at(p->store, w->U.weight)->block = s->h;
     if (!p->arena || w->input) return;

@@ -1580,7 +1580,7 @@ static void print_info(const char *file) {
         option_text(o, d, trained, text);
         if (o->kind == CARNN_OPTION_TEXT && !*text) continue;
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
-            printf("%-14s%s\n", o->name, text);
+            printf("%-13s %s\n", o->name, text);
     }
     if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",

@@ -499,6 +499,41 @@ static void multigraph_errors(void) {
     CHECK_INT(carnn_set(&desc, NULL, "graph", "td", &error), CARNN_ERR_ARGUMENT);
 }
 
+/* The largest of the initial weights (40, 40), as a part of Glorot's bound. */
+static double multigraph_begins(const carnn_model *model, const char *name) {
+    const float *U = test_weight(model, name);
+    double most = 0.0;
+    size_t i;
+    for (i = 0; i < 1600; i++) most = fmax(most, fabs((double)U[i]));
+    return most / sqrt(6.0 / 80.0);
+}
+
+/* Edges that meet in a node share the range, but for those of long delays. */
+static void multigraph_initial(void) {
+    static const struct {
+        const char *options, *weight;
+        double part;
+    } is[] = {{"encoder=graph graph=sh", "cell.edge.2.weight", 1.0},
+              {"encoder=graph graph=td", "cell.edge.2.weight", 0.5},
+              {"encoder=graph graph=td", "cell.edge.4.weight", 0.5},
+              {"encoder=graph graph=td", "cell.edge.5.weight", 0.5},
+              {"encoder=graph graph=td", "cell.edge.6.weight", 0.5},
+              {"encoder=rnn skip=3", "cell.recurrent.weight", 0.5},
+              {"encoder=rnn skip=3", "cell.skip.weight", 1.0},
+              {"encoder=rnn", "cell.recurrent.weight", 1.0}};
+    carnn_dataset *data = test_data("classify", multigraph_texts, strlen(multigraph_texts), 0, 0);
+    char options[96];
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(is); i++) {
+        carnn_model *model;
+        snprintf(options, sizeof options, "cell=rnn directions=1 hidden=40 %s", is[i].options);
+        model = test_model("classify", options, NULL, data);
+        CHECK_NEAR(multigraph_begins(model, is[i].weight), is[i].part, 0.01 * is[i].part);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     size_t i;
     test_write(multigraph_name, multigraph_file, strlen(multigraph_file));
@@ -508,6 +543,7 @@ int main(void) {
         multigraph_stepwise("directions=1 encoder=graph cell=lstm graph=multigraph.txt", i);
         multigraph_stepwise("directions=1 encoder=graph cell=rnn graph=fig4.3b:3:3 layers=2", i);
     }
+    multigraph_initial();
     multigraph_kept();
     multigraph_everywhere();
     multigraph_sessions();
