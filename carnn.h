@@ -10882,6 +10882,54 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
         for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
 }
 
+/* --- n-grams ------------------------------------------------------------------------------------
+     z_s = 5 / sqrt(n) sum_g U_g     over the n sequences g of 1 .. N words in text s     z (S, C)
+
+   A linear classifier of texts by their words and those that stand side by side (as in fastText,
+   Joulin et al. 2017, with weights of the classes themselves). U (2^18, C) has a row for each hash
+   of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one size, learn
+   weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
+
+#define CARNN__NGRAM_ROWS ((size_t)1 << 18)
+
+typedef struct carnn__ngrams {
+    size_t weight;  /* parameter U */
+    size_t longest; /* N, 0: there is no such part */
+    carnn__mat z;   /* (S, C) */
+} carnn__ngrams;
+
+static void carnn__ngrams_plan(carnn__plan *p, carnn__ngrams *m, size_t longest, size_t texts,
+                               size_t classes) {
+    m->longest = longest;
+    m->weight = carnn__declare(p->store, "ngrams", "weight", CARNN__NGRAM_ROWS, classes, 0,
+                               CARNN__INIT_ZERO, 0.0f);
+    m->z = carnn__plan_logits(p, texts, classes);
+}
+
+static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const carnn__texts *t,
+                              int backward) {
+    const float *U = carnn__weight(work, m->weight);
+    float *dU = backward ? carnn__gradient(work, m->weight) : NULL;
+    size_t C = m->z.columns, s, i, j, k;
+    if (!backward) memset(m->z.x, 0, t->texts * C * sizeof(float));
+    for (s = 0; s < t->texts; s++) {
+        size_t end = t->at[s + 1], words = end - t->at[s], n = 0;
+        float *z = m->z.x + s * C, *dz = m->z.d + s * C, scale;
+        for (i = 0; i < carnn__min(m->longest, words); i++) n += words - i;
+        scale = 5.0f / sqrtf((float)carnn__max(n, 1));
+        for (i = t->at[s]; i < end; i++) {
+            uint64_t hash = 0; /* of the sequence from i to j */
+            for (j = i; j < carnn__min(i + m->longest, end); j++) {
+                size_t g;
+                hash = carnn__stream(hash, t->input[t->ids[j]] / 2);
+                g = (size_t)(hash % CARNN__NGRAM_ROWS) * C;
+                for (k = 0; !backward && k < C; k++) z[k] += scale * U[g + k];
+                for (k = 0; backward && k < C; k++) dU[g + k] += scale * dz[k];
+            }
+        }
+    }
+}
+
 /* --- batch normalisation ------------------------------------------------------------------------
      y_i = gain * (v_i - mean) / sqrt(variance + eps)     v, y (rows, n)
 
@@ -17786,6 +17834,11 @@ static const carnn__task carnn__answer_task = {
      y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
      loss = -log P(class)
 
+   With --ngrams N the class has a second opinion, the linear classifier of @@NET by sequences of 1
+   to N words: P(class) = softmax((z + z') / 2), where z = W2 y + b2, and z' is that of n-grams. In
+   training each has a loss of its own, and theirs is the mean: from a common one n-grams, which are
+   learnt sooner, leave the network too little to learn.
+
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
    itself. Dropout is on E w_i, between layers, and on v. Word vectors from a file are trained, too.
    ============================================================================================= */
@@ -17798,8 +17851,8 @@ static const carnn__task carnn__answer_task = {
 
 enum { CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE, CARNN__CLASSIFY_DIRECTIONS,
        CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_MAX_WORDS, CARNN__CLASSIFY_CONTEXT,
-       CARNN__CLASSIFY_ENCODER,
-       CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES }; /* in carnn_model_desc.option */
+       CARNN__CLASSIFY_ENCODER, CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES,
+       CARNN__CLASSIFY_NGRAMS }; /* in carnn_model_desc.option */
 
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
@@ -17817,6 +17870,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
                         "1: of trees every phrase is an example"),
+    CARNN__OPTION_WHOLE("ngrams", CARNN__CLASSIFY_NGRAMS, 0, 5, 0,
+                        "N: sequences of up to N words have weights for each class, too"),
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -17850,6 +17905,8 @@ typedef struct carnn__classify {
     carnn__embed words;     /* (U, e) */
     carnn__layers layers;   /* v (B, pools D) */
     carnn__linear hidden, output; /* (B, h), (B, classes) */
+    carnn__ngrams ngrams;   /* (B, classes) */
+    carnn__mat z;           /* (B, classes) the mean of both; without n-grams that of output */
     uint32_t *target;       /* (B) */
     uint32_t *count[2];     /* (classes, 3) texts so far that are predicted to be of a class, that
                                are of it, and both; [1]: predicted by a vote */
@@ -17862,7 +17919,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__classify *m = (carnn__classify *)state;
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, classes = p->model->choices.count, i;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
                                               (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
                                               carnn__classify_has_context(p->model) ? e : 0);
@@ -17877,13 +17934,18 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__layers_plan(p, &m->layers, "cell", s, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->layers.pool.y.columns,
                        h, 1, CARNN__RELU);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
-                       p->model->choices.count, 1, CARNN__LOGITS);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h, classes, 1,
+                       CARNN__LOGITS);
+    m->z = m->output.y;
+    if (d->option[CARNN__CLASSIFY_NGRAMS] > 0.0) {
+        carnn__ngrams_plan(p, &m->ngrams, (size_t)d->option[CARNN__CLASSIFY_NGRAMS], t->most_items,
+                           classes);
+        m->z = carnn__plan_logits(p, t->most_items, classes);
+    }
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
     for (i = 0; i < 2; i++)
-        m->count[i] = (uint32_t *)carnn__take(p->arena, p->model->choices.count,
-                                              3 * sizeof(uint32_t));
+        m->count[i] = (uint32_t *)carnn__take(p->arena, classes, 3 * sizeof(uint32_t));
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
@@ -17891,16 +17953,22 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
+    size_t i;
     carnn__item_targets(work, t, m->target);
     carnn__embed_forward(work, &m->words, t);
     carnn__layers_forward(work, &m->layers, t, &m->words.y, key);
     carnn__linear_forward(work, &m->hidden, &m->layers.pool.y, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
+    if (!m->ngrams.longest) return;
+    carnn__ngrams_run(work, &m->ngrams, t, 0);
+    for (i = 0; i < t->count * m->z.columns; i++)
+        m->z.x[i] = 0.5f * (m->output.y.x[i] + m->ngrams.z.x[i]);
 }
 
 static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
+    if (m->ngrams.longest) carnn__ngrams_run(work, &m->ngrams, t, 1);
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, &m->layers.pool.y, t->count);
     carnn__layers_backward(work, &m->layers, t, &m->words.y, key);
@@ -17910,21 +17978,25 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__classify_output(const carnn__work *work) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
-                       m->target};
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->z, t->count, NULL, t->item, t->count, m->target};
     return o;
 }
 
-/* Cross entropy. Macro F1 is the mean of F1 = 2 both / (predicted + of it), over the classes that
+/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean of F1 = 2 both / (predicted + of it), over the classes that
    are predicted or that texts are of. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
-    size_t i, K = o.z->columns, classes = 0;
+    size_t i, K = o.z->columns, classes = 0, known;
     uint32_t *count = m->count[work->as_vote];
     double sum, f1 = 0.0;
     if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
     sum = carnn__choices_loss(work, tally);
+    if (work->g && m->ngrams.longest)
+        sum = 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5,
+                                         work->smoothing, &known) +
+                     carnn__softmax_loss(work, &m->ngrams.z, o.count, o.target, 0.5,
+                                         work->smoothing, &known));
     for (i = 0; i < o.count; i++) {
         size_t told = work->engine->k->argmax(o.z->x + i * K, K);
         count[3 * told]++;
@@ -17950,6 +18022,7 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
     "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
+    "hidden=19 embedding=17 ngrams=2",
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",

@@ -196,8 +196,25 @@ static void classify_logits(const carnn_model *model, const float *x, size_t n, 
     }
 }
 
+/* Makes the logits the mean of what they are and of those by the text's n-grams. */
+static void classify_with_ngrams(const carnn_model *model, const uint32_t *word, size_t n,
+                                 size_t longest, double *logit) {
+    const float *U = test_weight(model, "ngrams.weight");
+    double sum[3] = {0.0, 0.0, 0.0};
+    size_t count = 0, length, i, j;
+    for (length = 1; length <= longest; length++)
+        for (i = 0; i + length <= n; i++, count++) {
+            uint64_t hash = 0;
+            for (j = 0; j < length; j++) hash = carnn__stream(hash, word[i + j]);
+            for (j = 0; j < 3; j++) sum[j] += (double)U[hash % 262144 * 3 + j];
+        }
+    for (j = 0; j < 3; j++)
+        logit[j] = 0.5 * (logit[j] + (count ? 5.0 * sum[j] / sqrt((double)count) : 0.0));
+}
+
 /* Compares a batch of all texts. */
 static void classify_by_loops(const char *options, size_t directions) {
+    const char *ngrams = strstr(options, "ngrams=");
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     carnn_model *model = test_model("classify", options, NULL, data);
     const carnn__mat *x;
@@ -215,8 +232,13 @@ static void classify_by_loops(const char *options, size_t directions) {
         size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at;
         double logit[3];
         classify_logits(model, x->x + at * x->columns, n, directions, logit);
+        if (ngrams) {
+            uint32_t word[8];
+            for (j = 0; j < n; j++) word[j] = m->net.texts.input[m->net.texts.ids[at + j]] / 2;
+            classify_with_ngrams(model, word, n, (size_t)(ngrams[7] - '0'), logit);
+        }
         for (j = 0; j < 3; j++)
-            worst = test_worse(fabs(logit[j] - (double)m->output.y.x[i * 3 + j]), worst);
+            worst = test_worse(fabs(logit[j] - (double)m->z.x[i * 3 + j]), worst);
     }
     CHECK_NEAR(worst, 0.0, 1e-5);
     test_work_close(&w);
@@ -233,6 +255,8 @@ static void classify_numbers(void) {
     classify_by_loops("pooling=max,mean,min", 2);
     classify_by_loops("pooling=mean,last", 2);
     classify_by_loops("pooling=max,mean,min,last directions=1", 1);
+    classify_by_loops("pooling=max ngrams=1", 2);
+    classify_by_loops("pooling=mean,last ngrams=3", 2);
     test_derivatives("classify");
 }
 
@@ -281,7 +305,7 @@ static void classify_sessions(void) {
     static const char texts[] = "a b a b d d\n\nd c q\nzz\na a a a a a a a a b c d a\n3 b c\n";
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     carnn_dataset *asked = test_data("classify", texts, strlen(texts), 0, 1);
-    carnn_model *model = test_model("classify", "max_words=7 layers=2", NULL, data);
+    carnn_model *model = test_model("classify", "max_words=7 layers=2 ngrams=2", NULL, data);
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
