@@ -5,7 +5,7 @@
 #   sh data/results.sh --list [NAME...]      names of the sections, with their commands as shown there
 #   sh data/results.sh --commands [NAME...]  the commands as they run, one for each cell, seed and so on
 # FOLDER has a folder for each published data set (babi-dialog, swda, gdtb, ptb, trecqa, wikiqa, embeddings,
-# trec-qc, sst, imdb, amazon16, sick, msrp, cbt, books, mnist), whose files have the names that commands say.
+# trec-qc, sst, imdb, amazon16, sick, snli, msrp, cbt, books, mnist), whose files have the names that commands say.
 # Commands run in build/results, where all files are linked; a row may need what those above it in its
 # section wrote there.
 #
@@ -73,10 +73,9 @@ ptb CELL=ncarnn --hidden 200,lstm --hidden 213 | | ./carnn train --task lm --cel
 characters | | zcat ptb.char.train.txt.gz | head -n 16000 > ptb-train.txt; head -n 8000 ptb-train.txt > half.txt; cp ptb.char.valid.txt ptb-valid.txt
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn;SEED=1,2 | | ./carnn train --task lm --cell CELL CHARACTERS --hidden 128 --epochs 3 --lr 0.016 --seed SEED --out c.gguf
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm --cell CELL --train half.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0 --hidden 128 --epochs 1 --lr 0.016 --out c.gguf
-characters GRAPH=sh --hidden 128,st --hidden 82,bu --hidden 72,td --hidden 72;LR=0.004,0.008,0.016;SEED=1,2,3 | | ./carnn train --task lm --cell rnn --encoder graph --graph GRAPH CHARACTERS --clip 1 --epochs 3 --lr LR --seed SEED --out c.gguf
 chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
-chunks GRAPH=sh --hidden 300,st --hidden 173,bu --hidden 150,td --hidden 150 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 1 WHOLE --out m.gguf
+chunks GRAPH=sh --hidden 512,st --hidden 295,bu --hidden 256,td --hidden 256 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 6 WHOLE --lr 0.002 --out m.gguf
 probes CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
 probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
@@ -92,6 +91,8 @@ trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train tra
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
 wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz VECTORS
 ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
+ca-semantic | | zcat glove.6B.50d.subset.txt.gz > glove.txt; zcat train-all.tsv.gz > train-all.tsv; for f in train-all.tsv clean-dev.tsv; do awk -v column=3 -f data/align.awk glove.txt $f > $f.align; done; for f in WikiQA-train.txt WikiQA-dev.txt; do zcat $f.gz > $f; awk -v column=1 -f data/align.awk glove.txt $f > $f.align; done
+ca-semantic DATA=--train train-all.tsv --valid clean-dev.tsv,--train WikiQA-train.txt --valid WikiQA-dev.txt --clean;OPTION=,--pooling attention --loss rank;SEED=1,2,3 | | ./carnn train --task answer --model ca --alignment file OPTION --epochs 3 --seed SEED DATA VECTORS --out ca.gguf
 ca-options OPTION=--pooling attention,--pooling attention --alignment none,--loss rank,--loss rank --alignment none,--epochs 6,--weight-decay 0,--dropout 0.4,--tune-vectors 1 --epochs 2 | | ./carnn train --task answer --model ca --epochs 3 OPTION TRECQA --out ca.gguf
 hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
 
@@ -102,9 +103,19 @@ classification-rcrn OPTION=,--encoder rcrn | | ./carnn train --task classify OPT
 classification-rcrn OPTION=--layers 3,--encoder rcrn --cell gru,--encoder rcrn --cell icarnn --context text,--encoder rcrn --cell icarnn,--encoder rcrn --raw-output-gate 1 | | ./carnn train --task classify OPTION --train trec-train.label --valid trec-dev.label VECTORS --out c.gguf
 classification-phrases | | awk -f data/phrases.awk trees/train.txt > phrases.tsv
 classification-phrases SET=phrases.tsv --valid stsa.binary.dev --epochs 6,trees/train.txt --phrases 1 --valid stsa.fine.dev --epochs 4;SEED=1,2,3 | | ./carnn train --task classify --train SET VECTORS --seed SEED --out c.gguf
+classification-ngrams SEED=1,2,3 | | ./carnn train --task classify --ngrams 2 --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --seed SEED --out c.gguf
 domains | | for f in *.task.train; do d=${f%.task.train}; awk 'NR % 10 != 7' $f > $d.training; awk 'NR % 10 == 7' $f > $d.held; done; cat *.training > all-domains
-domains | | for f in *.held; do d=${f%.held}; ./carnn train --task classify --train $d.training --valid $f VECTORS --out c.gguf; done | awk '$1 == "valid" { n++; sum += $3 } END { print sum / n }'
-domains | | cat *.held > held; ./carnn train --task classify --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
+domains NGRAMS=0,2 | | for f in *.held; do d=${f%.held}; ./carnn train --task classify --ngrams NGRAMS --train $d.training --valid $f VECTORS --out c.gguf; done | awk '$1 == "valid" { n++; sum += $3 } END { print sum / n }'
+domains NGRAMS=0,2 | | cat *.held > held; ./carnn train --task classify --ngrams NGRAMS --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
+
+equal | | for k in train dev; do cp trec-$k.label trec.$k; cp stsa.binary.$k sst2.$k; cp stsa.fine.$k sst5.$k; done; cp SICK_train.txt sick.train; cp SICK_trial.txt sick.dev; cat train-partial.tsv train-counterfactual.tsv > snli.train; cp dev.tsv snli.dev
+equal SET=trec,sst2,sst5;SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
+equal SET=sick,snli;SIZE=--encoder rcrn,--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out p.gguf
+equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out a.gguf
+equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
+equal SET=trec,sst2,sst5;SIZE=--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify --encoder rcrn --train SET.train --valid SET.dev VECTORS --out r.gguf; ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --out l.gguf; ./carnn test r.gguf l.gguf --data SET.dev
+equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --train SET.train --valid SET.dev VECTORS --out r.gguf; ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --out l.gguf; ./carnn test r.gguf l.gguf --data SET.dev
+equal SIZE=--hidden 161,--layers 3 --hidden 88 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --out r.gguf; ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --out l.gguf; ./carnn test r.gguf l.gguf --data WikiQA-dev.txt.gz
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf

@@ -22,7 +22,7 @@ awk 'NR == FNR { row[++rows] = $0; next }
 check "not in data/results.sh: $(head -n 3 unknown)" [ ! -s unknown ]
 
 # --- tiny data ----------------------------------------------------------------------------------------
-for name in babi-dialog swda gdtb ptb trecqa wikiqa embeddings trec-qc sst/trees imdb amazon16 sick msrp cbt/derived \
+for name in babi-dialog swda gdtb ptb trecqa wikiqa embeddings trec-qc sst/trees imdb amazon16 sick snli msrp cbt/derived \
     books; do mkdir -p all/$name; done
 cat > all/babi-dialog/dialog-babi-task6-dstc2-trn.txt <<END
 1 <SILENCE>${tab}Hello , welcome
@@ -88,6 +88,7 @@ awk '{ print "(" NR % 2 * 3 " (" NR % 5 " " $2 ") (1 (2 " $3 ") (4 " $4 ")))" }'
     > all/sst/trees/train.txt
 for name in books music; do cp letters all/amazon16/$name.task.train; done
 head -n 40 data/pair-train.tsv | tee all/sick/SICK_train.txt > all/sick/SICK_trial.txt
+for name in train-partial train-counterfactual dev; do head -n 40 data/pair-train.tsv > all/snli/$name.tsv; done
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"; next }
     { print NR % 2, NR, NR + 1000, $2, $3 }' all/sick/SICK_train.txt > all/msrp/msr_paraphrase_train.txt
 head -n 400 data/cloze-train.txt > cloze
@@ -150,6 +151,12 @@ same "What part of town do you have in mind?" \
 apart "What kind of food would you like?" "What part of town do you have in mind?"
 apart "api_call thai west cheap" "api_call thai west R_price"
 apart "You are looking for a thai restaurant right?" "You are looking for a cuban restaurant right?"
+
+# --- words aligned: the same ones, then the rare ones with similar vectors ----------------------------
+{ awk 'BEGIN { for (i = 1; i <= 200; i++) print "w" i, 1, 0 }'; printf 'cat 1 0\ndog 9 1\ncar 0 1\n'; } > vectors
+printf '1\tw1 cat x\tw2 w1 Dog car x\n1\ta\tb\n' > pairs
+check "aligned: $(awk -v column=2 -f data/align.awk vectors pairs)" \
+    [ "$(awk -v column=2 -f data/align.awk vectors pairs)" = "0-1 2-4 1-2" ]
 
 # --- standard errors by hand: right 1 of 2, 2 of 2, 0 of 2 turns: 50 +- sqrt(0 + 1 + 1) / 6 ------------
 printf 'a\t1\t2\t1\t2\na\t2\t2\t2\t2\na\t3\t2\t0\t1\n' > counts
