@@ -10886,11 +10886,11 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
      z_s = 5 / sqrt(n) sum_g U_g     over the n sequences g of 1 .. N words in text s     z (S, C)
 
    A linear classifier of texts by their words and those that stand side by side (as in fastText,
-   Joulin et al. 2017, with weights of the classes themselves). U (2^18, C) has a row for each hash
-   of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one size, learn
-   weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
+   Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a column U_g for each
+   hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one size,
+   learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
 
-#define CARNN__NGRAM_ROWS ((size_t)1 << 18)
+#define CARNN__NGRAM_HASHES ((size_t)1 << 18)
 
 typedef struct carnn__ngrams {
     size_t weight;  /* parameter U */
@@ -10901,7 +10901,7 @@ typedef struct carnn__ngrams {
 static void carnn__ngrams_plan(carnn__plan *p, carnn__ngrams *m, size_t longest, size_t texts,
                                size_t classes) {
     m->longest = longest;
-    m->weight = carnn__declare(p->store, "ngrams", "weight", CARNN__NGRAM_ROWS, classes, 0,
+    m->weight = carnn__declare(p->store, "ngrams", "weight", classes, CARNN__NGRAM_HASHES, 0,
                                CARNN__INIT_ZERO, 0.0f);
     m->z = carnn__plan_logits(p, texts, classes);
 }
@@ -10922,9 +10922,11 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
             for (j = i; j < carnn__min(i + m->longest, end); j++) {
                 size_t g;
                 hash = carnn__stream(hash, t->input[t->ids[j]] / 2);
-                g = (size_t)(hash % CARNN__NGRAM_ROWS) * C;
-                for (k = 0; !backward && k < C; k++) z[k] += scale * U[g + k];
-                for (k = 0; backward && k < C; k++) dU[g + k] += scale * dz[k];
+                g = (size_t)(hash % CARNN__NGRAM_HASHES);
+                for (k = 0; k < C; k++, g += CARNN__NGRAM_HASHES) {
+                    if (backward) dU[g] += scale * dz[k];
+                    else z[k] += scale * U[g];
+                }
             }
         }
     }
@@ -17982,8 +17984,8 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean of F1 = 2 both / (predicted + of it), over the classes that
-   are predicted or that texts are of. */
+/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean of
+   F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are of. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);

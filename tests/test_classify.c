@@ -206,7 +206,7 @@ static void classify_with_ngrams(const carnn_model *model, const uint32_t *word,
         for (i = 0; i + length <= n; i++, count++) {
             uint64_t hash = 0;
             for (j = 0; j < length; j++) hash = carnn__stream(hash, word[i + j]);
-            for (j = 0; j < 3; j++) sum[j] += (double)U[hash % 262144 * 3 + j];
+            for (j = 0; j < 3; j++) sum[j] += (double)U[j * 262144 + hash % 262144];
         }
     for (j = 0; j < 3; j++)
         logit[j] = 0.5 * (logit[j] + (count ? 5.0 * sum[j] / sqrt((double)count) : 0.0));

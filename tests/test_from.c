@@ -35,7 +35,8 @@ static void test_first_rows(const carnn_model *model, const carnn_model *old) {
         CHECK_TEXT(to.name, from.name);
         CHECK(!memcmp(to.value, from.value, known * sizeof(float)));
         for (j = known; j < to.rows * to.columns; j++) random += to.value[j] != 0.0f;
-        CHECK(to.rows == from.rows || random || strstr(to.name, "bias"));
+        CHECK(to.rows == from.rows || random || strstr(to.name, "bias") ||
+              strstr(to.name, "ngrams"));
     }
 }
 
@@ -69,6 +70,26 @@ static void from_every_task(void) {
         carnn_model_free(same);
         carnn_model_free(old);
     }
+}
+
+/* What n-grams say of the classes goes on where there is a new class. */
+static void from_new_class(void) {
+    static const char two[] = "x\ta b c\ny\tb d\n", three[] = "x\ta b\nz\tb q\ny\td c\n";
+    carnn_dataset *data = test_data("classify", two, strlen(two), 0, 0);
+    carnn_model *old = test_model("classify", "hidden=7 ngrams=2", NULL, data), *grown;
+    carnn_tensor to;
+    size_t j;
+    for (j = 0; j < old->params.size; j++) old->params.value[j] += 0.125f;
+    grown = from_model("classify", three, old);
+    CHECK_INT(carnn_model_choice_count(grown), 3);
+    CHECK_TEXT(carnn_model_choice(grown, 2), "z");
+    test_first_rows(grown, old);
+    to = carnn_model_tensor(grown, grown->params.count - 1);
+    CHECK_TEXT(to.name, "ngrams.weight");
+    CHECK(to.value[2 * to.columns - 1] == 0.125f && to.value[2 * to.columns] == 0.0f);
+    carnn_model_free(grown);
+    carnn_model_free(old);
+    carnn_dataset_free(data);
 }
 
 /* Options that say how files are read are those of the old model, too. */
@@ -147,6 +168,7 @@ static void from_refused(void) {
 
 int main(void) {
     from_every_task();
+    from_new_class();
     from_reads();
     from_refused();
     return test_end();
