@@ -3558,10 +3558,11 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 #define fma CARNN__V(fma)
 #define fnma CARNN__V(fnma)
 
-/* Moments of a weight that gets no gradient, such as the vector of a rare word, decay towards zero.
-   They become 0 before they are denormal numbers, which processors are slow with. */
-static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
-    return CARNN__V(if_less)(CARNN__V(abs)(moment), every(1e-30f), CARNN__V(zero)(), moment);
+/* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of a
+   rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal number,
+   which processors are slow with. */
+static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x) {
+    return CARNN__V(if_less)(CARNN__V(abs)(x), every(1e-30f), CARNN__V(zero)(), x);
 }
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
@@ -3811,6 +3812,7 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
 #define gate CARNN__K(cell_gate)
 #define gate_back CARNN__K(cell_gate_back)
 #define reaching CARNN__K(cell_reaching)
+#define faded CARNN__K(faded)
 #define sigmoid_back CARNN__K(sigmoid_back)
 #define tanh_back CARNN__K(tanh_back)
 
@@ -3876,7 +3878,7 @@ static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
 
 /* D: the gradient that reaches h_t from outside the recurrence and from the step after. */
 static CARNN__INLINE vec reaching(const carnn__lanes *r) {
-    return add(get(r, r->dout, 0), get(r, r->dh, 0));
+    return faded(add(get(r, r->dout, 0), get(r, r->dh, 0)));
 }
 
 /* The gradient at a of g = s(a) is g (1 - g) dg, that of z = tanh(a) is (1 - z^2) dz. */
@@ -3957,7 +3959,7 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, with_tanh ? r->c_before : r->before, 0))));
     gate_back(r, 2, mul(Dc, i));
     if (with_tanh) put(r, r->dh, 0, zero());
-    put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
+    put(r, with_tanh ? r->dc : r->dh, 0, faded(mul(f, Dc)));
 }
 
 /* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
@@ -4018,7 +4020,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, r->c_before, 0))));
     gate_back(r, 2, sigmoid_back(o, mul(D, tanh_c)));
     gate_back(r, 3, tanh_back(z, mul(Dc, i)));
-    put(r, r->dc, 0, mul(Dc, f));
+    put(r, r->dc, 0, faded(mul(Dc, f)));
     put(r, r->dh, 0, zero());
 }
 
@@ -4496,6 +4498,7 @@ CARNN__CELLS(CARNN__SCAN)
 #undef gate
 #undef gate_back
 #undef reaching
+#undef faded
 #undef sigmoid_back
 #undef tanh_back
 

@@ -726,6 +726,31 @@ static void test_long_sequences(carnn__engine *e) {
         }
 }
 
+static size_t subnormal(const float *x, size_t count) {
+    size_t i, found = 0;
+    for (i = 0; i < count; i++) found += fpclassify(x[i]) == FP_SUBNORMAL;
+    return found;
+}
+
+/* A gradient that vanishes on its way back from the last step leaves no denormal numbers. */
+static void test_vanishing(carnn__engine *e) {
+    static const uint32_t length[] = {600};
+    size_t kind, i;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
+        const carnn__cell_kind *k = &carnn__cells[kind];
+        subject s;
+        subject_open(&s, kind, 3, 5, 3, length, 1, 0);
+        for (i = 0; i < s.store.size; i++) s.w[i] *= 0.3f;
+        memset(s.out, 0, (s.rows - 1) * s.h * sizeof(float));
+        subject_run(&s, e);
+        CHECK_INT(subnormal(s.run.scan.dpx, s.rows * k->gates * s.h), 0);
+        CHECK_INT(subnormal(s.run.scan.dph, s.rows * k->recurrent_gates * s.h), 0);
+        CHECK(s.run.scan.dpx[0] == 0.0f);
+        CHECK(s.run.scan.dpx[(s.rows - 1) * k->gates * s.h] != 0.0f);
+        subject_close(&s);
+    }
+}
+
 /* --- the same bits ---------------------------------------------------------------------------- */
 
 static uint64_t digest_floats(uint64_t sum, const float *x, size_t count) {
@@ -969,6 +994,7 @@ int main(void) {
     test_open_gates(&e);
     test_without_context(&e);
     test_long_sequences(&e);
+    test_vanishing(&e);
     test_bands();
     test_same_cell_bits();
     test_gradcheck(&e);
