@@ -76,7 +76,7 @@ characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm -
 chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
 chunks GRAPH=sh --hidden 512,st --hidden 295,bu --hidden 256,td --hidden 256 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 6 WHOLE --lr 0.002 --out m.gguf
-probes CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
+probes CELL=rnn,mi-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
 probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
