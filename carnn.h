@@ -3558,9 +3558,9 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 #define fma CARNN__V(fma)
 #define fnma CARNN__V(fnma)
 
-/* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of a
-   rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal number,
-   which processors are slow with. */
+/* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of
+   a rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal
+   number, which processors are slow with. */
 static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x) {
     return CARNN__V(if_less)(CARNN__V(abs)(x), every(1e-30f), CARNN__V(zero)(), x);
 }
@@ -10889,9 +10889,9 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
      z_s = 5 / sqrt(n) sum_g U_g     over the n sequences g of 1 .. N words in text s     z (S, C)
 
    A linear classifier of texts by their words and those that stand side by side (as in fastText,
-   Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a column U_g for each
-   hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one size,
-   learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
+   Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a column U_g for
+   each hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one
+   size, learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
 
 #define CARNN__NGRAM_HASHES ((size_t)1 << 18)
 
@@ -11242,6 +11242,7 @@ typedef struct carnn__rnn_shape {
     int normal;                                /* batch normalisation */
     const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
     float range;                               /* of initial input weights; 0: Glorot's */
+    size_t U, N, P; /* most inputs, packed rows, sequences of a batch: set by carnn__rnn_plan */
 } carnn__rnn_shape;
 
 /* The encoder that a model describes with CARNN__ENCODER_OPTIONS(option). */
@@ -11253,7 +11254,7 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
                           carnn__option(model, option + 1) > 0.0,
                           (size_t)carnn__option(model, option + 2),
                           carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
-                          (float)carnn__option(model, option + 4)};
+                          (float)carnn__option(model, option + 4), 0, 0, 0};
     return s;
 }
 
@@ -11370,14 +11371,8 @@ static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH
     return count;
 }
 
-typedef struct carnn__multigraph_shape {
-    const carnn_graph *graph;
-    size_t cell, in, h, U, N, P; /* most inputs, rows, sequences */
-    float range;                 /* of the weights of the input; 0: by their number */
-} carnn__multigraph_shape;
-
 static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
-                             const carnn__multigraph_shape *s, size_t number, size_t width) {
+                             const carnn__rnn_shape *s, size_t number, size_t width) {
     const carnn_graph *g = s->graph;
     const carnn_graph_edge *e = &g->edge[number];
     size_t hidden = 0, i; /* edges from hidden nodes to the same one */
@@ -11401,7 +11396,7 @@ static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
 }
 
 static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
-                             const carnn__multigraph_shape *s) {
+                             const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     v->scan.h = s->h;
     v->scan.index = m->first;
@@ -11417,7 +11412,7 @@ static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
 
 /* Memory that all units share. */
 static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
-                                     const carnn__multigraph_shape *s) {
+                                     const carnn__rnn_shape *s) {
     m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
     m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
     m->first = (uint32_t *)carnn__take(p->arena, s->N, sizeof *m->first);
@@ -11429,7 +11424,7 @@ static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
 }
 
 static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const char *prefix,
-                                   const carnn__multigraph_shape *s) {
+                                   const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     const carnn_graph_edge *edge = s->graph->edge;
     size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], output, wires = 0, i, j;
@@ -11662,69 +11657,88 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     }
 }
 
+static const char *const carnn__directions[] = {".forward", ".backward"};
+
+static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const char *name,
+                              const carnn__rnn_shape *s) {
+    static const char *const role[] = {".forget", ".output", ".listener"};
+    carnn__rnn_layer *layer = &m->layer[l];
+    carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
+    char prefix[48];
+    size_t b, i;
+    if (p->arena)
+        layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s->directions,
+                                                     sizeof *layer->base);
+    for (b = 0; b < m->bases; b++)
+        for (i = 0; i < s->directions; i++) {
+            carnn__rnn_base *first = p->arena && layer->base ? layer->base : counted;
+            size_t at = b * s->directions + i;
+            carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
+            snprintf(prefix, sizeof prefix, "%s%s%s", name, s->rcrn ? role[b] : "",
+                     s->directions > 1 ? carnn__directions[i] : "");
+            carnn__cell_declare(&one->cell, p->store, prefix, s->cell, s->in, s->h, s->d);
+            carnn__param_at(p->store, one->cell.input)->scale = s->range;
+            carnn__cell_declare_skip(&one->cell, p->store, prefix, s->skip);
+            if (s->normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
+            if (!p->arena) continue;
+            carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
+                             p->arena, s->U, s->N, s->P, one == first ? NULL : &first->run);
+            one->run.shares = m->bases * m->directions > 1;
+            one->run.gathers = p->work->probe && m->probed && l + 1 == s->layers;
+            if (s->normal) carnn__plan_population(p, &one->run.norm.population);
+            if (p->work->g && !i && (b || !s->rcrn))
+                layer->dout[b] = carnn__floats(p->arena, s->N, s->h);
+        }
+}
+
+/* Layer l; `s` has its inputs. */
+static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const char *name,
+                                  carnn__rnn_shape s) {
+    carnn__rnn_layer *layer = &m->layer[l];
+    char prefix[48];
+    size_t i;
+    layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
+    if (layer->projects) {
+        carnn__linear_plan(p, &layer->project, name, "project", s.U, s.in, s.h, 0,
+                           CARNN__IDENTITY);
+        s.in = s.h;
+    }
+    carnn__bases_plan(p, m, l, name, &s);
+    for (i = 0; s.graph && i < s.directions; i++) {
+        snprintf(prefix, sizeof prefix, "%s%s", name,
+                 s.directions > 1 ? carnn__directions[i] : "");
+        carnn__multigraph_plan(p, &layer->graph[i], prefix, &s);
+        m->states = carnn__max(m->states, layer->graph[i].states);
+    }
+    layer->listener->raw = s.raw;
+    for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
+        carnn__listener_plan(p, layer, i, s.directions, s.h, s.N, s.P);
+    layer->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+}
+
 /* Weights are called `name`, then ".2", ".forget", ".forward" where there are several layers,
    bases, directions. U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
-    static const char *const base[] = {".forget", ".output", ".listener"};
-    static const char *const direction[] = {".forward", ".backward"};
-    char prefix[48], number[12] = "";
-    carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
-    size_t l, b, i;
+    char layer[32];
+    size_t l;
     m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
     m->h = s.h;
     m->skip = s.skip;
+    s.U = U;
+    s.N = N;
+    s.P = P;
     if (m->bases > 1 && p->arena && p->work->g)
         m->masked = carnn__plan_mat(
             p, 1, carnn__max(U * s.in, s.layers > 1 ? N * s.directions * s.h : 0));
+    snprintf(layer, sizeof layer, "%s", name);
     for (l = 0; l < s.layers; l++) {
-        carnn__rnn_layer *layer = &m->layer[l];
-        if (l) snprintf(number, sizeof number, ".%u", (unsigned)l + 1);
-        layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
-        if (layer->projects) {
-            snprintf(prefix, sizeof prefix, "%s%s", name, number);
-            carnn__linear_plan(p, &layer->project, prefix, "project", U, s.in, s.h, 0,
-                               CARNN__IDENTITY);
-            s.in = s.h;
-        }
-        if (p->arena)
-            layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s.directions,
-                                                         sizeof *layer->base);
-        for (b = 0; b < m->bases; b++)
-            for (i = 0; i < s.directions; i++) {
-                carnn__rnn_base *first = p->arena && layer->base ? layer->base : counted;
-                size_t at = b * s.directions + i;
-                carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
-                snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
-                         s.directions > 1 ? direction[i] : "");
-                carnn__cell_declare(&one->cell, p->store, prefix, s.cell, s.in, s.h, s.d);
-                carnn__param_at(p->store, one->cell.input)->scale = s.range;
-                carnn__cell_declare_skip(&one->cell, p->store, prefix, s.skip);
-                if (s.normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
-                if (!p->arena) continue;
-                carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
-                                 p->arena, U, N, P, one == first ? NULL : &first->run);
-                one->run.shares = m->bases * m->directions > 1;
-                one->run.gathers = p->work->probe && m->probed && l + 1 == s.layers;
-                if (s.normal) carnn__plan_population(p, &one->run.norm.population);
-                if (p->work->g && !i && (b || !s.rcrn))
-                    layer->dout[b] = carnn__floats(p->arena, N, s.h);
-            }
-        for (i = 0; s.graph && i < s.directions; i++) {
-            carnn__multigraph_shape graph = {s.graph, s.cell, s.in, s.h, U, N, P, s.range};
-            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
-                     s.directions > 1 ? direction[i] : "");
-            carnn__multigraph_plan(p, &layer->graph[i], prefix, &graph);
-            m->states = carnn__max(m->states, layer->graph[i].states);
-        }
-        layer->listener->raw = s.raw;
-        for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
-            carnn__listener_plan(p, layer, i, s.directions, s.h, N, P);
-        layer->y = carnn__plan_mat(p, N, s.directions * s.h);
+        if (l) snprintf(layer, sizeof layer, "%s.%u", name, (unsigned)l + 1);
+        carnn__rnn_layer_plan(p, m, l, layer, s);
         s.in = s.directions * s.h;
-        U = N;
+        s.U = N;
     }
     if (p->arena && p->work->probe && m->probed && !s.rcrn) p->work->probe->units = s.h;
 }
@@ -17189,7 +17203,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     size_t table, M;
     int encodes = carnn__lm_looks_back(p->model);
     int contexts = encodes || carnn__reads_context(d->cell);
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL, 0.0f};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL,
+                                0.0f, 0, 0, 0};
     predictor->text.T = carnn__lm_steps(p->model);
     predictor->net.corpus.chunk = carnn__lm_chunk(p->model);
     predictor->looks_back = encodes;
@@ -17987,8 +18002,9 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean of
-   F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are of. */
+/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean
+   of F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are
+   of. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
