@@ -15711,36 +15711,58 @@ static uint64_t carnn__exchange_place(const carnn__exchange_search *x, const uin
     return key;
 }
 
-/* First merges classes that share places in candidates, then gives words that no dialog has the
-   class of their place. table (2, slots), zeros: a hash table of the keys of places, and for each
-   the classes of the names there, as bits. */
+/* Where the place of word k of the candidates, one of candidate i, is in a hash table of places:
+   table (2, slots) has their keys, and for each the classes of the names there, as bits. */
+static size_t carnn__exchange_slot(const carnn__exchange_search *x, const uint32_t *of, size_t i,
+                                   size_t k, const uint64_t *table, size_t slots, uint64_t *key) {
+    size_t slot;
+    *key = carnn__exchange_place(x, of, i, k - x->choices->at[i]);
+    slot = (size_t)*key & (slots - 1);
+    while (table[slots + slot] && table[slot] != *key) slot = (slot + 1) & (slots - 1);
+    return slot;
+}
+
+/* Enters the classes of all names. */
+static void carnn__exchange_enter(const carnn__exchange_search *x, const uint32_t *of,
+                                  uint64_t *table, size_t slots) {
+    uint64_t key;
+    size_t i, k, slot;
+    for (i = 0; i < x->choices->count; i++)
+        for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
+            uint32_t class_of = of[x->choices->ids[k]];
+            if (class_of == CARNN__NO_INDEX) continue;
+            slot = carnn__exchange_slot(x, of, i, k, table, slots, &key);
+            table[slot] = key;
+            table[slots + slot] |= (uint64_t)1 << class_of;
+        }
+}
+
+/* Gives words that no dialog has the first of the classes in their place. */
+static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of,
+                                 const uint64_t *table, size_t slots) {
+    uint64_t key, classes;
+    size_t i, k;
+    for (i = 0; i < x->choices->count; i++)
+        for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
+            uint32_t word = x->choices->ids[k], first = 0;
+            if (of[word] != CARNN__NO_INDEX || x->turn[word]) continue;
+            classes = table[slots + carnn__exchange_slot(x, of, i, k, table, slots, &key)];
+            if (!classes) continue;
+            while (!(classes >> first & 1)) first++;
+            of[word] = first;
+        }
+}
+
+/* Extends classes to words that no dialog has; merges those that share places. `table`: zeros. */
 static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
                                    size_t slots) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i, k, pass;
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i;
     uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
-    uint64_t *there = table + slots;
+    carnn__exchange_enter(x, of, table, slots);
+    carnn__exchange_fill(x, of, table, slots);
     memset(both, 0, sizeof both);
     for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
-    for (pass = 0; pass < 2; pass++) {
-        for (i = 0; i < x->choices->count; i++)
-            for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
-                uint32_t word = x->choices->ids[k], *of_word = &of[word];
-                int named = *of_word != CARNN__NO_INDEX;
-                uint64_t key;
-                size_t slot;
-                if (pass ? named || x->turn[word] : !named) continue;
-                key = carnn__exchange_place(x, of, i, k - x->choices->at[i]);
-                slot = (size_t)key & (slots - 1);
-                while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
-                if (!pass) {
-                    table[slot] = key;
-                    there[slot] |= (uint64_t)1 << *of_word;
-                } else if (there[slot]) {
-                    for (*of_word = 0; !(there[slot] >> *of_word & 1);) ++*of_word;
-                }
-            }
-        for (i = 0; !pass && i < slots; i++) carnn__exchange_count(both, there[i]);
-    }
+    for (i = 0; i < slots; i++) carnn__exchange_count(both, table[slots + i]);
     carnn__exchange_merge(both, class_of);
     for (i = 0; i < x->work->model->words.count; i++)
         if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
