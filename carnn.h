@@ -11212,6 +11212,7 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
+enum { CARNN__NO_CONTEXT, CARNN__OWN_CONTEXT }; /* of a text that is read by itself */
 static const char *const carnn__normalising[] = {"none", "batch", NULL};
 enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 
@@ -13164,6 +13165,8 @@ static const char *const carnn__two_reserved[] = {CARNN__UNKNOWN_WORDS};
 #define CARNN__UNKNOWN (CARNN__COUNT(carnn__two_reserved) + 1)
 
 static const char *const carnn__two_poolings[] = {"max", "attention", NULL};
+enum { CARNN__TWO_MAX, CARNN__TWO_ATTENTION };
+enum { CARNN__FIRST_TO_SECOND, CARNN__SECOND_TO_FIRST }; /* directions */
 static const char *const carnn__two_alignments[] = {"overlap", "none", "file", NULL};
 
 #define CARNN__OVERLAP_OPTION                                                                      \
@@ -13261,7 +13264,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
     m->layers.rnn.drop = CARNN__TWO_DROP_LAYERS;
     m->layers.context.other = 1;
-    m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == 1;
+    m->aligned.first = carnn__chosen(model, CARNN__TWO_DIRECTION) == CARNN__SECOND_TO_FIRST;
     m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
     if (m->aligns) {
         carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
@@ -17600,7 +17603,9 @@ enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWE
 
 static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap", "cosine", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
+enum { CARNN__ANSWER_ORTHOGONAL, CARNN__ANSWER_DIRECT };
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
+enum { CARNN__ANSWER_BY_ATTENTION, CARNN__ANSWER_BY_SKIP };
 static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
 static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
@@ -17634,9 +17639,9 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
     if (!matches) return;
-    carnn__option_default(model, CARNN__TWO_POOLING, 1);
-    carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1);
-    carnn__option_default(model, CARNN__TWO_DIRECTION, 1);
+    carnn__option_default(model, CARNN__TWO_POOLING, 1 + CARNN__TWO_MAX);
+    carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1 + CARNN__ALIGN_OVERLAP);
+    carnn__option_default(model, CARNN__TWO_DIRECTION, 1 + CARNN__FIRST_TO_SECOND);
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
@@ -17669,8 +17674,8 @@ typedef struct carnn__answer {
 static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     const carnn__texts *t = &m->two.net.texts;
     size_t h = (size_t)p->model->desc.hidden;
-    int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == 1;
-    m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == 1;
+    int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == CARNN__ANSWER_DIRECT;
+    m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == CARNN__ANSWER_BY_SKIP;
     if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
     carnn__additive_plan(p, &m->two.attend, "attend", 2 * h, h, t);
     carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
@@ -17695,7 +17700,8 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     two->matches = m->model >= CARNN__ANSWER_CA;
     two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
     if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
-    else two->attends = two->matches && carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    else two->attends = two->matches &&
+                        carnn__chosen(p->model, CARNN__TWO_POOLING) == CARNN__TWO_ATTENTION;
     if (carnn__chosen(p->model, CARNN__TWO_ENCODER) == CARNN__RCRN) /* else it is before P */
         two->layers.rnn.drop_input = CARNN__TWO_DROP_WORDS;
     two->layers.pool.kinds = 1;
@@ -17917,14 +17923,15 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    int own = model->option[CARNN__CLASSIFY_ENCODER] > 1 + CARNN__RNN &&
+              carnn__reads_context(model->cell);
     (void)train;
     carnn__option_default(model, CARNN__CLASSIFY_CONTEXT,
-                          model->option[CARNN__CLASSIFY_ENCODER] > 1.0 &&
-                          carnn__reads_context(model->cell) ? 2 : 1);
+                          1 + (own ? CARNN__OWN_CONTEXT : CARNN__NO_CONTEXT));
 }
 
 static int carnn__classify_has_context(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__CLASSIFY_CONTEXT) == 1;
+    return carnn__chosen(model, CARNN__CLASSIFY_CONTEXT) == CARNN__OWN_CONTEXT;
 }
 
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
@@ -18208,7 +18215,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     if (!grades) m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
     two->highways = 1;
     two->matches = two->aligns = carnn__two_aligns(p->model);
-    two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == 1;
+    two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == CARNN__TWO_ATTENTION;
     two->layers.pool.kinds = two->attends ? 1 : 2;
     two->layers.pool.kind[0] = CARNN__POOL_MAX;
     two->layers.pool.kind[1] = CARNN__POOL_MEAN;
@@ -18763,7 +18770,7 @@ static int carnn__signal_is(const carnn_model *model, size_t kind) {
 }
 
 static int carnn__signal_has_context(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == 1;
+    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == CARNN__OWN_CONTEXT;
 }
 
 static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
