@@ -15548,13 +15548,13 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #define CARNN__EXCHANGE_SLOTS 16   /* columns: 0 of subjects, then of arguments of api_call */
 #define CARNN__EXCHANGE_COLUMNS 64 /* the others are of objects, as many relations as fit */
 
-typedef struct carnn__exchange { /* the classes of a data set */
+typedef struct carnn__name_classes { /* of a data set */
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
     uint32_t *name;      /* (V) words, class by class */
     uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
     unsigned char *list; /* (token lists + 1) has it names? the last one is <start> */
     size_t longest;      /* words of the longest candidate */
-} carnn__exchange;
+} carnn__name_classes;
 
 typedef struct carnn__exchange_search { /* for classes: where words stand */
     const carnn__work *work;
@@ -15772,7 +15772,7 @@ static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of
 }
 
 /* Numbers the classes of two names or more, and lists their names. */
-static void carnn__exchange_list(carnn__exchange *e, const carnn__exchange_search *x) {
+static void carnn__exchange_list(carnn__name_classes *e, const carnn__exchange_search *x) {
     size_t V = x->work->model->words.count, n = 0, a, i;
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
         for (e->at[e->classes] = n, i = 0; i < V; i++)
@@ -15785,7 +15785,8 @@ static void carnn__exchange_list(carnn__exchange *e, const carnn__exchange_searc
         for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
 }
 
-static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lists, size_t list) {
+static int carnn__exchange_has(const carnn__name_classes *e, const carnn__lists *lists,
+                               size_t list) {
     size_t k;
     for (k = lists->at[list]; k < lists->at[list + 1]; k++)
         if (e->of[lists->ids[k]] != CARNN__NO_INDEX) return 1;
@@ -15793,7 +15794,7 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
 }
 
 /* Finds the classes of names in the data set. */
-static carnn_status carnn__exchange_find(carnn__work *work, carnn__exchange *e,
+static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes *e,
                                          const carnn__lists *choices, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
@@ -15839,7 +15840,7 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__exchange *e,
 /* --- an exchange of names, in a batch -------------------------------------------------------- */
 
 typedef struct carnn__exchanged {
-    const carnn__exchange *classes;
+    const carnn__name_classes *classes;
     const carnn__lists *choices; /* (L) words of the candidates */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
     uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
@@ -15870,8 +15871,9 @@ static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *i
     return slot;
 }
 
-static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const carnn__exchange *e,
-                                  const carnn__lists *choices, size_t R) {
+static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
+                                  const carnn__name_classes *e, const carnn__lists *choices,
+                                  size_t R) {
     size_t V = p->model->words.count, L = choices->count, i, n;
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
@@ -15904,7 +15906,7 @@ static void carnn__exchanged_clear(carnn__exchanged *m) {
 
 /* Draws the permutations of the names for the dialog that begins with the item `first`. */
 static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
-    const carnn__exchange *e = m->classes;
+    const carnn__name_classes *e = m->classes;
     size_t i;
     key = carnn__stream(key, first);
     memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
@@ -16159,7 +16161,7 @@ static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, si
 
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
-    carnn__exchange exchange; /* the classes of names */
+    carnn__name_classes name_classes;
     carnn__exchanged names;  /* in training, where there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
@@ -16228,7 +16230,7 @@ static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
     if (!m->choices.at || !m->choices.ids) return carnn__out_of_memory(error);
     carnn__history_candidates(work->model, m->choices.ids, m->choices.at);
     if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
-        status = carnn__exchange_find(work, &m->exchange, &m->choices, error);
+        status = carnn__exchange_find(work, &m->name_classes, &m->choices, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
@@ -16286,7 +16288,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
     size_t odd = work->g && p->model->unsure < m->choices.count ? R / CARNN__ODD_SHARE + 1 : 0;
-    int exchanges = work->g && m->exchange.classes;
+    int exchanges = work->g && m->name_classes.classes;
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
     carnn__history_plan_lines(p, m);
@@ -16296,7 +16298,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_lists = U + odd;
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
-    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->choices, R);
+    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->name_classes, &m->choices, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
@@ -16372,7 +16374,7 @@ static size_t carnn__history_first_line(const carnn__history *m, size_t item) {
 /* Forgets the numbers of the utterances in lines line .. last; named: only of those with names. */
 static void carnn__history_forget(carnn__history *m, size_t line, size_t last, int named) {
     for (; line <= last; line++)
-        if (!named || m->exchange.list[m->seq[line]])
+        if (!named || m->name_classes.list[m->seq[line]])
             m->number[2 * m->seq[line]] = m->number[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
 }
 

@@ -75,7 +75,7 @@ characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn;SEED=1,2 | | ./carnn train --
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm --cell CELL --train half.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0 --hidden 128 --epochs 1 --lr 0.016 --out c.gguf
 chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
-chunks GRAPH=sh --hidden 512,st --hidden 295,bu --hidden 256,td --hidden 256 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --clip 1 --epochs 6 WHOLE --lr 0.002 --out m.gguf
+chunks GRAPH=sh --hidden 780,st --hidden 460,bu --hidden 400,td --hidden 400 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --epochs 8 --lr 0.001 PROBED --out m.gguf
 probes CELL=rnn,mi-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
 probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
@@ -109,13 +109,15 @@ domains NGRAMS=0,2 | | for f in *.held; do d=${f%.held}; ./carnn train --task cl
 domains NGRAMS=0,2 | | cat *.held > held; ./carnn train --task classify --ngrams NGRAMS --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
 
 equal | | for k in train dev; do cp trec-$k.label trec.$k; cp stsa.binary.$k sst2.$k; cp stsa.fine.$k sst5.$k; done; cp SICK_train.txt sick.train; cp SICK_trial.txt sick.dev; cat train-partial.tsv train-counterfactual.tsv > snli.train; cp dev.tsv snli.dev
-equal SET=trec,sst2,sst5;SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
-equal SET=sick,snli;SIZE=--encoder rcrn,--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out p.gguf
-equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out a.gguf
-equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
-equal SET=trec,sst2,sst5;SIZE=--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify --encoder rcrn --train SET.train --valid SET.dev VECTORS --out r.gguf; ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --out l.gguf; ./carnn test r.gguf l.gguf --data SET.dev
-equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --train SET.train --valid SET.dev VECTORS --out r.gguf; ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --out l.gguf; ./carnn test r.gguf l.gguf --data SET.dev
-equal SIZE=--hidden 161,--layers 3 --hidden 88 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --out r.gguf; ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --out l.gguf; ./carnn test r.gguf l.gguf --data WikiQA-dev.txt.gz
+equal SET=trec,sst2;SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;RATE=0.003,0.006 | | ./carnn train --task classify SIZE --lr RATE --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn,--hidden 134,--layers 3 --hidden 90;RATE=0.002,0.004 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --lr RATE --folds 3 --train sick.train VECTORS
+equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
+equal SET=trec,sst2,sst5;SIZE=--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-SEED.gguf l.gguf --data SET.dev | sed -n 2p
+equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
+equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-SEED.gguf l.gguf --data SET.dev | sed -n 2p
+equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --seed SEED --out wikiqa-SEED.gguf
+equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out l.gguf; ./carnn test wikiqa-SEED.gguf l.gguf --data WikiQA-dev.txt.gz | sed -n 2p
+equal SIZE=--encoder rcrn,--hidden 160 --lr 0.001,--layers 3 --hidden 79 --lr 0.001 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
@@ -142,6 +144,7 @@ mnist | | zcat train-images-idx3-ubyte.gz | tail -c +17 > images; zcat train-lab
 mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 --cell CELL MNIST --epochs 10 --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 24,--hidden 64 --skip 9 --epochs 24,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 24,--hidden 95 --skip 11 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --permutation permutation-92916.txt --out m.gguf
+mnist OPTION=--epochs 8,--epochs 4 --permutation permutation-92916.txt | | ./carnn train --task signal --cell lstm --skip 5 --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
 mnist OPTION=--cell ncarnn --epochs 20,--cell icarnn --epochs 6 | | ./carnn train --task signal --layers 1 --batch 50 OPTION MNIST --out m.gguf
 mnist | | ./carnn train --task signal --layers 1 --batch 50 --cell ncarnn --epochs 8 MNIST --permutation permutation-92916.txt --out m.gguf
 mnist GRAPH=fig4.3b:1:17,fig4.3b:2:17,fig4.3b:3:17,fig4.3b:4:17 | | ./carnn train --task signal --cell rnn --encoder graph --graph GRAPH --layers 1 --batch 50 --lr 0.0004 --epochs 4 MNIST --out m.gguf

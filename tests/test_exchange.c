@@ -86,7 +86,7 @@ static void test_classes(void) {
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
-    const carnn__exchange *e = &begin(&w, model, data, gradient)->read.exchange;
+    const carnn__name_classes *e = &begin(&w, model, data, gradient)->read.name_classes;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
@@ -127,7 +127,7 @@ static void test_permutations(void) {
     test_work w;
     carnn__dialog *m = begin(&w, model, data, gradient);
     carnn__exchanged *names = &m->read.names;
-    const carnn__exchange *e = &m->read.exchange;
+    const carnn__name_classes *e = &m->read.name_classes;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
     size_t changed = 0, told = 0;
