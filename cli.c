@@ -634,13 +634,20 @@ static int next_line(FILE *in, const char *name, line *l) {
     return 1;
 }
 
+/* "loss 0.5012", or "loss 5.0e-05": four decimals would leave too little of small numbers. */
+static void print_metric(const char *name, double value) {
+    printf(value != 0.0 && fabs(value) < 0.001 ? "%s %.1e" : "%s %.4f", name, value);
+}
+
 /* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
 static void print_metrics(const carnn_scores *s, int counts) {
     size_t i;
-    for (i = 0; i < s->count; i++)
-        if (counts || !s->metric[i].secondary)
-            printf("%s %.4f  ", s->metric[i].name, s->metric[i].value);
-    printf("loss %.4f", s->loss);
+    for (i = 0; i < s->count; i++) {
+        if (!counts && s->metric[i].secondary) continue;
+        print_metric(s->metric[i].name, s->metric[i].value);
+        fputs("  ", stdout);
+    }
+    print_metric("loss", s->loss);
 }
 
 /* ==== train ================================================================================== */
