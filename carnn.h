@@ -3561,9 +3561,12 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 /* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of
    a rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal
    number, which processors are slow with. */
-static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x) {
-    return CARNN__V(if_less)(CARNN__V(abs)(x), every(1e-30f), CARNN__V(zero)(), x);
+static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x, float least) {
+    return CARNN__V(if_less)(CARNN__V(abs)(x), every(least), CARNN__V(zero)(), x);
 }
+
+#define CARNN__LEAST_MOMENT 1e-30f
+#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: its products are no denormals, too */
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
    weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
@@ -3589,22 +3592,22 @@ static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
         case CARNN__OPTIMIZER_rmsprop:
             s = fma(mul(a1, g), g, mul(a, load(m0)));
             d = div(g, add(root(s), eps));
-            store(m0, CARNN__K(faded)(s));
+            store(m0, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
             break;
         case CARNN__OPTIMIZER_adadelta:
             s = fma(mul(a1, g), g, mul(a, load(m0)));
             x = load(m1);
             d = mul(root(div(add(x, eps), add(s, eps))), g);
             x = fma(mul(a1, d), d, mul(a, x));
-            store(m0, CARNN__K(faded)(s));
-            store(m1, CARNN__K(faded)(x));
+            store(m0, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
+            store(m1, CARNN__K(faded)(x, CARNN__LEAST_MOMENT));
             break;
         case CARNN__OPTIMIZER_adam: /* lr and correct hold the corrections by 1-a^t and 1-b^t */
             m = fma(a1, g, mul(a, load(m0)));
             s = fma(mul(b1, g), g, mul(b, load(m1)));
             d = div(m, fma(correct, root(s), eps));
-            store(m0, CARNN__K(faded)(m));
-            store(m1, CARNN__K(faded)(s));
+            store(m0, CARNN__K(faded)(m, CARNN__LEAST_MOMENT));
+            store(m1, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
             break;
         default: break; /* sgd: d = g */
         }
@@ -3812,7 +3815,7 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
 #define gate CARNN__K(cell_gate)
 #define gate_back CARNN__K(cell_gate_back)
 #define reaching CARNN__K(cell_reaching)
-#define faded CARNN__K(faded)
+#define faded(x) CARNN__K(faded)(x, CARNN__LEAST_GRADIENT)
 #define sigmoid_back CARNN__K(sigmoid_back)
 #define tanh_back CARNN__K(tanh_back)
 
@@ -3867,6 +3870,7 @@ static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size
 
 /* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    da = faded(da);
     if (r->kind->vectors) {
         CARNN__K(integration_back)(r, g, da);
         return;
@@ -4084,10 +4088,10 @@ static CARNN__INLINE void CARNN__K(gru_after_forward)(const carnn__lanes *r) {
 }
 
 static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
-    vec da_z = CARNN__K(gru_mix_back)(r), q = get(r, r->tape, 1);
+    vec da_z = faded(CARNN__K(gru_mix_back)(r)), q = get(r, r->tape, 1);
     gate_back(r, 1, sigmoid_back(q, mul(da_z, get(r, r->tape, 3))));
     add_to(r, r->dpx, 2, da_z);
-    put(r, r->dph, 2, mul(da_z, q));
+    put(r, r->dph, 2, faded(mul(da_z, q)));
 }
 
 /* --- a cell of your own -------------------------------------------------------------------------

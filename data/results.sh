@@ -109,15 +109,17 @@ domains NGRAMS=0,2 | | for f in *.held; do d=${f%.held}; ./carnn train --task cl
 domains NGRAMS=0,2 | | cat *.held > held; ./carnn train --task classify --ngrams NGRAMS --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
 
 equal | | for k in train dev; do cp trec-$k.label trec.$k; cp stsa.binary.$k sst2.$k; cp stsa.fine.$k sst5.$k; done; cp SICK_train.txt sick.train; cp SICK_trial.txt sick.dev; cat train-partial.tsv train-counterfactual.tsv > snli.train; cp dev.tsv snli.dev
-equal SET=trec,sst2;SIZE=--encoder rcrn,--hidden 160;RATE=0.003,0.006 | | ./carnn train --task classify SIZE --lr RATE --folds 3 --train SET.train VECTORS
-equal SIZE=--encoder rcrn,--hidden 134;RATE=0.002,0.004 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --lr RATE --folds 3 --train sick.train VECTORS
-equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
+equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
 equal SET=trec,sst2,sst5;SIZE=--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-SEED.gguf l.gguf --data SET.dev | sed -n 2p
-equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
+equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
 equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-SEED.gguf l.gguf --data SET.dev | sed -n 2p
 equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --seed SEED --out wikiqa-SEED.gguf
 equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out l.gguf; ./carnn test wikiqa-SEED.gguf l.gguf --data WikiQA-dev.txt.gz | sed -n 2p
 equal SIZE=--encoder rcrn,--hidden 160 --lr 0.001,--layers 3 --hidden 79 --lr 0.001 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
+equal SET=trec,sst2;SIZE=--encoder rcrn,--hidden 160;RATE=0.003,0.006 | | ./carnn train --task classify SIZE --lr RATE --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn,--hidden 134;RATE=0.002,0.004 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --lr RATE --folds 3 --train sick.train VECTORS
+equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
+equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train SET.train --valid SET.dev VECTORS --seed SEED --out p.gguf
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
