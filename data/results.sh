@@ -119,7 +119,7 @@ equal SIZE=--encoder rcrn,--hidden 160 --lr 0.001,--layers 3 --hidden 79 --lr 0.
 equal SET=trec,sst2;SIZE=--encoder rcrn,--hidden 160;RATE=0.003,0.006 | | ./carnn train --task classify SIZE --lr RATE --folds 3 --train SET.train VECTORS
 equal SIZE=--encoder rcrn,--hidden 134;RATE=0.002,0.004 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --lr RATE --folds 3 --train sick.train VECTORS
 equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
-equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train SET.train --valid SET.dev VECTORS --seed SEED --out p.gguf
+equal SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train sick.train --valid sick.dev VECTORS --seed SEED --out p.gguf
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
