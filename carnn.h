@@ -11662,8 +11662,11 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     }
 }
 
-static const char *const carnn__directions[] = {".forward", ".backward"};
+static const char *carnn__direction_name(const carnn__rnn_shape *s, size_t direction) {
+    return s->directions < 2 ? "" : direction ? ".backward" : ".forward";
+}
 
+/* The cells of layer l: base by base, of each one the directions. */
 static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const char *name,
                               const carnn__rnn_shape *s) {
     static const char *const role[] = {".forget", ".output", ".listener"};
@@ -11680,7 +11683,7 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
             size_t at = b * s->directions + i;
             carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
             snprintf(prefix, sizeof prefix, "%s%s%s", name, s->rcrn ? role[b] : "",
-                     s->directions > 1 ? carnn__directions[i] : "");
+                     carnn__direction_name(s, i));
             carnn__cell_declare(&one->cell, p->store, prefix, s->cell, s->in, s->h, s->d);
             carnn__param_at(p->store, one->cell.input)->scale = s->range;
             carnn__cell_declare_skip(&one->cell, p->store, prefix, s->skip);
@@ -11710,8 +11713,7 @@ static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const
     }
     carnn__bases_plan(p, m, l, name, &s);
     for (i = 0; s.graph && i < s.directions; i++) {
-        snprintf(prefix, sizeof prefix, "%s%s", name,
-                 s.directions > 1 ? carnn__directions[i] : "");
+        snprintf(prefix, sizeof prefix, "%s%s", name, carnn__direction_name(&s, i));
         carnn__multigraph_plan(p, &layer->graph[i], prefix, &s);
         m->states = carnn__max(m->states, layer->graph[i].states);
     }
@@ -15718,42 +15720,39 @@ static uint64_t carnn__exchange_place(const carnn__exchange_search *x, const uin
     return key;
 }
 
-/* Where the place of word k of the candidates, one of candidate i, is in a hash table of places:
-   table (2, slots) has their keys, and for each the classes of the names there, as bits. */
-static size_t carnn__exchange_slot(const carnn__exchange_search *x, const uint32_t *of, size_t i,
-                                   size_t k, const uint64_t *table, size_t slots, uint64_t *key) {
-    size_t slot;
-    *key = carnn__exchange_place(x, of, i, k - x->choices->at[i]);
-    slot = (size_t)*key & (slots - 1);
-    while (table[slots + slot] && table[slot] != *key) slot = (slot + 1) & (slots - 1);
-    return slot;
+/* The classes of the names in the place of word k of the candidates, one of candidate i, as bits.
+   table (2, slots) is a hash table of places: their keys, and for each its classes, 0: free. */
+static uint64_t *carnn__exchange_there(const carnn__exchange_search *x, const uint32_t *of,
+                                       size_t i, size_t k, uint64_t *table, size_t slots) {
+    uint64_t key = carnn__exchange_place(x, of, i, k - x->choices->at[i]), *there = table + slots;
+    size_t slot = (size_t)key & (slots - 1);
+    while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
+    table[slot] = key;
+    return &there[slot];
 }
 
 /* Enters the classes of all names. */
 static void carnn__exchange_enter(const carnn__exchange_search *x, const uint32_t *of,
                                   uint64_t *table, size_t slots) {
-    uint64_t key;
-    size_t i, k, slot;
+    size_t i, k;
     for (i = 0; i < x->choices->count; i++)
         for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
             uint32_t class_of = of[x->choices->ids[k]];
             if (class_of == CARNN__NO_INDEX) continue;
-            slot = carnn__exchange_slot(x, of, i, k, table, slots, &key);
-            table[slot] = key;
-            table[slots + slot] |= (uint64_t)1 << class_of;
+            *carnn__exchange_there(x, of, i, k, table, slots) |= (uint64_t)1 << class_of;
         }
 }
 
 /* Gives words that no dialog has the first of the classes in their place. */
-static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of,
-                                 const uint64_t *table, size_t slots) {
-    uint64_t key, classes;
+static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
+                                 size_t slots) {
     size_t i, k;
     for (i = 0; i < x->choices->count; i++)
         for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
             uint32_t word = x->choices->ids[k], first = 0;
+            uint64_t classes;
             if (of[word] != CARNN__NO_INDEX || x->turn[word]) continue;
-            classes = table[slots + carnn__exchange_slot(x, of, i, k, table, slots, &key)];
+            classes = *carnn__exchange_there(x, of, i, k, table, slots);
             if (!classes) continue;
             while (!(classes >> first & 1)) first++;
             of[word] = first;
