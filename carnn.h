@@ -10486,6 +10486,11 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
 
+/* The word of row i. */
+static uint32_t carnn__row_word(const carnn__texts *t, size_t i) {
+    return t->input[t->ids[i]] / 2;
+}
+
 static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
                                 size_t count) {
     uint32_t *all = (uint32_t *)carnn__take(arena, carnn__times(lists, count), sizeof *all);
@@ -10928,7 +10933,7 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
             uint64_t hash = 0; /* of the sequence from i to j */
             for (j = i; j < carnn__min(i + m->longest, end); j++) {
                 size_t g;
-                hash = carnn__stream(hash, t->input[t->ids[j]] / 2);
+                hash = carnn__stream(hash, carnn__row_word(t, j));
                 g = (size_t)(hash % CARNN__NGRAM_HASHES);
                 for (k = 0; k < C; k++, g += CARNN__NGRAM_HASHES) {
                     if (backward) dU[g] += scale * dz[k];
@@ -12906,12 +12911,12 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
     for (b = 0; b < t->count; b++) {
         size_t X = 2 * b + m->first, Y = X ^ 1, from = t->at[X], to = t->at[Y];
         for (j = to; j < t->at[Y + 1]; j++) {
-            uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
+            uint32_t word = same[carnn__row_word(t, j)], best = CARNN__NO_INDEX;
             size_t place = from + j - to, least = SIZE_MAX;
             for (i = from; i < t->at[X + 1]; i++) {
                 size_t steps = i > place ? i - place : place - i;
                 if (m->with[i] != CARNN__NO_INDEX || steps >= least) continue;
-                if (same[t->input[t->ids[i]] / 2] != word) continue;
+                if (same[carnn__row_word(t, i)] != word) continue;
                 best = (uint32_t)i;
                 least = steps;
             }
@@ -13026,17 +13031,29 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Each word has two more inputs: 1 if it is in the other text of its pair, else 0; and that times
-   its idf. Each pair has four shares, numbers for its score: how much of the first text is in the
-   second, the very words, or words that count as equal, each counted as 1 or as idf^3. Which share
-   is the most useful depends on how the sentences were found. Shares are multiplied by 20: then
-   small weights are enough, which are learnt soon. */
+   its idf. Each pair has eight shares, numbers for its score: how much of the first text is in the
+   second. It is counted in four ways, each word as 1 and each as idf^3:
+
+     the very words
+     words that count as equal
+     words by how similar they are, max(0, 2 c - 1): c is the largest cosine of the word's vector and
+       one of the second text, 1 where they count as equal
+     words that stand before the same word in both texts (counted as the mean of both idf^3)
+
+   Which share is the most useful depends on how the sentences were found. Vectors that are trained
+   are not compared: then equal words alone are similar. Shares are multiplied by 20: then small
+   weights are enough, which are learnt soon. */
 
 #define CARNN__OVERLAPS 2 /* columns of inputs */
-#define CARNN__SHARES 4   /* of a pair */
+
+enum { CARNN__VERY_WORD, CARNN__EQUAL_WORD, CARNN__SIMILAR_WORD, CARNN__WORD_BEFORE,
+       CARNN__SHARE_KINDS };
+#define CARNN__SHARES (2 * CARNN__SHARE_KINDS) /* of a pair */
 
 typedef struct carnn__overlap {
-    size_t idf;     /* parameter (V), not trained */
-    uint32_t *stem; /* (V) the same number for words that count as equal */
+    size_t idf;                 /* parameter (V), not trained */
+    uint32_t *stem;             /* (V) the same number for words that count as equal */
+    const carnn__embed *vector; /* of words, to be compared, or NULL; set by the caller */
 } carnn__overlap;
 
 /* Its parameter comes behind all that are trained. Words count as equal if their first `most`
@@ -13100,25 +13117,52 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
     }
 }
 
+/* What of row i, a word of the first text of a pair, is in the second. */
+static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m,
+                                const carnn__texts *t, size_t pair, size_t i,
+                                float found[CARNN__SHARE_KINDS]) {
+    size_t begin = t->at[2 * pair + 1], end = t->at[2 * pair + 2], j;
+    uint32_t word = carnn__row_word(t, i);
+    memset(found, 0, CARNN__SHARE_KINDS * sizeof(float));
+    for (j = begin; j < end; j++) {
+        uint32_t other = carnn__row_word(t, j);
+        float similar = 0.0f;
+        if (m->stem[other] == m->stem[word]) {
+            found[CARNN__EQUAL_WORD] = similar = 1.0f;
+            if (other == word) found[CARNN__VERY_WORD] = 1.0f;
+            if (i + 1 < begin && j + 1 < end &&
+                m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
+                found[CARNN__WORD_BEFORE] = 1.0f;
+        } else if (m->vector) {
+            const float *E = carnn__weight(work, m->vector->table);
+            size_t e = m->vector->e;
+            similar = 2.0f * carnn__cosine(work->engine->k, e, E + word * e, E + other * e) - 1.0f;
+        }
+        if (similar > found[CARNN__SIMILAR_WORD]) found[CARNN__SIMILAR_WORD] = similar;
+    }
+}
+
 /* The shares of a pair. */
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
-                                const carnn__texts *t, size_t pair, float to[CARNN__SHARES]) {
+                                const carnn__texts *t, size_t pair, float share[CARNN__SHARES]) {
     const float *idf = carnn__weight(work, m->idf);
-    float found[CARNN__SHARES] = {0.0f, 0.0f, 0.0f, 0.0f}, sum[2] = {0.0f, 0.0f};
-    size_t i, j, from = t->at[2 * pair], end = t->at[2 * pair + 1], last = t->at[2 * pair + 2];
-    for (i = from; i < end; i++) {
-        uint32_t input = t->input[t->ids[i]], word = input / 2;
-        float rare = idf[word] * idf[word] * idf[word];
-        for (j = end; j < last && t->input[t->ids[j]] / 2 != word;) j++;
-        found[0] += j < last ? 1.0f : 0.0f;
-        found[1] += j < last ? rare : 0.0f;
-        found[2] += input & 1 ? 1.0f : 0.0f;
-        found[3] += input & 1 ? rare : 0.0f;
-        sum[0] += 1.0f;
-        sum[1] += rare;
+    float found[CARNN__SHARE_KINDS], rare, after = 0.0f, all = 0.0f;
+    size_t i, k, begin = t->at[2 * pair], n = t->at[2 * pair + 1] - begin;
+    memset(share, 0, CARNN__SHARES * sizeof(float));
+    for (i = begin + n; i-- > begin; after = rare) {
+        float of_word = idf[carnn__row_word(t, i)];
+        rare = of_word * of_word * of_word;
+        all += rare;
+        carnn__overlap_word(work, m, t, pair, i, found);
+        for (k = 0; k < CARNN__SHARE_KINDS; k++) {
+            share[2 * k] += found[k];
+            share[2 * k + 1] += found[k] * (k == CARNN__WORD_BEFORE ? (rare + after) / 2.0f : rare);
+        }
     }
-    for (i = 0; i < CARNN__SHARES; i++)
-        to[i] = sum[i & 1] > 0.0f ? 20.0f * found[i] / sum[i & 1] : 0.0f;
+    for (k = 0; k < CARNN__SHARES; k++) {
+        float whole = k & 1 ? all : (float)n;
+        share[k] *= whole > 0.0f ? 20.0f / whole : 0.0f;
+    }
 }
 
 /* y = score + W x; x are the shares of a pair. Backward, from the gradient at the score, which is
@@ -13293,6 +13337,7 @@ static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     if (overlaps || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                             overlaps ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+    m->overlap.vector = carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0 ? &m->words : NULL;
 }
 
 /* (U, h) the inputs u of the encoder; (R, D) the states x of the words; the vectors v of texts. */
@@ -17560,7 +17605,7 @@ static const carnn__task carnn__lm_task = {
      P (h, e + overlap)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2F)   W4 (1, h)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
-   only. The shares (4) of words that both texts have are explained in @@MATCH. --weighting skip
+   only. The shares (8) of words that both texts have are explained in @@MATCH. --weighting skip
    weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of
    x_i.
 
@@ -17834,7 +17879,7 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=ncarnn decomposition=direct loss=pair",
     "hidden=19 embedding=101 cell=scarnn weighting=skip",
     "hidden=19 embedding=101 cell=lstm overlap=0",
-    "hidden=19 embedding=101 cell=icarnn model=siamese",
+    "hidden=19 embedding=101 cell=icarnn model=siamese tune_vectors=0",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
     "hidden=19 embedding=17 model=ca",
     "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",

@@ -76,6 +76,7 @@ characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn;SEED=1,2 | | ./carnn train --
 characters CELL=lstm,mi-lstm,gru,mi-gru,rnn,mi-rnn | | ./carnn train --task lm --cell CELL --train half.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0 --hidden 128 --epochs 1 --lr 0.016 --out c.gguf
 chunks CELL=rnn,mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 WHOLE --out m.gguf
 chunks CELL=lstm,mi-lstm | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 128 --epochs 1 WHOLE --out m.gguf
+chunks CELL=rnn --hidden 512 --epochs 4,mi-rnn --hidden 512 --epochs 4,mi-rnn --hidden 780 --epochs 8 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --lr 0.001 PROBED --out m.gguf
 chunks GRAPH=sh --hidden 780,st --hidden 460,bu --hidden 400,td --hidden 400 | | ./carnn train --task lm --unit char --chunk 50 --cell rnn --encoder graph --graph GRAPH --epochs 8 --lr 0.001 PROBED --out m.gguf
 probes CELL=rnn,mi-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 6 --lr 0.001 PROBED --probe CELL.jsonl --out m.gguf
 probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl

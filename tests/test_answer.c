@@ -175,34 +175,53 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
         }
 }
 
-/* Twenty times the share of the question's words that are in the answer, the very words by number
-   and by the cube of the idf, and those that count as the same. */
+/* How similar two words are, from their vectors where these are not trained. */
+static double plain_similar(const carnn_model *model, uint32_t a, uint32_t b) {
+    size_t k;
+    const float *v = test_weight(model, "word.weight");
+    double ab = 0.0, aa = 0.0, bb = 0.0;
+    if (same_word(model, a, b)) return 1.0;
+    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) return 0.0;
+    for (k = 0; k < E; k++) {
+        double x = (double)v[a * E + k], y = (double)v[b * E + k];
+        ab += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    return fmax(0.0, 2.0 * ab / sqrt(aa * bb) - 1.0);
+}
+
+/* Twenty times the shares of the question's words that are in the answer, by number and by the cube
+   of the idf: the very words, those that count as the same, by similarity, and before the same. */
 static void plain_overlap(const carnn_model *model, const sentence *q, const sentence *a,
-                          double share[4]) {
+                          double share[8]) {
     const float *idf = test_weight(model, "word.idf");
     double sum = 0.0;
-    size_t i, j;
-    memset(share, 0, 4 * sizeof(double));
+    size_t i, j, k;
+    memset(share, 0, 8 * sizeof(double));
     for (i = 0; i < q->n; i++) {
-        double rare = pow((double)idf[q->id[i]], 3.0);
-        unsigned same = 0, similar = 0;
+        double found[4] = {0.0, 0.0, 0.0, 0.0}, rare = pow((double)idf[q->id[i]], 3.0);
+        double two = i + 1 < q->n ? (rare + pow((double)idf[q->id[i + 1]], 3.0)) / 2.0 : 0.0;
         for (j = 0; j < a->n; j++) {
-            same |= a->id[j] == q->id[i];
-            similar |= same_word(model, a->id[j], q->id[i]);
+            unsigned same = same_word(model, a->id[j], q->id[i]);
+            if (a->id[j] == q->id[i]) found[0] = 1.0;
+            if (same) found[1] = 1.0;
+            found[2] = fmax(found[2], plain_similar(model, q->id[i], a->id[j]));
+            if (same && i + 1 < q->n && j + 1 < a->n &&
+                same_word(model, a->id[j + 1], q->id[i + 1])) found[3] = 1.0;
         }
         sum += rare;
-        share[0] += same * 20.0 / (double)q->n;
-        share[1] += same * 20.0 * rare;
-        share[2] += similar * 20.0 / (double)q->n;
-        share[3] += similar * 20.0 * rare;
+        for (k = 0; k < 4; k++) {
+            share[2 * k] += found[k] * 20.0 / (double)q->n;
+            share[2 * k + 1] += found[k] * 20.0 * (k == 3 ? two : rare);
+        }
     }
-    share[1] /= sum;
-    share[3] /= sum;
+    for (k = 1; k < 8; k += 2) share[k] /= sum;
 }
 
 static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     const float *out = test_weight(model, "output.weight");
-    double f[4 * D], share[4], score = 0.0;
+    double f[4 * D], share[8], score = 0.0;
     size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
     int backwards;
     plain_inputs(model, q, a);
@@ -227,7 +246,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
         plain_overlap(model, q, a, share);
-        score += row_times(test_weight(model, "output.shares"), 0, 4, share);
+        score += row_times(test_weight(model, "output.shares"), 0, 8, share);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -359,7 +378,7 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
     float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
     *(float *)(uintptr_t)test_weight(model, "output.weight") = 0.0f;
-    memset(share, 0, 4 * sizeof *share);
+    memset(share, 0, 8 * sizeof *share);
     share[0] = 0.05f;
     return model;
 }
@@ -901,6 +920,7 @@ int main(void) {
     test_answer_scores("cell=icarnn weighting=skip overlap=0");
     test_answer_scores("cell=icarnn model=siamese");
     test_answer_scores("cell=icarnn overlap=1");
+    test_answer_scores("cell=icarnn tune_vectors=0"); /* similar words have shares */
     test_rank_loss(1);
     test_rank_loss(5);
     test_metrics();
