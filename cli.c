@@ -634,20 +634,21 @@ static int next_line(FILE *in, const char *name, line *l) {
     return 1;
 }
 
-/* "loss 0.5012", or "loss 5.0e-05": four decimals would leave too little of small numbers. */
-static void print_metric(const char *name, double value) {
-    printf(value != 0.0 && fabs(value) < 0.001 ? "%s %.1e" : "%s %.4f", name, value);
+/* "0.5012", or "5.0e-05": four decimals would leave too little of small numbers. */
+static const char *decimal(double value, char text[32]) {
+    snprintf(text, 32, value != 0.0 && fabs(value) < 0.001 ? "%.1e" : "%.4f", value);
+    return text;
 }
 
 /* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
 static void print_metrics(const carnn_scores *s, int counts) {
+    char value[32];
     size_t i;
     for (i = 0; i < s->count; i++) {
         if (!counts && s->metric[i].secondary) continue;
-        print_metric(s->metric[i].name, s->metric[i].value);
-        fputs("  ", stdout);
+        printf("%s %s  ", s->metric[i].name, decimal(s->metric[i].value, value));
     }
-    print_metric("loss", s->loss);
+    printf("loss %s", decimal(s->loss, value));
 }
 
 /* ==== train ================================================================================== */
@@ -702,7 +703,7 @@ static void log_probe(const carnn_progress *p) {
 
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
-    char text[512], left[32];
+    char text[512], left[32], value[32];
     size_t at = 0;
     (void)user;
 #define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
@@ -712,10 +713,12 @@ static int on_progress(const carnn_progress *p, void *user) {
     if (p->probe) log_probe(p);
     if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
     if (job.fold) ADD("fold %zu  ", job.fold);
-    ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
-        100.0 * p->done, p->loss);
-    if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
-    if (p->best) ADD("  best %.4f (%lld)", p->best->metric[0].value, (long long)p->best_epoch);
+    ADD("epoch %lld/%lld %3.0f%%  loss %s", (long long)p->epoch, (long long)p->epochs,
+        100.0 * p->done, decimal(p->loss, value));
+    if (p->scores)
+        ADD("  %.32s %s", p->scores->metric[0].name, decimal(p->scores->metric[0].value, value));
+    if (p->best)
+        ADD("  best %s (%lld)", decimal(p->best->metric[0].value, value), (long long)p->best_epoch);
     ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
     ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
 #undef ADD
@@ -1744,13 +1747,14 @@ static void read_history(history *h, const char *file) {
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
     static char text[96];
+    char value[32];
     const curve *score = &h->curve[SCORE], *loss = &h->curve[TRAIN_LOSS];
     const point *p = &loss->point[loss->count - 1];
     const char *name = "loss";
     size_t i;
     for (i = 0; i < score->count; i++)
         if (score->point[i].epoch == h->best) name = h->metric, p = &score->point[i];
-    snprintf(text, sizeof text, "%s %.4f at epoch %.0f", name, p->value, p->epoch);
+    snprintf(text, sizeof text, "%s %s at epoch %.0f", name, decimal(p->value, value), p->epoch);
     return text;
 }
 
