@@ -118,10 +118,14 @@ equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./ca
 equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --seed SEED --out wikiqa-SEED.gguf
 equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out l.gguf; ./carnn test wikiqa-SEED.gguf l.gguf --data WikiQA-dev.txt.gz | sed -n 2p
 equal SIZE=--encoder rcrn,--hidden 160 --lr 0.001,--layers 3 --hidden 79 --lr 0.001 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
-equal SET=trec,sst2;SIZE=--encoder rcrn,--hidden 160;RATE=0.003,0.006 | | ./carnn train --task classify SIZE --lr RATE --folds 3 --train SET.train VECTORS
-equal SIZE=--encoder rcrn,--hidden 134;RATE=0.002,0.004 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --lr RATE --folds 3 --train sick.train VECTORS
-equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
-equal SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 --encoder rcrn --lr 0.004 --train sick.train --valid sick.dev VECTORS --seed SEED --out p.gguf
+equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;OPTION=,--lr 0.006,--pooling max | | ./carnn train --task classify SIZE OPTION --folds 3 --train trec.train VECTORS
+equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5 | | ./carnn train --task classify SIZE --lr 0.006 --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --cell gru --hidden 109 --lr 0.004,--cell lstm --hidden 134,--cell lstm --hidden 134 --lr 0.004,--cell lstm --layers 3 --hidden 90,--cell lstm --layers 3 --hidden 90 --lr 0.004;SET=sick | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134,--cell lstm --layers 3 --hidden 90;SET=snli | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 --folds 3 DATA VECTORS
+equal SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --pooling max --train trec.train --valid trec.dev VECTORS --seed SEED --out c.gguf
+equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify SIZE --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
+equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134;SEED=1,2,3 | | ./carnn train --task pair --overlap 0 SIZE --lr 0.004 --train sick.train --valid sick.dev VECTORS --seed SEED --out p.gguf
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf
