@@ -109,6 +109,8 @@ classification-ngrams SEED=1,2,3 | | ./carnn train --task classify --ngrams 2 --
 domains | | for f in *.task.train; do d=${f%.task.train}; awk 'NR % 10 != 7' $f > $d.training; awk 'NR % 10 == 7' $f > $d.held; done; cat *.training > all-domains
 domains NGRAMS=0,2 | | for f in *.held; do d=${f%.held}; ./carnn train --task classify --ngrams NGRAMS --train $d.training --valid $f VECTORS --out c.gguf; done | awk '$1 == "valid" { n++; sum += $3 } END { print sum / n }'
 domains NGRAMS=0,2 | | cat *.held > held; ./carnn train --task classify --ngrams NGRAMS --train all-domains --valid held VECTORS --epochs 8 --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
+domains | | ./carnn train --task classify --encoder rcrn --lr 0.001 --epochs 4 --train all-domains --valid held VECTORS --out rcrn.gguf; cp rcrn.gguf c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'
+domains SIZE=--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify SIZE --lr 0.001 --epochs 4 --train all-domains --valid held VECTORS --out c.gguf; for f in *.held; do ./carnn test c.gguf --data $f; done | awk '$1 == "c.gguf" { n++; sum += $3 } END { print sum / n }'; ./carnn test rcrn.gguf c.gguf --data held | sed -n 2p
 
 equal | | for k in train dev; do cp trec-$k.label trec.$k; cp stsa.binary.$k sst2.$k; cp stsa.fine.$k sst5.$k; done; cp SICK_train.txt sick.train; cp SICK_trial.txt sick.dev; cat train-partial.tsv train-counterfactual.tsv > snli.train; cp dev.tsv snli.dev
 equal SET=trec,sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-SEED.gguf
@@ -117,15 +119,21 @@ equal SET=sick,snli;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overl
 equal SET=sick,snli;SIZE=--hidden 134,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --cell lstm --overlap 0 SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-SEED.gguf l.gguf --data SET.dev | sed -n 2p
 equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 WIKIQA --seed SEED --out wikiqa-SEED.gguf
 equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 WIKIQA --seed SEED --out l.gguf; ./carnn test wikiqa-SEED.gguf l.gguf --data WikiQA-dev.txt.gz | sed -n 2p
-equal SIZE=--encoder rcrn,--hidden 160 --lr 0.001,--layers 3 --hidden 79 --lr 0.001 | | ./carnn train --task classify SIZE --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out c.gguf
+equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hidden 100 --epochs 3 --lr 0.003 TRECQA --seed SEED --out trecqa-SEED.gguf
+equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 TRECQA --seed SEED --out l.gguf; ./carnn test trecqa-SEED.gguf l.gguf --data clean-dev.tsv | sed -n 2p
+equal | | ./carnn train --task classify --encoder rcrn --lr 0.001 --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out imdb.gguf
+equal SIZE=--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify SIZE --lr 0.001 --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out l.gguf; ./carnn test imdb.gguf l.gguf --data imdb-dev.tsv | sed -n 2p
 equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;OPTION=,--lr 0.006,--pooling max | | ./carnn train --task classify SIZE OPTION --folds 3 --train trec.train VECTORS
 equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5 | | ./carnn train --task classify SIZE --lr 0.006 --folds 3 --train SET.train VECTORS
 equal SIZE=--encoder rcrn --cell gru --hidden 109 --lr 0.004,--cell lstm --hidden 134,--cell lstm --hidden 134 --lr 0.004,--cell lstm --layers 3 --hidden 90,--cell lstm --layers 3 --hidden 90 --lr 0.004;SET=sick | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
 equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134,--cell lstm --layers 3 --hidden 90;SET=snli | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
 equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 --folds 3 DATA VECTORS
-equal SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --pooling max --train trec.train --valid trec.dev VECTORS --seed SEED --out c.gguf
-equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify SIZE --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out c.gguf
-equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134;SEED=1,2,3 | | ./carnn train --task pair --overlap 0 SIZE --lr 0.004 --train sick.train --valid sick.dev VECTORS --seed SEED --out p.gguf
+equal SET=trec;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --pooling max --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-chosen-SEED.gguf
+equal SET=sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --cell ran-tanh --hidden 130 --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-chosen-SEED.gguf
+equal SET=trec;SIZE=--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-chosen-SEED.gguf l.gguf --data SET.dev | sed -n 2p
+equal SET=sst2,sst5;SIZE=--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-chosen-SEED.gguf l.gguf --data SET.dev | sed -n 2p
+equal SET=sick;SEED=1,2,3 | | ./carnn train --task pair --overlap 0 --encoder rcrn --cell gru --hidden 109 --lr 0.004 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-chosen-SEED.gguf
+equal SET=sick;SIZE=--hidden 134 --lr 0.004,--layers 3 --hidden 90;SEED=1,2,3 | | ./carnn train --task pair --overlap 0 --cell lstm SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-chosen-SEED.gguf l.gguf --data SET.dev | sed -n 2p
 
 sick OPTION=,--cell ncarnn,--overlap 0,--cell lstm,--cell lstm --overlap 0,--cell lstm --overlap 0 --encoder rcrn,--alignment overlap,--alignment overlap --overlap 0;SEED=1,2,3 | | ./carnn train --task pair OPTION SICK --seed SEED --out p.gguf
 relatedness OPTION=,--cell lstm;SEED=1 | | ./carnn train --task pair --target relatedness OPTION SICK --seed SEED --out p.gguf

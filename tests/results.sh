@@ -88,7 +88,9 @@ awk '{ print "(" NR % 2 * 3 " (" NR % 5 " " $2 ") (1 (2 " $3 ") (4 " $4 ")))" }'
     > all/sst/trees/train.txt
 for name in books music; do cp letters all/amazon16/$name.task.train; done
 head -n 40 data/pair-train.tsv | tee all/sick/SICK_train.txt > all/sick/SICK_trial.txt
-for name in train-partial train-counterfactual dev; do head -n 40 data/pair-train.tsv > all/snli/$name.tsv; done
+for name in train-partial train-counterfactual dev; do
+    awk -F '\t' -v OFS='\t' 'NR > 1 { print $5, $2, $3 }' all/sick/SICK_train.txt > all/snli/$name.tsv
+done
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"; next }
     { print NR % 2, NR, NR + 1000, $2, $3 }' all/sick/SICK_train.txt > all/msrp/msr_paraphrase_train.txt
 head -n 400 data/cloze-train.txt > cloze
