@@ -13332,12 +13332,13 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     int overlaps = carnn__two_overlaps(p->model);
     p->store->fixed = 1;
-    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0)
+    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) {
         m->words.table = carnn__declare_words(p, 0.1f);
+        m->overlap.vector = &m->words;
+    }
     if (overlaps || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                             overlaps ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
-    m->overlap.vector = carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0 ? &m->words : NULL;
 }
 
 /* (U, h) the inputs u of the encoder; (R, D) the states x of the words; the vectors v of texts. */

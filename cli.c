@@ -1089,6 +1089,8 @@ static void check_ensemble(void) {
 static void make_ensemble(void) {
     carnn_ensemble_desc desc = {.threads = arg.training.threads, .share = arg.share,
                                 .chosen = tested.chosen};
+    const carnn_scores *scores;
+    char value[32];
     size_t i;
     if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
     desc.greedy = !strcmp(arg.ensemble, "greedy");
@@ -1097,9 +1099,9 @@ static void make_ensemble(void) {
                                tested.count, &desc, &error));
     if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
     if (!desc.valid) return;
-    fprintf(stderr, "%s on %s: %s %.4f, members:", arg.ensemble, *arg.valid.item,
-            carnn_model_scores(models[tested.count])->metric[0].name,
-            carnn_model_scores(models[tested.count])->metric[0].value);
+    scores = carnn_model_scores(models[tested.count]);
+    fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, *arg.valid.item,
+            scores->metric[0].name, decimal(scores->metric[0].value, value));
     for (i = 0; carnn_model_member(models[tested.count], i); i++)
         fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
     fputc('\n', stderr);

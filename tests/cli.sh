@@ -1140,11 +1140,14 @@ says out '"mse": [0-9]'
 run 0 predict t.gguf --data trips.csv --group trip --target far
 lines out 3
 awk -F , -v OFS=, 'NR > 1 { $4 /= 1000 } 1' trips.csv >near.csv
-run 0 train $small --train near.csv --valid near.csv --group trip --target far --epochs 2 --out n.gguf \
-    --log near.jsonl
-says out '^valid  mse [1-9]\.[0-9]e-0[4-9]  loss [0-9]'
+run 0 train $small --train near.csv --group trip --target far --epochs 2 --out n.gguf
+says out '^train  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
+run 0 train ${small% --quiet} --train near.csv --valid near.csv --group trip --target far --epochs 2 \
+    --out n.gguf --log near.jsonl
+says err ' mse [1-9]\.[0-9]e-0[5-9]  best [1-9]\.[0-9]e-0[5-9] '
+says out '^valid  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
 run 0 plot near.jsonl
-says out ' mse [1-9]\.[0-9]e-0[4-9] at epoch [12]'
+says out ' mse [1-9]\.[0-9]e-0[5-9] at epoch [12]'
 run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
 says err 'trips.csv:1: expected a column "fare", found "trip,x,y,far"'
 run 2 train --task classify --train "$data/classify-train.tsv" --target far --out c.gguf
