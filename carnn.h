@@ -16134,8 +16134,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 #define CARNN__ODD_KNOWN 4   /* of one with words of users alone at least */
 #define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
 
-enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE,
-       CARNN__DIALOG_TOLD }; /* in carnn_model_desc.option */
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
+       CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT }; /* in carnn_model_desc.option */
 
 /* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
@@ -16529,6 +16529,16 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
+   How often a candidate is the reply says little of dialogs with another system, which has its own
+   way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
+   adjustment of Menon et al. 2021:
+
+     a_l = balance log(n_l + 0.001)        n_l: of how many turns l is the reply
+
+   Then o . y_l need not tell how frequent l is, and candidates that are never a reply in training
+   are hardly trained to be wrong. And of each candidate some words, drawn anew for each batch
+   (--word-dropout), are read as the unknown word: then y_l depends on all its words.
+
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
    turn, one product with the candidates for all of them.
@@ -16551,6 +16561,10 @@ static const carnn_option carnn__dialog_options[] = {
                         "1: names are exchanged in training, so that it learns to copy them"),
     CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
                         "1: facts are marked once the system has named their subject"),
+    CARNN__OPTION_REAL("balance", CARNN__DIALOG_BALANCE, 0, 1, 1,
+                       "how much of the replies' frequencies in training is left out: 1 all"),
+    CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
+                       "probability of a candidate's word to be dropped in training"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -16559,6 +16573,8 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
     carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
     carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
+    carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
+    carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -16650,6 +16666,8 @@ typedef struct carnn__dialog {
     carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
+    float *balance;          /* (L) a_l; NULL: 0 */
+    carnn__lists kept;       /* (L) candidates with the words that this batch drops */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
@@ -16695,6 +16713,27 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
                      NULL);
 }
 
+/* What only training has: a_l, the unsure reply being that of the odd turns, and memory for the
+   words that are kept. */
+static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
+    const carnn__lists *choices = &m->read.choices;
+    const uint32_t *target = m->net.corpus.target;
+    double balance = carnn__option(p->model, CARNN__DIALOG_BALANCE);
+    size_t L = choices->count, items = p->work->data->item_count, i;
+    m->kept = *choices;
+    if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
+        m->kept.ids = (uint32_t *)carnn__take(p->arena, choices->at[L], sizeof(uint32_t));
+    m->balance = balance > 0.0 ? carnn__floats(p->arena, 1, L) : NULL;
+    if (!m->balance) return;
+    memset(m->balance, 0, L * sizeof(float));
+    for (i = 0; i < items; i++)
+        if (target[i] < L) m->balance[target[i]] += 1.0f;
+    if (p->model->unsure < L)
+        m->balance[p->model->unsure] += (float)items / (float)CARNN__ODD_SHARE;
+    for (i = 0; i < L; i++)
+        m->balance[i] = (float)(balance * log((double)m->balance[i] + 0.001));
+}
+
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
@@ -16705,6 +16744,8 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     m->ready = 0;
     carnn__history_plan(p, &m->read);
     carnn__dialog_plan_batch(p, m, D);
+    m->balance = NULL;
+    if (p->work->g) carnn__dialog_plan_training(p, m);
 }
 
 static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
@@ -16714,7 +16755,8 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
 /* --- a step ---------------------------------------------------------------------------------- */
 
 /* Streams of a step's random numbers; o of the chunk from turn i on has CARNN__DROP_SUMMARY + i. */
-enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_SUMMARY };
+enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS,
+       CARNN__DROP_SUMMARY };
 
 /* Dropout on e, or backward on its gradient. There is none where names are exchanged: the exchange
    is noise enough, and to copy a name the model has to tell it from all others. */
@@ -16724,18 +16766,31 @@ static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) 
         carnn__drop(work, x, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
+/* Drops words of the candidates in a step: word 0 is the unknown one. */
+static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    const carnn__lists *choices = &m->read.choices;
+    float rate = (float)carnn__option(work->model, CARNN__DIALOG_WORD_DROPOUT);
+    size_t i, n = choices->at[choices->count];
+    if (m->kept.ids == choices->ids) return;
+    key = key ? carnn__stream(key, CARNN__DROP_WORDS) : 0;
+    for (i = 0; i < n; i++)
+        m->kept.ids[i] = key && carnn__uniform(key, i) < rate ? 0 : choices->ids[i];
+}
+
 /* Packs the recurrent weights and encodes the candidates. Where nothing is learnt this is done
    once, and the candidates are packed for the product, too, panel by panel. */
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->read.choices.count, D = m->y.columns, i, end;
+    const carnn__lists *choices = work->g ? &m->kept : &m->read.choices;
+    size_t L = choices->count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, &m->read.choices, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, choices, i, NULL, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
@@ -16868,6 +16923,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__history_collect(work, &m->read, number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
+    if (work->g) carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 0);
@@ -16881,6 +16937,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
             size_t turn = m->from + m->order[b];
             carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], tally);
             if (m->logits.x) memcpy(m->logits.x + turn * L, m->z + b * L, L * sizeof(float));
+            if (m->balance) work->engine->k->add(m->balance, m->z + b * L, own);
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss);
@@ -16893,7 +16950,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.choices, 0, NULL, own, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->kept, 0, NULL, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 

@@ -45,10 +45,12 @@ static carnn_model *unsure_model(const carnn_dataset *data) {
     return model;
 }
 
-/* -log P of reply `target` to the words `ids`, after what the dialog of the example has said. */
-static double unsure_loss(carnn_session *s, const carnn_dataset *data, size_t example,
-                          const uint32_t *ids, size_t n, size_t target) {
+/* -log P of reply `target` to the words `ids`, after what the dialog of the example has said. In
+   training candidate l has (often[l] + 0.001)^0.4 times the weight that it has for a session. */
+static double unsure_loss(carnn_session *s, const carnn_dataset *data, const double *often,
+                          size_t example, const uint32_t *ids, size_t n, size_t target) {
     const carnn_model *model = s->model;
+    double right = NAN, sum = 0.0;
     const carnn__item *x = &data->items[example];
     char text[512] = "";
     carnn_text said = {text, 0};
@@ -65,9 +67,12 @@ static double unsure_loss(carnn_session *s, const carnn_dataset *data, size_t ex
     }
     said.length = strlen(text);
     CHECK_INT(carnn_session_predict(s, &said, 1, count, &p, NULL), CARNN_OK);
-    for (i = 0; i < p.count; i++)
-        if (p.choice[i] == target) return -log(p.probability[i]);
-    return NAN;
+    for (i = 0; i < p.count; i++) {
+        double weight = p.probability[i] * pow(often[p.choice[i]] + 0.001, 0.4);
+        if (p.choice[i] == target) right = weight;
+        sum += weight;
+    }
+    return -log(right / sum);
 }
 
 /* The words of the turns without a meaning. */
@@ -83,9 +88,12 @@ static void unsure_turns(void) {
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     size_t turns = data->item_count, all = 0, unknown = 0, words = 0, key, i, k;
     uint32_t once[64];
+    double often[64] = {0};
     carnn_session *session;
     test_work w;
     carnn__dialog *m;
+    CHECK(model->choices.count < 64);
+    model->desc.option[CARNN__DIALOG_WORD_DROPOUT] = CARNN_NONE;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
     test_work_open(&w, model, data, 2);
@@ -93,6 +101,8 @@ static void unsure_turns(void) {
     w.work.batch = 1000;
     CHECK_INT(test_work_begin(&w), 1);
     m = (carnn__dialog *)w.work.state;
+    for (i = 0; i < turns; i++) often[m->net.corpus.target[i]] += 1.0;
+    often[model->unsure] = (double)turns / 3.0;
     for (key = 1; key <= 20; key++) {
         const carnn__corpus *c = &m->net.corpus;
         double loss = 0.0;
@@ -117,7 +127,8 @@ static void unsure_turns(void) {
             }
             CHECK(n >= 2 && n <= 10);
             carnn_session_reset(session);
-            loss += unsure_loss(session, data, item, ids, n - 1, m->read.answer[i]);
+            loss += unsure_loss(session, data, often, item, ids, n - 1,
+                                m->read.answer[i]);
         }
         CHECK_NEAR(w.tally.loss, loss, 1e-3);
         if (key == 1) memcpy(once, unsure_words(m), sizeof once);
