@@ -16562,7 +16562,7 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
                         "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_REAL("balance", CARNN__DIALOG_BALANCE, 0, 1, 1,
-                       "how much of the replies' frequencies in training is left out: 1 all"),
+                       "what part of the replies' frequencies in training is not learnt"),
     CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
                        "probability of a candidate's word to be dropped in training"),
     CARNN__OPTION_END};
