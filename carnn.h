@@ -16537,7 +16537,8 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
    Then o . y_l need not tell how frequent l is, and candidates that are never a reply in training
    are hardly trained to be wrong. And of each candidate some words, drawn anew for each batch
-   (--word-dropout), are read as the unknown word: then y_l depends on all its words.
+   (--word-dropout), are read as the unknown word: then y_l depends on all its words. Both are left
+   out where names are exchanged (@@NAMES).
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
@@ -16714,13 +16715,15 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
 }
 
 /* What only training has: a_l, the unsure reply being that of the odd turns, and memory for the
-   words that are kept. */
+   words that are kept. Where names are exchanged all replies with a name are as frequent, and each
+   word counts: there is neither. */
 static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
     const carnn__lists *choices = &m->read.choices;
     const uint32_t *target = m->net.corpus.target;
     double balance = carnn__option(p->model, CARNN__DIALOG_BALANCE);
     size_t L = choices->count, items = p->work->data->item_count, i;
     m->kept = *choices;
+    if (m->read.name_classes.classes) return;
     if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
         m->kept.ids = (uint32_t *)carnn__take(p->arena, choices->at[L], sizeof(uint32_t));
     m->balance = balance > 0.0 ? carnn__floats(p->arena, 1, L) : NULL;
