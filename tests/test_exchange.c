@@ -86,11 +86,13 @@ static void test_classes(void) {
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
-    const carnn__name_classes *e = &begin(&w, model, data, gradient)->read.name_classes;
+    const carnn__dialog *m = begin(&w, model, data, gradient);
+    const carnn__name_classes *e = &m->read.name_classes;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
     CHECK_INT(e->classes, 4);
+    CHECK(!m->balance && m->kept.ids == m->read.choices.ids); /* as names are exchanged */
     CHECK_INT(e->of[number_of(model, "two")], e->of[number_of(model, "six")]);
     CHECK(tree != place && place != phone && phone != tree);
     for (i = 0; i < TREES; i++) {
