@@ -16668,7 +16668,7 @@ typedef struct carnn__dialog {
     carnn__cell cell;
     carnn__cell_run run;
     float *balance;          /* (L) a_l; NULL: 0 */
-    carnn__lists kept;       /* (L) candidates with the words that this batch drops */
+    carnn__lists kept;       /* (L) the candidates; in training without the words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
@@ -16723,10 +16723,11 @@ static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
     double balance = carnn__option(p->model, CARNN__DIALOG_BALANCE);
     size_t L = choices->count, items = p->work->data->item_count, i;
     m->kept = *choices;
-    if (m->read.name_classes.classes) return;
+    m->balance = NULL;
+    if (!p->work->g || m->read.name_classes.classes) return;
     if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
         m->kept.ids = (uint32_t *)carnn__take(p->arena, choices->at[L], sizeof(uint32_t));
-    m->balance = balance > 0.0 ? carnn__floats(p->arena, 1, L) : NULL;
+    if (balance > 0.0) m->balance = carnn__floats(p->arena, 1, L);
     if (!m->balance) return;
     memset(m->balance, 0, L * sizeof(float));
     for (i = 0; i < items; i++)
@@ -16747,8 +16748,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     m->ready = 0;
     carnn__history_plan(p, &m->read);
     carnn__dialog_plan_batch(p, m, D);
-    m->balance = NULL;
-    if (p->work->g) carnn__dialog_plan_training(p, m);
+    carnn__dialog_plan_training(p, m);
 }
 
 static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
@@ -16786,14 +16786,13 @@ static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    const carnn__lists *choices = work->g ? &m->kept : &m->read.choices;
-    size_t L = choices->count, D = m->y.columns, i, end;
+    size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, choices, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, &m->kept, i, NULL, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
@@ -16926,7 +16925,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__history_collect(work, &m->read, number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
-    if (work->g) carnn__dialog_drop_words(work, key);
+    carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 0);

@@ -158,6 +158,46 @@ static inline carnn_dataset *test_data(const char *task, const char *bytes, size
     return data;
 }
 
+/* A data set of dialogs that has to be right. */
+static inline carnn_dataset *test_dialogs(carnn_source dialogs, carnn_source candidates) {
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &dialogs;
+    desc.source_count = 1;
+    desc.candidates = &candidates;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    return data;
+}
+
+/* A session hears, from its beginning, what comes before the user's words of an item. */
+static inline void test_hear_history(carnn_session *s, const carnn_dataset *data, size_t item) {
+    const carnn__item *x = &data->items[item];
+    size_t line;
+    carnn_session_reset(s);
+    for (line = x->first; line + 1 < x->first + x->count; line++) {
+        carnn__span said = carnn__text(data, data->members[line].text);
+        CHECK_INT(carnn_session_hear(s, (carnn_speaker)data->members[line].role, said.at,
+                                     said.length, NULL), CARNN_OK);
+    }
+}
+
+/* -log P of a reply as training has it, from a session's prediction of all candidates: l, which is
+   the reply in often[l] turns, with (often[l] + 0.001)^balance of its weight. */
+static inline double test_balanced_loss(const carnn_prediction *p, size_t reply,
+                                        const double *often, double balance) {
+    double right = NAN, sum = 0.0;
+    size_t i;
+    for (i = 0; i < p->count; i++) {
+        double weight = p->probability[i] * pow(often[p->choice[i]] + 0.001, balance);
+        if (p->choice[i] == reply) right = weight;
+        sum += weight;
+    }
+    return -log(right / sum);
+}
+
 static inline void test_write(const char *name, const void *bytes, size_t size) {
     FILE *file = fopen(name, "wb");
     CHECK(file && fwrite(bytes, 1, size, file) == size);

@@ -10,80 +10,56 @@ static const char balance_dialogs[] =
 static const char balance_candidates[] =
     "1 see you soon\n1 what of thai\n1 hello to you\n1 what of greek\n";
 
-enum { BALANCE_TURNS = 5, BALANCE_CHOICES = 4 };
+enum { BALANCE_TURNS = 5, BALANCE_CHOICES = 4, BALANCE_WORDS = 3 * BALANCE_CHOICES };
 static const double balance_often[BALANCE_CHOICES] = {1.0, 1.0, 3.0, 0.0};
 
 static carnn_dataset *balance_data(void) {
-    carnn_dataset_desc desc;
-    carnn_source source = test_source("dialogs", balance_dialogs, sizeof balance_dialogs - 1);
-    carnn_source candidates = test_source("candidates", balance_candidates,
-                                          sizeof balance_candidates - 1);
-    carnn_dataset *data = NULL;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.candidates = &candidates;
-    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
-    return data;
+    return test_dialogs(test_source("dialogs", balance_dialogs, sizeof balance_dialogs - 1),
+                        test_source("candidates", balance_candidates,
+                                    sizeof balance_candidates - 1));
 }
 
-/* The loss of a batch as training sees it, and the words of the candidates as it reads them. */
+/* The loss of a batch as training sees it, the words of the candidates as it reads them, and its
+   gradient, both unless NULL. */
 static double balance_loss(carnn_model *model, const carnn_dataset *data, uint64_t key,
-                           uint32_t *words, size_t count) {
-    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+                           uint32_t words[BALANCE_WORDS], float *gradient) {
+    float *g = (float *)calloc(model->params.size, sizeof(float));
     const carnn__dialog *m;
     double loss;
     test_work w;
     test_work_open(&w, model, data, 1);
-    w.work.g = gradient;
+    w.work.g = g;
     w.work.batch = 100;
     CHECK_INT(test_work_begin(&w), 1);
     carnn__net_batch(&w.work, 0, key, &w.tally);
     m = (const carnn__dialog *)w.work.state;
-    CHECK_INT(m->kept.at[BALANCE_CHOICES], count);
-    memcpy(words, m->kept.ids, count * sizeof *words);
+    CHECK_INT(m->kept.at[BALANCE_CHOICES], BALANCE_WORDS);
+    if (words) memcpy(words, m->kept.ids, BALANCE_WORDS * sizeof *words);
+    if (gradient) memcpy(gradient, g, model->params.size * sizeof(float));
     loss = w.tally.loss;
     test_work_close(&w);
-    free(gradient);
+    free(g);
     return loss;
 }
 
-/* -log P of reply `right`, by a session's probabilities: candidate l with (n_l + 0.001)^balance of
-   its weight. */
-static double balance_turn(carnn_session *s, carnn_text said, carnn__span right, double balance) {
-    carnn_prediction p;
-    double of_right = NAN, sum = 0.0;
-    size_t k;
-    CHECK_INT(carnn_session_predict(s, &said, 1, BALANCE_CHOICES, &p, NULL), CARNN_OK);
-    CHECK_INT(p.count, BALANCE_CHOICES);
-    for (k = 0; k < p.count; k++) {
-        const char *reply = carnn_model_choice(s->model, p.choice[k]);
-        double weight = p.probability[k] * pow(balance_often[p.choice[k]] + 0.001, balance);
-        sum += weight;
-        if (strlen(reply) == right.length && !memcmp(reply, right.at, right.length))
-            of_right = weight;
-    }
-    return -log(of_right / sum);
-}
-
+/* The same by a session. */
 static double balance_expected(const carnn_model *model, const carnn_dataset *data,
                                double balance) {
     carnn_session *s;
+    carnn_prediction p;
     double loss = 0.0;
-    size_t i, line;
+    size_t i;
     CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         carnn__span said = carnn__text(data, data->members[x->first + x->count - 1].text);
+        carnn__span reply = carnn__text(data, x->target);
         carnn_text user = {said.at, said.length};
-        carnn_session_reset(s);
-        for (line = x->first; line + 1 < x->first + x->count; line++) {
-            carnn__span span = carnn__text(data, data->members[line].text);
-            CHECK_INT(carnn_session_hear(s, (carnn_speaker)data->members[line].role, span.at,
-                                         span.length, NULL), CARNN_OK);
-        }
-        loss += balance_turn(s, user, carnn__text(data, x->target), balance);
+        test_hear_history(s, data, i);
+        CHECK_INT(carnn_session_predict(s, &user, 1, BALANCE_CHOICES, &p, NULL), CARNN_OK);
+        CHECK_INT(p.count, BALANCE_CHOICES);
+        loss += test_balanced_loss(&p, carnn__names_find(&model->choices, reply.at, reply.length),
+                                   balance_often, balance);
     }
     carnn_session_free(s);
     return loss;
@@ -97,12 +73,11 @@ static void balance_losses(void) {
                  {"hidden=8 embedding=8 word_dropout=0 balance=0", 0.0},
                  {"hidden=8 embedding=8 word_dropout=0 balance=1", 1.0}};
     carnn_dataset *data = balance_data();
-    uint32_t words[3 * BALANCE_CHOICES];
     size_t c, i;
     for (c = 0; c < CARNN__COUNT(cases); c++) {
         carnn_model *model = test_model("dialog", cases[c].options, NULL, data);
         for (i = 0; i < model->params.size; i++) model->params.value[i] *= 4.0f;
-        CHECK_NEAR(balance_loss(model, data, 0, words, CARNN__COUNT(words)),
+        CHECK_NEAR(balance_loss(model, data, 0, NULL, NULL),
                    balance_expected(model, data, cases[c].balance), 1e-4);
         carnn_model_free(model);
     }
@@ -114,8 +89,7 @@ static void balance_all_dropped(void) {
     carnn_dataset *data = balance_data();
     carnn_model *model = test_model("dialog", "hidden=8 embedding=8 word_dropout=1 balance=0", NULL,
                                     data);
-    uint32_t words[3 * BALANCE_CHOICES];
-    CHECK_NEAR(balance_loss(model, data, 1, words, CARNN__COUNT(words)),
+    CHECK_NEAR(balance_loss(model, data, 1, NULL, NULL),
                BALANCE_TURNS * log((double)BALANCE_CHOICES), 1e-5);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -125,24 +99,24 @@ static void balance_all_dropped(void) {
 static void balance_drops(void) {
     carnn_dataset *data = balance_data();
     carnn_model *model = test_model("dialog", "hidden=8 embedding=8 word_dropout=0.25", NULL, data);
-    uint32_t words[3 * BALANCE_CHOICES], whole[3 * BALANCE_CHOICES];
-    size_t key, i, dropped = 0, times[3 * BALANCE_CHOICES] = {0};
-    double loss = balance_loss(model, data, 1, words, CARNN__COUNT(words));
-    CHECK(balance_loss(model, data, 1, whole, CARNN__COUNT(whole)) == loss);
+    uint32_t words[BALANCE_WORDS], whole[BALANCE_WORDS];
+    size_t key, i, dropped = 0, times[BALANCE_WORDS] = {0};
+    double loss = balance_loss(model, data, 1, words, NULL);
+    CHECK(balance_loss(model, data, 1, whole, NULL) == loss);
     CHECK(!memcmp(words, whole, sizeof words));
-    balance_loss(model, data, 0, whole, CARNN__COUNT(whole));
+    balance_loss(model, data, 0, whole, NULL);
     for (key = 1; key <= 400; key++) {
-        balance_loss(model, data, key, words, CARNN__COUNT(words));
-        for (i = 0; i < CARNN__COUNT(words); i++) {
+        balance_loss(model, data, key, words, NULL);
+        for (i = 0; i < BALANCE_WORDS; i++) {
             CHECK(whole[i] && (words[i] == 0 || words[i] == whole[i]));
             times[i] += !words[i];
         }
     }
-    for (i = 0; i < CARNN__COUNT(words); i++) {
+    for (i = 0; i < BALANCE_WORDS; i++) {
         CHECK_NEAR((double)times[i] / 400.0, 0.25, 0.09);
         dropped += times[i];
     }
-    CHECK_NEAR((double)dropped / (400.0 * (double)CARNN__COUNT(words)), 0.25, 0.025);
+    CHECK_NEAR((double)dropped / (400.0 * (double)BALANCE_WORDS), 0.25, 0.025);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -153,29 +127,22 @@ static void balance_derivative(void) {
     carnn_dataset *data = balance_data();
     carnn_model *model = test_model("dialog", "hidden=8 embedding=8 word_dropout=0.5", NULL, data);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
-    uint32_t words[3 * BALANCE_CHOICES];
     const double h = 0.01;
     size_t at, side;
-    test_work w;
     for (at = 0; at < model->params.size; at++) model->params.value[at] *= 2.0f;
-    test_work_open(&w, model, data, 1);
-    w.work.g = gradient;
-    w.work.batch = 100;
-    CHECK_INT(test_work_begin(&w), 1);
-    carnn__net_batch(&w.work, 0, 5, &w.tally);
+    balance_loss(model, data, 5, NULL, gradient);
     CHECK_INT(model->params.item[0].offset, 0);
     for (at = 0; at < 8 * model->words.count; at++) {
         float was = model->params.value[at];
         double loss[2];
         for (side = 0; side < 2; side++) {
             model->params.value[at] = was + (side ? 1.0f : -1.0f) * (float)h;
-            loss[side] = balance_loss(model, data, 5, words, CARNN__COUNT(words)) / BALANCE_TURNS;
+            loss[side] = balance_loss(model, data, 5, NULL, NULL) / BALANCE_TURNS;
         }
         model->params.value[at] = was;
         CHECK_NEAR((double)gradient[at], (loss[1] - loss[0]) / (2.0 * h),
                    3e-4 + 0.01 * fabs((double)gradient[at]));
     }
-    test_work_close(&w);
     free(gradient);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -35,16 +35,7 @@ static void all_candidates(guide *g) {
 static carnn_dataset *load_guide(const guide *g) {
     carnn_source text = {"text", g->text, g->length};
     carnn_source candidates = {"candidates", g->candidates, strlen(g->candidates)};
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &text;
-    desc.source_count = 1;
-    desc.candidates = &candidates;
-    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
-    return data;
+    return test_dialogs(text, candidates);
 }
 
 /* Dialogs with the names of training, or with others. */

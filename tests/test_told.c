@@ -240,8 +240,6 @@ static carnn_dataset *told_dialogs(size_t from, size_t trees, size_t dialogs) {
     static const char *const tree[] = {"oak", "elm", "ash", "yew", "fir", "bay", "box", "may"};
     static char text[1 << 16];
     carnn_source source = {"offers", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
     char all[512];
     size_t i, j;
     for (i = 0; i < dialogs; i++) {
@@ -264,13 +262,7 @@ static carnn_dataset *told_dialogs(size_t from, size_t trees, size_t dialogs) {
     for (i = 0, candidates.bytes = all; i < 8; i++)
         candidates.size += (size_t)sprintf(all + candidates.size, "1 there is %s\n", tree[i]);
     candidates.size += (size_t)sprintf(all + candidates.size, "1 good morning !\n");
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.candidates = &candidates;
-    CHECK(!carnn_dataset_load(&data, &desc, NULL));
-    return data;
+    return test_dialogs(source, candidates);
 }
 
 /* The accuracy on dialogs with trees that training has not seen. */

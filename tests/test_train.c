@@ -757,18 +757,11 @@ static carnn_scores vote(const double p[3][3]) {
     static const char text[] = "1 question\ty\n";
     static const carnn_source candidates = {"candidates", "1 x\n1 y\n1 z\n", 12};
     carnn_source source = {"dialogs", text, sizeof text - 1};
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
+    carnn_dataset *data = test_dialogs(source, candidates);
     const carnn_model *models[3];
     carnn_scores scores[4];
     size_t m;
-    memset(&desc, 0, sizeof desc);
     memset(scores, 0, sizeof scores);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.candidates = &candidates;
-    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
     for (m = 0; m < 3; m++) models[m] = model_that_says(data, p[m][0], p[m][1], p[m][2]);
     CHECK_INT(carnn_test(models, 3, data, 1, scores, NULL), CARNN_OK);
     for (m = 0; m < 3; m++) {
@@ -863,21 +856,10 @@ static void test_votes_refused(void) {
 
 static carnn_dataset *load_published(const char *name) {
     char path[2][256];
-    carnn_source source, answers;
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
     if (!test_published(path[0], name) ||
         !test_published(path[1], "babi-dialog/dialog-babi-task6-dstc2-candidates.txt"))
         return NULL;
-    source = test_source(path[0], NULL, 0);
-    answers = test_source(path[1], NULL, 0);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.candidates = &answers;
-    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
-    return data;
+    return test_dialogs(test_source(path[0], NULL, 0), test_source(path[1], NULL, 0));
 }
 
 /* Dialogs of people with a restaurant system (DSTC2 as bAbI task 6), 2 epochs. The most frequent

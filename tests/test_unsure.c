@@ -45,34 +45,23 @@ static carnn_model *unsure_model(const carnn_dataset *data) {
     return model;
 }
 
-/* -log P of reply `target` to the words `ids`, after what the dialog of the example has said. In
-   training candidate l has (often[l] + 0.001)^0.4 times the weight that it has for a session. */
+/* -log P of reply `target` to the words `ids` in training, after what the dialog of the example has
+   said. */
 static double unsure_loss(carnn_session *s, const carnn_dataset *data, const double *often,
                           size_t example, const uint32_t *ids, size_t n, size_t target) {
     const carnn_model *model = s->model;
-    double right = NAN, sum = 0.0;
-    const carnn__item *x = &data->items[example];
     char text[512] = "";
     carnn_text said = {text, 0};
     carnn_prediction p;
-    size_t line, i, count = model->choices.count;
-    for (line = x->first; line < x->first + x->count - 1; line++) {
-        carnn__span before = carnn__text(data, data->members[line].text);
-        CHECK_INT(carnn_session_hear(s, (carnn_speaker)data->members[line].role, before.at,
-                                     before.length, NULL), CARNN_OK);
-    }
+    size_t i;
+    test_hear_history(s, data, example);
     for (i = 0; i < n; i++) { /* <unk> would be three words */
         strcat(text, ids[i] ? carnn__names_get(&model->words, ids[i]) : "zzz");
         strcat(text, " ");
     }
     said.length = strlen(text);
-    CHECK_INT(carnn_session_predict(s, &said, 1, count, &p, NULL), CARNN_OK);
-    for (i = 0; i < p.count; i++) {
-        double weight = p.probability[i] * pow(often[p.choice[i]] + 0.001, 0.4);
-        if (p.choice[i] == target) right = weight;
-        sum += weight;
-    }
-    return -log(right / sum);
+    CHECK_INT(carnn_session_predict(s, &said, 1, model->choices.count, &p, NULL), CARNN_OK);
+    return test_balanced_loss(&p, target, often, 0.4);
 }
 
 /* The words of the turns without a meaning. */
@@ -126,9 +115,7 @@ static void unsure_turns(void) {
                 unknown += !ids[k];
             }
             CHECK(n >= 2 && n <= 10);
-            carnn_session_reset(session);
-            loss += unsure_loss(session, data, often, item, ids, n - 1,
-                                m->read.answer[i]);
+            loss += unsure_loss(session, data, often, item, ids, n - 1, m->read.answer[i]);
         }
         CHECK_NEAR(w.tally.loss, loss, 1e-3);
         if (key == 1) memcpy(once, unsure_words(m), sizeof once);
