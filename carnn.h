@@ -260,6 +260,8 @@ typedef struct carnn_model_desc {
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
     size_t vector_count;
+    int64_t vector_words; /* answer, classify, pair: so many words that only these files have are
+                          known as well, the first ones; 100,000; their vectors stay as they are */
     const carnn_dataset *const *known; /* with vectors: data sets whose words the model is to know
                           beside those of the training data: the validation set; entries may be
                           NULL */
@@ -6935,9 +6937,9 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
-   Reads the vectors of the words of a vocabulary, and skips all others. A number beyond
-   +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors of other words, which
-   are scaled to the same length. The file, told by its beginning, may be
+   Reads the vectors of the words of a vocabulary, and of the first `most` other words that texts
+   may have. A number beyond +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors
+   of other words, which are scaled to the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
@@ -6949,10 +6951,15 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
 
 typedef struct carnn__vectors {
-    size_t dimension; /* 0 before the first file */
-    size_t found;     /* words that have a vector */
-    float *value;     /* (words, dimension); zero where none was found */
-    char *has;        /* (words) */
+    size_t most;           /* these two are set before the first file */
+    carnn__tokenizer kind; /* that finds words in texts */
+    size_t dimension;      /* 0 before the first file */
+    size_t found;          /* words of the vocabulary that have a vector */
+    carnn__names more;     /* growing: the other words */
+    float *value;          /* (rows, dimension): of the vocabulary, zero where none was found, and
+                              of the other words */
+    char *has;             /* (rows) */
+    size_t rows;           /* that there is memory for */
     /* while a file is read */
     const carnn__names *words;
     const carnn_allocator *allocator;
@@ -6960,21 +6967,78 @@ typedef struct carnn__vectors {
     carnn__input input;
     size_t count;       /* vectors that word2vec's first line promises */
     size_t read;        /* vectors so far */
+    carnn__span word;   /* of the vector at hand */
 } carnn__vectors;
 
+static carnn_status carnn__vectors_drop(void *job) {
+    carnn__names_drop(&((carnn__vectors *)job)->more);
+    return CARNN_OK;
+}
+
 static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
+    carnn__build(a, carnn__vectors_drop, v, NULL);
     carnn__free_aligned(a, v->value);
     carnn__free(a, v->has);
     memset(v, 0, sizeof *v);
 }
 
-/* The row to read the vector of `word` into; NULL if the word is unknown, or has a vector. */
-static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
-    uint32_t row = carnn__names_find(v->words, word.at, word.length);
-    if (row == CARNN__NO_INDEX || v->has[row]) return NULL;
-    v->has[row] = 1;
-    v->found++;
-    return v->value + row * v->dimension;
+/* Memory for so many rows. */
+static carnn_status carnn__vectors_rows(carnn__vectors *v, size_t rows) {
+    const carnn_allocator *a = v->allocator;
+    size_t row = carnn__times(v->dimension, sizeof(float));
+    float *value = (float *)carnn__alloc_aligned(a, rows, row);
+    char *has = (char *)carnn__alloc_zero(a, rows, 1);
+    if (value && has) {
+        if (v->rows) memcpy(value, v->value, v->rows * row);
+        if (v->rows) memcpy(has, v->has, v->rows);
+        memset(value + v->rows * v->dimension, 0, (rows - v->rows) * row);
+        carnn__free_aligned(a, v->value);
+        carnn__free(a, v->has);
+        v->value = value;
+        v->has = has;
+        v->rows = rows;
+        return CARNN_OK;
+    }
+    carnn__free_aligned(a, value);
+    carnn__free(a, has);
+    return carnn__out_of_memory(v->error);
+}
+
+static carnn_status carnn__vectors_more(void *job) {
+    carnn__vectors *v = (carnn__vectors *)job;
+    carnn__names_add(&v->more, v->word.at, v->word.length, 0);
+    return CARNN_OK;
+}
+
+/* May a text have this word? It is as the tokeniser would fold it, and in one piece. */
+static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
+    size_t i;
+    for (i = 0; i < word.length; i++)
+        if ((unsigned char)word.at[i] <= ' ' ||
+            (char)carnn__folded(word.at[i], carnn__folds(v->kind)) != word.at[i])
+            return 0;
+    return word.length > 0;
+}
+
+/* The row to read the vector of `word` into; NULL if it is not wanted, or has a vector. */
+static carnn_status carnn__vector_row(carnn__vectors *v, carnn__span word, float **row) {
+    size_t words = v->words->count, number = carnn__names_find(v->words, word.at, word.length);
+    carnn_status status = CARNN_OK;
+    *row = NULL;
+    if (number == CARNN__NO_INDEX) {
+        if (v->more.count == v->most || !carnn__vector_wanted(v, word)) return CARNN_OK;
+        number = words + v->more.count;
+        v->word = word;
+        status = carnn__build(v->allocator, carnn__vectors_more, v, v->error);
+        if (!status && v->more.count == number - words) return CARNN_OK; /* it was there before */
+        if (!status && number == v->rows) status = carnn__vectors_rows(v, 2 * v->rows + 1);
+        if (status) return status;
+    }
+    if (v->has[number]) return CARNN_OK;
+    *row = v->value + number * v->dimension;
+    v->has[number] = 1;
+    v->found += number < words;
+    return CARNN_OK;
 }
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
@@ -7029,7 +7093,8 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     double number = 0.0;
     int odd = 0;
     char what[64];
-    float *row;
+    float *row = NULL;
+    carnn_status status = CARNN_OK;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
     for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
@@ -7044,7 +7109,8 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     /* 2. The numbers, from the end. */
     rest = l->line;
     carnn__skip(&rest, word.length);
-    row = odd ? NULL : carnn__vector_row(v, word);
+    if (!odd) status = carnn__vector_row(v, word, &row);
+    if (status) return status;
     for (i = v->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
         odd = odd || !last.length;
@@ -7064,7 +7130,7 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
     carnn__span *front = &v->input.lines.rest, rest, word;
     carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
     const char *found = NULL; /* instead of a vector */
-    float *row;
+    float *row = NULL;
     size_t i;
     if (status) return status;
     while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
@@ -7072,7 +7138,8 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
     rest.length = carnn__min(front->length, longest);
     if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
     else if (front->length < word.length + 1 + bytes) found = "the end of the file";
-    row = found ? NULL : carnn__vector_row(v, word);
+    if (!found) status = carnn__vector_row(v, word, &row);
+    if (status) return status;
     carnn__skip(front, found ? 0 : word.length + 1);
     for (i = 0; row && i < v->dimension; i++) {
         const unsigned char *b = (const unsigned char *)front->at + 4 * i;
@@ -7116,7 +7183,7 @@ static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
 static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *more) {
     carnn__lines *l = &v->input.lines;
     carnn__span line, rest, last;
-    size_t words = v->words->count, dimension;
+    size_t dimension;
     uint64_t vectors = 0, numbers;
     int counts;
     carnn_status status = carnn__vector_line(v, more);
@@ -7137,12 +7204,9 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
                            carnn__name_end(l->name), v->dimension, dimension);
     /* 2. Memory */
     if (!v->dimension) {
-        v->value = (float *)carnn__alloc_aligned(v->allocator, words,
-                                                 carnn__times(dimension, sizeof(float)));
-        v->has = (char *)carnn__alloc_zero(v->allocator, words, 1);
-        if (!v->value || !v->has) return carnn__out_of_memory(v->error);
-        memset(v->value, 0, words * dimension * sizeof(float));
         v->dimension = dimension;
+        status = carnn__vectors_rows(v, v->words->count);
+        if (status) return status;
     }
     /* 3. Only word2vec's may be binary. */
     if (!counts) return CARNN_OK;
@@ -7150,8 +7214,8 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     return carnn__vector_sniff(v, binary);
 }
 
-/* Reads the vectors of words that have none yet. `v` begins as zeros, and is freed by its owner,
-   also after an error. */
+/* Reads the vectors of words that have none yet. `v` begins as zeros but for what is set before,
+   and is freed by its owner, also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
@@ -9764,6 +9828,7 @@ struct carnn_model {
     void *block;              /* aligned memory that holds params.value: the array itself, or the
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
+    size_t vector_words;      /* of these the last, which only the word vectors have */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
@@ -10803,32 +10868,54 @@ static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
 
 /* --- embedding ----------------------------------------------------------------------------------
    y_i = [E_w; more] for each input i of a batch, a word w. E (V, e) is the word table; the head
-   fills the other columns. Rows of numbers are their own vectors. Backward: dE_w += dy_i. */
+   fills the other columns. Rows of numbers are their own vectors. Backward: dE_w += dy_i.
+
+   The last rows of E may be those of words that only the word vectors have: they are a matrix of
+   their own, which is not trained. */
 
 static size_t carnn__declare_words(carnn__plan *p, float deviation) {
-    return carnn__declare(p->store, "word", "weight", p->model->words.count,
+    return carnn__declare(p->store, "word", "weight",
+                          p->model->words.count - p->model->vector_words,
                           (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, deviation);
 }
 
 typedef struct carnn__embed {
-    size_t table, e; /* parameter E, from carnn__declare_words; its columns */
-    carnn__mat y;    /* (U, e + more) */
+    size_t table, e;      /* parameter E, from carnn__declare_words; its columns */
+    size_t rows, vectors; /* of E without the last ones; the parameter that these are */
+    carnn__mat y;         /* (U, e + more) */
 } carnn__embed;
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
+    m->rows = p->model->words.count - p->model->vector_words;
     m->e = (size_t)p->model->desc.embedding;
     m->y = carnn__plan_mat(p, t->most_inputs, m->e + more);
 }
 
+/* The last rows of E. It comes last among the parts of a head that can have them. */
+static void carnn__embed_fixed(carnn__plan *p, carnn__embed *m) {
+    p->store->fixed = 1;
+    if (p->model->vector_words)
+        m->vectors = carnn__declare(p->store, "word", "vectors", p->model->vector_words, m->e, 0,
+                                    CARNN__INIT_ZERO, 0.0f);
+}
+
+/* E_w */
+static const float *carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w) {
+    return w < m->rows ? carnn__weight(work, m->table) + w * m->e
+                       : carnn__weight(work, m->vectors) + (w - m->rows) * m->e;
+}
+
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
-    const float *table = work->data->columns ? work->data->numbers : carnn__weight(work, m->table);
-    const unsigned char *pixels = work->data->pixels;
-    size_t i, j, halve = work->data->columns ? 1 : 2;
+    const carnn_dataset *data = work->data;
+    size_t i, j;
     for (i = 0; i < t->inputs; i++) {
         float *y = m->y.x + i * m->y.columns;
-        size_t at = (t->input[i] / halve) * m->e;
-        for (j = 0; work->data->has_pixels && j < m->e; j++) y[j] = (float)pixels[at + j] / 255.0f;
-        if (!work->data->has_pixels) memcpy(y, table + at, m->e * sizeof(float));
+        size_t at = t->input[i] * m->e; /* of a row of numbers */
+        for (j = 0; data->has_pixels && j < m->e; j++) y[j] = (float)data->pixels[at + j] / 255.0f;
+        if (!data->has_pixels)
+            memcpy(y, data->columns ? data->numbers + at
+                                    : carnn__embed_row(work, m, t->input[i] / 2),
+                   m->e * sizeof(float));
     }
     carnn__mat_clear(&m->y, t->inputs);
 }
@@ -10837,10 +10924,12 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
     size_t i;
     if (work->data->columns) return; /* numbers are not trained, nor is a fixed table */
     if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
-    for (i = 0; i < t->inputs; i++)
-        work->engine->k->add(m->y.d + i * m->y.columns,
-                             carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
-                             m->e);
+    for (i = 0; i < t->inputs; i++) {
+        size_t word = t->input[i] / 2;
+        if (word < m->rows)
+            work->engine->k->add(m->y.d + i * m->y.columns,
+                                 carnn__gradient(work, m->table) + word * m->e, m->e);
+    }
 }
 
 /* --- standardised numbers -----------------------------------------------------------------------
@@ -13134,9 +13223,9 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
                 m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
                 found[CARNN__WORD_BEFORE] = 1.0f;
         } else if (m->vector) {
-            const float *E = carnn__weight(work, m->vector->table);
-            size_t e = m->vector->e;
-            similar = 2.0f * carnn__cosine(work->engine->k, e, E + word * e, E + other * e) - 1.0f;
+            similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e,
+                                           carnn__embed_row(work, m->vector, word),
+                                           carnn__embed_row(work, m->vector, other)) - 1.0f;
         }
         if (similar > found[CARNN__SIMILAR_WORD]) found[CARNN__SIMILAR_WORD] = similar;
     }
@@ -13339,6 +13428,7 @@ static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     if (overlaps || m->aligns || m->counts)
         carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                             overlaps ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+    carnn__embed_fixed(p, &m->words);
 }
 
 /* (U, h) the inputs u of the encoder; (R, D) the states x of the words; the vectors v of texts. */
@@ -17746,7 +17836,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
-    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
+    if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
     if (!matches) return;
     carnn__option_default(model, CARNN__TWO_POOLING, 1 + CARNN__TWO_MAX);
@@ -17969,8 +18059,9 @@ static const carnn__task_bench carnn__answer_bench = {
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles, carnn__answer_options,
-    "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
-    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn normalise=none",
+    "embedding=50 vector_words=100000 model=iwan decomposition=orthogonal weighting=attention "
+    "epochs=5 batch=64 lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn "
+    "normalise=none",
     carnn__answer_adapt, NULL, carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
     CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check, sizeof(carnn__answer),
     carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
@@ -18101,6 +18192,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
                            classes);
         m->z = carnn__plan_logits(p, t->most_items, classes);
     }
+    carnn__embed_fixed(p, &m->words);
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
     for (i = 0; i < 2; i++)
@@ -18203,8 +18295,9 @@ static const carnn__task_bench carnn__classify_bench = {
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles, carnn__classify_options,
-    "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
-    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn normalise=none",
+    "cell=lstm hidden=100 embedding=50 vector_words=100000 directions=2 pooling=max,mean,min "
+    "max_words=400 epochs=15 batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 "
+    "encoder=rnn normalise=none",
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
@@ -18271,7 +18364,7 @@ static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) 
     if (!model->cell)
         model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn"
                                                                                    : "lstm";
-    if (!model->vector_count) carnn__option_default(model, CARNN__TWO_TUNE, 1);
+    if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
 }
 
 static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
@@ -18500,9 +18593,9 @@ static const carnn__task_bench carnn__pair_bench = {
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
     CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
-    "hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 batch=32 "
-    "lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn normalise=none pooling=max "
-    "alignment=none direction=l2r",
+    "hidden=100 embedding=50 vector_words=100000 target=class grades=5 model=highway overlap=4 "
+    "epochs=15 batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn "
+    "normalise=none pooling=max alignment=none direction=l2r",
     carnn__pair_adapt, "carnn.labels", carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
     CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
     carnn__pair_init, carnn__two_tokens,
@@ -19229,6 +19322,8 @@ static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
+    CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 1,
+                        "words of the vectors that are known though no data has them"),
     CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
                         "of the initial weights and all that is random"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
@@ -19422,8 +19517,8 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
 
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error) {
-    static const char common[] = "layers=1 min_count=1 seed=1 lr_end=1 lr_decay=1 dropout=0 clip=0 "
-                                 "weight_decay=0 smoothing=0 average=0 patience=0";
+    static const char common[] = "layers=1 min_count=1 vector_words=0 seed=1 lr_end=1 lr_decay=1 "
+                                 "dropout=0 clip=0 weight_decay=0 smoothing=0 average=0 patience=0";
     const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
     size_t optimizer = CARNN__OPTIMIZER_adam;
     double lr;
@@ -19527,20 +19622,54 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
                                i + 1, task->reserved[i]);
+    if (model->vector_words && model->vector_words >= model->words.count - task->reserved_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%zu words of vectors among %zu words",
+                           model->vector_words, model->words.count);
     status = task->check ? task->check(model, error) : CARNN_OK;
-    return status ? status : carnn__net_declare(model, error);
+    if (!status) status = carnn__net_declare(model, error);
+    if (!status && model->vector_words &&
+        strcmp(model->params.item[model->params.count - 1].name, "word.vectors"))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words but "
+                           "those of its data", task->name);
+    return status;
 }
 
 #ifndef CARNN_NO_TEXT
 
-/* Reads the vectors of the model's words; an embedding whose size is left open has theirs. */
+/* The words that only the vectors have become the last ones of the model. */
+static carnn_status carnn__model_vector_words(carnn_model *model, const carnn__names *more,
+                                              carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    const carnn__names *part[] = {&model->words, more};
+    carnn__names all;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, part[0]->count + more->count, sizeof *s);
+    size_t k, i, n = 0;
+    carnn_status status;
+    if (!s) return carnn__out_of_memory(error);
+    for (k = 0; k < 2; k++)
+        for (i = 0; i < part[k]->count; i++)
+            s[n++] = carnn__string(part[k]->bytes, part[k]->at, i);
+    status = carnn__names_build(&all, a, s, n, error);
+    carnn__free(a, s);
+    if (status) return status;
+    carnn__names_free(&model->words, a);
+    model->words = all;
+    model->vector_words = more->count;
+    return CARNN_OK;
+}
+
+/* Reads the vectors of the model's words, and of further words; an embedding whose size is left
+   open has theirs. */
 static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_model_desc *desc,
                                               carnn__vectors *v, carnn_error *error) {
     carnn_status status = CARNN_OK;
     size_t i;
+    v->most = model->desc.vector_words > 0 ? (size_t)model->desc.vector_words : 0;
+    v->kind = model->task->roles[0].tokenizer;
     for (i = 0; !status && i < desc->vector_count; i++)
         status = carnn__vectors_read(v, &desc->vectors[i], &model->words, &model->allocator,
                                      error);
+    if (!status && v->more.count) status = carnn__model_vector_words(model, &v->more, error);
     if (status || !v->dimension) return status;
     if (!desc->embedding) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
@@ -19549,24 +19678,32 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
                        (long long)model->desc.embedding);
 }
 
+/* The vector of a word, (e) weights. */
+static float *carnn__word_vector(const carnn_model *model, size_t word) {
+    size_t rows = model->words.count - model->vector_words, e = (size_t)model->desc.embedding;
+    return word < rows ? carnn__named(&model->params, "word.weight") + word * e
+                       : carnn__named(&model->params, "word.vectors") + (word - rows) * e;
+}
+
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    float *rows, scale;
     double squares = 0.0;
-    size_t i, j, D = v->dimension, V = model->words.count;
-    if (!v->found) return;
-    rows = carnn__named(&model->params, "word.weight");
-    for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
-    scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
-    for (i = 0; i < V; i++)
-        for (j = 0; j < D; j++)
-            rows[i * D + j] = v->has[i] ? v->value[i * D + j] : scale * rows[i * D + j];
+    float scale = 1.0f;
+    size_t i, j, D = v->dimension, V = v->has ? model->words.count : 0;
+    for (i = 0; V && i < (V - model->vector_words) * D; i++)
+        squares += (double)v->value[i] * (double)v->value[i];
+    if (v->found) scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
+    for (i = 0; i < V; i++) {
+        float *row = carnn__word_vector(model, i);
+        for (j = 0; j < D; j++) row[j] = v->has[i] ? v->value[i * D + j] : scale * row[j];
+    }
 }
 
 /* --- going on from a model -------------------------------------------------------------------
    Words and choices of the old model come first in the new one, so its weights are the first rows
-   of the new arrays. Rows of new words and choices stay random, or their word vectors. */
+   of the new arrays. Rows of new words and choices stay random, or their word vectors. Words that
+   only its vectors had are trained as the others are. */
 
 static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *error) {
     const carnn_model_desc *old = &desc->from->desc;
@@ -19624,8 +19761,11 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
                                         carnn_error *error) {
     size_t words = model->words.count - old->words.count, i;
     size_t choices = model->choices.count - old->choices.count;
+    size_t rows = words - model->vector_words + old->vector_words; /* of the embedding */
+    size_t params = model->params.count - (model->vector_words > 0); /* without the last rows */
+    size_t olds = old->params.count - (old->vector_words > 0);
     carnn_tensor to, from;
-    for (i = 0; i < carnn__max(model->params.count, old->params.count); i++) {
+    for (i = 0; i < carnn__max(params, olds); i++) {
         size_t more;
         int vector; /* grows by columns */
         to = carnn_model_tensor(model, i);
@@ -19636,13 +19776,17 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
                                to.name ? to.name : from.name);
         vector = to.rows == 1 && from.rows == 1;
         more = vector ? to.columns - from.columns : to.rows - from.rows;
-        if ((!vector && to.columns != from.columns) || (more && more != words && more != choices))
+        if ((!vector && to.columns != from.columns) ||
+            (more && more != words && more != choices && more != rows))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the "
                                "model to go on from, but an option makes it %zu x %zu", to.name,
                                from.rows, from.columns, to.rows, to.columns);
         memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
                from.rows * from.columns * sizeof *from.value);
     }
+    for (i = old->words.count - old->vector_words; i < old->words.count; i++)
+        memcpy(carnn__word_vector(model, i), carnn__word_vector(old, i),
+               (size_t)old->desc.embedding * sizeof(float));
     return CARNN_OK;
 }
 
@@ -20671,6 +20815,7 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
 /* The vocabulary and, where there are such, choices, which of them is said for want of an answer,
    and the graph. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
+    static const char of_vectors[] = "carnn.words_of_vectors";
     const char *choices = model->task ? model->task->choices_key : NULL;
     uint64_t unsure = model->unsure;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
@@ -20678,6 +20823,8 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     carnn__key_graph(g, model);
     if (g->writing ? model->history : carnn__gguf_find(g, "carnn.longest_history", 21) != NULL)
         carnn__key_size(g, "carnn.longest_history", &model->history);
+    if (g->writing ? model->vector_words : carnn__gguf_find(g, of_vectors, 22) != NULL)
+        carnn__key_size(g, of_vectors, &model->vector_words);
     if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;

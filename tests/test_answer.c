@@ -605,6 +605,7 @@ static void test_vectors(int tuned) {
     desc.option[CARNN__TWO_TUNE] = tuned;
     desc.known = known;
     desc.known_count = 2;
+    desc.vector_words = CARNN_NONE;
     known[1] = valid;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
