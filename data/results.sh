@@ -102,6 +102,10 @@ ca-semantic DATA=--train train-all.tsv --valid clean-dev.tsv,--train WikiQA-trai
 ca-options OPTION=--pooling attention,--pooling attention --alignment none,--loss rank,--loss rank --alignment none,--epochs 6,--weight-decay 0,--dropout 0.4,--tune-vectors 1 --epochs 2 | | ./carnn train --task answer --model ca --epochs 3 OPTION TRECQA --out ca.gguf
 hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
 
+vector-words SET=trec-train.label,stsa.binary.train,stsa.fine.train;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task classify OPTION --folds 5 --train SET VECTORS --seed SEED
+vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
+vector-words OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task pair OPTION --folds 5 --train SICK_train.txt VECTORS --seed SEED
+
 classification | | sh tests/fasttext.sh published
 classification-last SET=trec-train.label --test trec-dev.label,stsa.binary.train --test stsa.binary.dev,stsa.fine.train --test stsa.fine.dev,imdb-train.tsv --test imdb-dev.tsv;SEED=1,2,3 | | ./carnn train --task classify --train SET VECTORS --seed SEED --out c.gguf
 classification-rcrn SET=trec-train.label --valid trec-dev.label,stsa.binary.train --valid stsa.binary.dev;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --train SET VECTORS --seed SEED --out c.gguf
@@ -129,11 +133,11 @@ equal SEED=1,2,3 | | ./carnn train --task answer --model ap --encoder rcrn --hid
 equal SIZE=--hidden 161,--layers 3 --hidden 88;SEED=1,2,3 | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 TRECQA --seed SEED --out l.gguf; ./carnn test trecqa-SEED.gguf l.gguf --data clean-dev.tsv | sed -n 2p
 equal | | ./carnn train --task classify --encoder rcrn --lr 0.001 --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out imdb.gguf
 equal SIZE=--hidden 160,--layers 3 --hidden 79 | | ./carnn train --task classify SIZE --lr 0.001 --train imdb-train.tsv --valid imdb-dev.tsv VECTORS --out l.gguf; ./carnn test imdb.gguf l.gguf --data imdb-dev.tsv | sed -n 2p
-equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;OPTION=,--lr 0.006,--pooling max | | ./carnn train --task classify SIZE OPTION --folds 3 --train trec.train VECTORS
-equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5 | | ./carnn train --task classify SIZE --lr 0.006 --folds 3 --train SET.train VECTORS
-equal SIZE=--encoder rcrn --cell gru --hidden 109 --lr 0.004,--cell lstm --hidden 134,--cell lstm --hidden 134 --lr 0.004,--cell lstm --layers 3 --hidden 90,--cell lstm --layers 3 --hidden 90 --lr 0.004;SET=sick | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
-equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134,--cell lstm --layers 3 --hidden 90;SET=snli | | ./carnn train --task pair --overlap 0 SIZE --folds 3 --train SET.train VECTORS
-equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 --folds 3 DATA VECTORS
+equal SIZE=--encoder rcrn,--hidden 160,--layers 3 --hidden 79;OPTION=,--lr 0.006,--pooling max | | ./carnn train --task classify SIZE OPTION --vector-words 0 --folds 3 --train trec.train VECTORS
+equal SIZE=--encoder rcrn --cell ran-tanh --hidden 130,--hidden 160,--layers 3 --hidden 79;SET=sst2,sst5 | | ./carnn train --task classify SIZE --lr 0.006 --vector-words 0 --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --cell gru --hidden 109 --lr 0.004,--cell lstm --hidden 134,--cell lstm --hidden 134 --lr 0.004,--cell lstm --layers 3 --hidden 90,--cell lstm --layers 3 --hidden 90 --lr 0.004;SET=sick | | ./carnn train --task pair --overlap 0 SIZE --vector-words 0 --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --cell gru --hidden 109,--cell lstm --hidden 134,--cell lstm --layers 3 --hidden 90;SET=snli | | ./carnn train --task pair --overlap 0 SIZE --vector-words 0 --folds 3 --train SET.train VECTORS
+equal SIZE=--encoder rcrn --hidden 100,--hidden 161,--layers 3 --hidden 88;DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --model ap SIZE --epochs 3 --lr 0.003 --vector-words 0 --folds 3 DATA VECTORS
 equal SET=trec;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --pooling max --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-chosen-SEED.gguf
 equal SET=sst2,sst5;SEED=1,2,3 | | ./carnn train --task classify --encoder rcrn --cell ran-tanh --hidden 130 --lr 0.006 --train SET.train --valid SET.dev VECTORS --seed SEED --out SET-chosen-SEED.gguf
 equal SET=trec;SIZE=--hidden 160,--layers 3 --hidden 79;SEED=1,2,3 | | ./carnn train --task classify SIZE --train SET.train --valid SET.dev VECTORS --seed SEED --out l.gguf; ./carnn test SET-chosen-SEED.gguf l.gguf --data SET.dev | sed -n 2p

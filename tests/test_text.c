@@ -923,6 +923,7 @@ static void test_vectors_on_noise(void) {
                                         "2 3\ncat 1 2 3\ndog 4 5 6\n"};
     carnn_allocator a = carnn__allocator(NULL);
     int wrong = 0, good = 0;
+    size_t others = 0;
     for (uint64_t round = 0; round < 3000; round++) {
         char bytes[200], *exact;
         size_t size = round % 3 < 2 ? strlen(strcpy(bytes, seeds[round % 3]))
@@ -939,9 +940,12 @@ static void test_vectors_on_noise(void) {
         memcpy(exact, bytes, size);
         memset(&v, 0, sizeof v);
         memset(&w, 0, sizeof w);
+        v.most = w.most = round % 4;
         status = read_vectors(&v, exact, size, &error);
         wrong += read_vectors_file(&w, exact, size, &again) != status || v.found != w.found ||
+                 v.more.count != w.more.count || v.more.count > v.most ||
                  strcmp(error.message, again.message) != 0;
+        others += v.more.count;
         good += !status;
         wrong += status ? status != CARNN_ERR_DATA || strncmp(error.message, "v.txt:", 6) != 0
                         : v.found > 6;
@@ -951,6 +955,7 @@ static void test_vectors_on_noise(void) {
     }
     CHECK_INT(wrong, 0);
     CHECK(good > 200 && good < 3000);
+    CHECK(others > 100);
 }
 
 static void test_vectors_files(void) {
