@@ -88,6 +88,8 @@ probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --overlap 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
 trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
@@ -114,7 +116,7 @@ classification-rcrn OPTION=--layers 3,--encoder rcrn --cell gru,--encoder rcrn -
 classification-phrases | | awk -f data/phrases.awk trees/train.txt > phrases.tsv
 classification-phrases SET=phrases.tsv --valid stsa.binary.dev --epochs 6,trees/train.txt --phrases 1 --valid stsa.fine.dev --epochs 4;SEED=1,2,3 | | ./carnn train --task classify --train SET VECTORS --seed SEED --out c.gguf
 classification-ngrams SET=trec-train.label,stsa.binary.train,stsa.fine.train;NGRAMS=0,2 | | ./carnn train --task classify --ngrams NGRAMS --folds 5 --train SET VECTORS
-classification-ngrams OPTION=--smoothing 0.2,--weight-decay 0.3,--batch 64,--lr 0.001,--hidden 200,--epochs 5 | | ./carnn train --task classify OPTION --folds 5 --train stsa.fine.train VECTORS
+classification-ngrams OPTION=--smoothing 0.2,--weight-decay 0.3,--batch 64,--lr 0.001,--hidden 200,--epochs 5 | | ./carnn train --task classify OPTION --vector-words 0 --folds 5 --train stsa.fine.train VECTORS
 classification-ngrams SET=trec-train.label --valid trec-dev.label,stsa.binary.train --valid stsa.binary.dev,stsa.fine.train --valid stsa.fine.dev,imdb-train.tsv --valid imdb-dev.tsv;SEED=1,2,3 | | ./carnn train --task classify --ngrams 2 --train SET VECTORS --seed SEED --out c.gguf
 domains | | for f in *.task.train; do d=${f%.task.train}; awk 'NR % 10 != 7' $f > $d.training; awk 'NR % 10 == 7' $f > $d.held; done; cat *.training > all-domains
 domains NGRAMS=0,2 | | for f in *.held; do d=${f%.held}; ./carnn train --task classify --ngrams NGRAMS --train $d.training --valid $f VECTORS --out c.gguf; done | awk '$1 == "valid" { n++; sum += $3 } END { print sum / n }'
