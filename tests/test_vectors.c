@@ -141,32 +141,32 @@ static void vectors_go_on(size_t t) {
 
 /* More words than the vocabulary has: the rows grow with them. */
 static void vectors_grow(void) {
-    enum { WORDS = 5000, OF_DATA = 4 };
-    static const char *const s[OF_DATA] = {"<unk>", "w7", "w70", "w701"};
+    enum { VECTORS_WORDS = 5000, VECTORS_OF_DATA = 4 };
+    static const char *const s[VECTORS_OF_DATA] = {"<unk>", "w7", "w70", "w701"};
     carnn_allocator a = carnn__allocator(NULL);
-    carnn__span span[OF_DATA];
+    carnn__span span[VECTORS_OF_DATA];
     carnn__names words;
     carnn__vectors v;
     carnn_source source;
-    char *text = (char *)malloc(WORDS * 40), *end = text;
+    char *text = (char *)malloc(VECTORS_WORDS * 40), *end = text;
     size_t i, wrong = 0;
-    for (i = 0; i < OF_DATA; i++) {
+    for (i = 0; i < VECTORS_OF_DATA; i++) {
         span[i].at = s[i];
         span[i].length = strlen(s[i]);
     }
-    for (i = 0; i < WORDS; i++) end += sprintf(end, "w%zu %zu.5 -%zu\n", i, i, i);
+    for (i = 0; i < VECTORS_WORDS; i++) end += sprintf(end, "w%zu %zu.5 -%zu\n", i, i, i);
     source = test_source("vectors", text, (size_t)(end - text));
-    CHECK_INT(carnn__names_build(&words, &a, span, OF_DATA, NULL), CARNN_OK);
+    CHECK_INT(carnn__names_build(&words, &a, span, VECTORS_OF_DATA, NULL), CARNN_OK);
     memset(&v, 0, sizeof v);
-    v.most = WORDS;
+    v.most = VECTORS_WORDS;
     v.kind = CARNN__TOKENS;
     CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, NULL), CARNN_OK);
-    CHECK_INT(v.found, OF_DATA - 1);
-    CHECK_INT(v.more.count, WORDS - (OF_DATA - 1));
+    CHECK_INT(v.found, VECTORS_OF_DATA - 1);
+    CHECK_INT(v.more.count, VECTORS_WORDS - (VECTORS_OF_DATA - 1));
     for (i = 0; i < v.more.count; i++) {
-        const float *x = v.value + 2 * (OF_DATA + i);
+        const float *x = v.value + 2 * (VECTORS_OF_DATA + i);
         double number = atof(carnn__names_get(&v.more, i) + 1);
-        wrong += (double)x[0] != number + 0.5 || (double)x[1] != -number || !v.has[OF_DATA + i];
+        wrong += (double)x[0] != number + 0.5 || (double)x[1] != -number || !v.has[VECTORS_OF_DATA + i];
     }
     CHECK_INT(wrong, 0);
     CHECK(v.value[2 * 2] == 70.5f && v.value[2 * 2 + 1] == -70.0f && !v.has[0]);
