@@ -164,9 +164,10 @@ static void vectors_grow(void) {
     CHECK_INT(v.found, VECTORS_OF_DATA - 1);
     CHECK_INT(v.more.count, VECTORS_WORDS - (VECTORS_OF_DATA - 1));
     for (i = 0; i < v.more.count; i++) {
-        const float *x = v.value + 2 * (VECTORS_OF_DATA + i);
+        size_t row = VECTORS_OF_DATA + i;
+        const float *x = v.value + 2 * row;
         double number = atof(carnn__names_get(&v.more, i) + 1);
-        wrong += (double)x[0] != number + 0.5 || (double)x[1] != -number || !v.has[VECTORS_OF_DATA + i];
+        wrong += (double)x[0] != number + 0.5 || (double)x[1] != -number || !v.has[row];
     }
     CHECK_INT(wrong, 0);
     CHECK(v.value[2 * 2] == 70.5f && v.value[2 * 2 + 1] == -70.0f && !v.has[0]);
