@@ -689,7 +689,7 @@ static void test_descriptions(void) {
 
 /* Every allocation may fail: nothing leaks, and the error says what it is. */
 static void test_memory_runs_out(void) {
-    static const char vectors[] = "cat 1 2 3 4 5\n";
+    static const char vectors[] = "cat 1 2 3 4 5\nunicorn 5 4 3 2 1\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
     carnn_dataset *data = answer_data(pairs);
     carnn_train_desc train = answer_training(1, 0.01);

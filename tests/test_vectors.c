@@ -176,35 +176,6 @@ static void vectors_grow(void) {
     free(text);
 }
 
-/* Every allocation may fail. */
-static void vectors_memory(void) {
-    carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
-    carnn_dataset *data = vectors_data("classify", vectors_tasks[0].data);
-    carnn_status status = CARNN_ERR_MEMORY;
-    test_memory memory;
-    carnn_allocator allocator = test_allocator(&memory);
-    carnn_error error;
-    long fail_at;
-    for (fail_at = 1; status; fail_at++) {
-        carnn_model *model = NULL;
-        carnn_model_desc desc;
-        memset(&desc, 0, sizeof desc);
-        memset(&memory, 0, sizeof memory);
-        memory.fail_at = fail_at;
-        desc.task = "classify";
-        desc.hidden = 6;
-        desc.vectors = &source;
-        desc.vector_count = 1;
-        desc.allocator = &allocator;
-        status = carnn_model_create(&model, &desc, data, &error);
-        if (status) CHECK_INT(status, CARNN_ERR_MEMORY);
-        carnn_model_free(model);
-        CHECK_INT(memory.blocks, 0);
-    }
-    CHECK(fail_at > 20);
-    carnn_dataset_free(data);
-}
-
 /* A task whose words are also its outputs has none; and files whose numbers cannot be. */
 static void vectors_refused(void) {
     static const unsigned char number[] = {1, 3, 100, 255};
@@ -251,7 +222,6 @@ int main(void) {
         vectors_go_on(t);
     }
     vectors_grow();
-    vectors_memory();
     vectors_refused();
     return test_end();
 }
