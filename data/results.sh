@@ -22,7 +22,7 @@ VECTORS = --vectors glove.6B.50d.subset.txt.gz --vectors induced.50d.txt.gz
 TRECQA = --train train-all.tsv.gz --valid clean-dev.tsv VECTORS
 WIKIQA = --train WikiQA-train.txt.gz --valid WikiQA-dev.txt.gz --clean VECTORS
 SICK = --train SICK_train.txt --valid SICK_trial.txt VECTORS
-MSRP = --train msr_paraphrase_train.txt --folds 5 VECTORS
+MSRP = --train msr_paraphrase_train.txt --vector-words 0 --folds 5 VECTORS
 SWITCHBOARD = --train swda-train.txt --valid swda-dev.txt
 GDTB = --train gdtb-train.txt --valid gdtb-dev.txt --lower 1 --min-count 1 --hidden 128 --lr 0.008 --epochs 30
 CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedding 32 --dropout 0
@@ -154,7 +154,7 @@ relatedness CELL=icarnn,lstm | | ./carnn train --task pair --target relatedness 
 relatedness | | ./carnn test icarnn-r.gguf lstm-r.gguf --data SICK_trial.txt
 msrp OPTION=,--model manhattan,--cell lstm,--alignment overlap,--cell lstm --pooling attention,--alignment overlap --pooling attention,--cell lstm --overlap 0,--alignment overlap --overlap 0,--cell lstm --overlap 0 --pooling attention | | ./carnn train --task pair OPTION MSRP
 msrp | | zcat glove.6B.50d.subset.txt.gz > glove.txt; { head -n 1 msr_paraphrase_train.txt; tail -n +2 msr_paraphrase_train.txt | LC_ALL=C sed 's/[^A-Za-z0-9\t]/ /g'; } > plain.txt; awk -v column=4 -f data/align.awk glove.txt plain.txt | tail -n +2 > plain.txt.align
-msrp OPTION=--cell lstm,--alignment overlap,--alignment file | | ./carnn train --task pair OPTION --overlap 0 --train plain.txt --folds 5 VECTORS
+msrp OPTION=--cell lstm,--alignment overlap,--alignment file | | ./carnn train --task pair OPTION --overlap 0 --train plain.txt --vector-words 0 --folds 5 VECTORS
 
 cloze | | books=$(ls books/*.txt | grep -v 'alice\|pinocchio\|looking-glass\|just-so'); book_cloze --sentences 4 names4.txt $books; book_cloze --sentences 8 names8.txt $books; cat names4.txt names8.txt > names.txt; zcat derived/CN_train.txt.gz | grep XXXXX | cut -f 4 | tr '|' '\n' | sort -u > list; book_cloze --sentences 4 --words list nouns4.txt $books; book_cloze --sentences 8 --stride 2 --words list nouns8.txt $books; cat nouns4.txt nouns8.txt > nouns.txt
 cloze SEED=1,2,3 | | carnn train --task cloze --train names.txt --valid derived/NE_valid.txt.gz --out ne.gguf --hidden 64 --embedding 64 --epochs 6 --lr 0.003 --lr-end 0.05 --dropout 0.5 --average 0.99 --min-count 3 --seed SEED
