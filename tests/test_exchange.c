@@ -13,13 +13,15 @@ typedef struct guide {
     size_t length;
 } guide;
 
-static void guided(guide *g, const char *tree, const char *place, const char *many, int rating) {
+/* The dialog has the facts of the tree `told`, the replies name `tree`. */
+static void guided(guide *g, const char *tree, const char *told, const char *place,
+                   const char *many, int rating) {
     g->length += (size_t)snprintf(
         g->text + g->length, sizeof g->text - g->length,
         "1 hello\tyou can ask for trees !\n2 %s trees in the %s\tapi_call %s %s R_price\n"
         "3 %s R_area %s\n4 %s R_number %s_number\n5 %s R_rating %d\n6 <SILENCE>\tthere is %s\n"
         "7 the number please\tit is %s_number .\n8 thanks\tyou are welcome\n\n",
-        many, place, place, many, tree, place, tree, tree, tree, rating, tree, tree);
+        many, place, place, many, told, place, told, told, told, rating, tree, tree);
 }
 
 static void all_candidates(guide *g) {
@@ -38,14 +40,21 @@ static carnn_dataset *load_guide(const guide *g) {
     return test_dialogs(text, candidates);
 }
 
-/* Dialogs with the names of training, or with others. */
-static carnn_dataset *guide_data(int seen) {
+enum { UNSEEN, KNOWN, UNTOLD };
+
+/* Dialogs with names of no training dialog, with those of training, and with trees that the replies
+   name though the facts are another one's. */
+static carnn_dataset *guide_data(int kind) {
     static guide g;
-    size_t i, count = seen ? SEEN * SEEN_PLACES : TREES - SEEN;
+    size_t i, count = kind == UNSEEN ? TREES - SEEN : SEEN * SEEN_PLACES;
     g.length = 0;
-    for (i = 0; i < count; i++)
-        if (seen) guided(&g, trees[i % SEEN], places[i / SEEN], i % 2 ? "two" : "six", (int)i % 10);
-        else guided(&g, trees[SEEN + i], places[SEEN_PLACES], "two", 5);
+    for (i = 0; i < count; i++) {
+        const char *tree = trees[kind == UNSEEN ? SEEN + i : i % SEEN];
+        const char *told = kind == UNTOLD ? trees[(i + 1) % SEEN] : tree;
+        const char *place = places[kind == UNSEEN ? SEEN_PLACES : i / SEEN];
+        int many = kind == UNSEEN || i % 2, rating = kind == UNSEEN ? 5 : (int)i % 10;
+        guided(&g, tree, told, place, many ? "two" : "six", rating);
+    }
     all_candidates(&g);
     return load_guide(&g);
 }
@@ -73,7 +82,7 @@ static uint32_t number_of(const carnn_model *model, const char *word) {
 
 /* Trees, their numbers, places, "two" and "six", also those of no training dialog; no word else. */
 static void test_classes(void) {
-    carnn_dataset *data = guide_data(1);
+    carnn_dataset *data = guide_data(KNOWN);
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
@@ -103,6 +112,21 @@ static void test_classes(void) {
     carnn_dataset_free(data);
 }
 
+/* Where most names are not copied there are no classes, not even of the places, which are. */
+static void test_untold(void) {
+    carnn_dataset *data = guide_data(UNTOLD);
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    const carnn__dialog *m = begin(&w, model, data, gradient);
+    CHECK_INT(m->read.name_classes.classes, 0);
+    CHECK(m->balance && m->kept.ids != m->read.choices.ids);
+    test_work_close(&w);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* The first n words of a list as the images of another one's. */
 static void check_images(const carnn__exchanged *names, const uint32_t *found, size_t n,
                          const carnn__lists *lists, size_t list) {
@@ -114,7 +138,7 @@ static void check_images(const carnn__exchanged *names, const uint32_t *found, s
 /* In each dialog all lines and replies have the same permutation, which keeps the classes; another
    key is another permutation, the same one the same. */
 static void test_permutations(void) {
-    carnn_dataset *data = guide_data(1);
+    carnn_dataset *data = guide_data(KNOWN);
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
@@ -178,7 +202,7 @@ static void test_permutations(void) {
 /* The loss of a batch is that of its dialogs with exchanged names, among all candidates and these
    replies: its gradient against central differences. */
 static void test_gradient(void) {
-    carnn_dataset *data = guide_data(1);
+    carnn_dataset *data = guide_data(KNOWN);
     carnn_model *model = guide_model(data, 1);
     float *gradient = (float *)calloc(model->params.size, sizeof(float));
     test_work w;
@@ -227,7 +251,7 @@ static uint64_t weights_sum(const carnn_model *model) {
 
 /* The accuracy on dialogs with names that training has not seen. */
 static double learn(int exchange, int64_t threads, uint64_t *sum) {
-    carnn_dataset *data = guide_data(1), *others = guide_data(0);
+    carnn_dataset *data = guide_data(KNOWN), *others = guide_data(UNSEEN);
     carnn_model *model = guide_model(data, exchange);
     carnn_train_desc train = test_training(200, 20, 0.0, CARNN_NONE);
     double accuracy;
@@ -271,6 +295,7 @@ static void test_nothing(void) {
 
 int main(void) {
     test_classes();
+    test_untold();
     test_permutations();
     test_gradient();
     test_copies();
