@@ -48,6 +48,9 @@ yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-cand
 yardstick NUMBER=5,8 | | MEMBERS=NUMBER sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.managers; awk -f data/compare.awk default.managers other.managers
 yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/spearman.awk
 
+cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
+cells MEMBER=icarnn,ncarnn,scarnn,icarnn ncarnn scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > cells.managers
+
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
 balance BY=dev,managers | | mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL > after.BY; awk -f data/compare.awk before.BY after.BY

@@ -8,7 +8,8 @@
 #   standard error   accuracy of each fold, and their mean; in meaning (data/meaning.awk: another
 #                    wording of the right reply is right, too), and within: the share of these that
 #                    have the right wording as well. All with standard errors over dialogs.
-# MEMBERS=3 in front of the command: an ensemble of three models, seeds 1 to 3, instead of one model.
+# MEMBERS=3 in front of the command: an ensemble of three models, seeds 1 to 3, instead of one model;
+# CELLS="icarnn ncarnn": of a model of each of these cells. It takes the mean of the probabilities.
 # The mean counts each fold alike, as nobody knows how many managers speak like which. Two such runs are
 # compared, dialog by dialog, by
 #   awk -f data/compare.awk counts other-counts
@@ -47,20 +48,25 @@ count() {
             END { finish() }'
 }
 
-# train DIALOGS OPTION...: a model, or the mean of MEMBERS models with seeds of their own; an ensemble is
-# written when it is scored, on DIALOGS
+# train DIALOGS OPTION...: a model, or the mean of several; an ensemble is written when it is scored, on
+# DIALOGS
 train() {
-    held=$1 seed=1
+    held=$1 number=0
     shift
-    while [ $seed -le "$members" ]; do
-        "$carnn" train --task dialog --candidates "$candidates" --out "$work/$seed.gguf" --quiet \
-            --seed $seed "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-        seed=$((seed + 1))
+    rm -f "$work"/member-*.gguf
+    for cell in ${CELLS:-default}; do
+        [ "$cell" = default ] || set -- "$@" --cell "$cell"
+        seed=1
+        while [ $seed -le "$members" ]; do
+            number=$((number + 1))
+            "$carnn" train --task dialog --candidates "$candidates" --out "$work/member-$number.gguf" \
+                --quiet --seed $seed "$@" > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+            seed=$((seed + 1))
+        done
     done
-    mv "$work/1.gguf" "$work/model.gguf"
-    [ "$members" -eq 1 ] || "$carnn" test "$work/model.gguf" "$work"/[0-9]*.gguf --data "$held" \
-        --ensemble mean --out "$work/all.gguf" > "$work/log"
-    [ "$members" -eq 1 ] || mv "$work/all.gguf" "$work/model.gguf"
+    cp "$work/member-1.gguf" "$work/model.gguf"
+    [ $number -eq 1 ] || "$carnn" test "$work"/member-*.gguf --data "$held" --ensemble mean \
+        --out "$work/model.gguf" > "$work/log"
 }
 
 if [ "$folds" = dev ]; then
