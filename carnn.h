@@ -506,8 +506,9 @@ typedef struct carnn_folds_desc {
 
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
    *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
-   *mean are sums. A target that a fold's training does not have counts as not known. A list of
-   candidates is that of the whole data. There are no checkpoints. */
+   *mean are sums. A target that a fold's training does not have counts as not known; in
+   pair it is CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no
+   checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -616,8 +617,9 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
 /* --- ensembles -------------------------------------------------------------------------------- */
 
 /* An ensemble is a model that has other models as members and averages what they predict: calls
-   that take a model take it, too, but for carnn_train, carnn_session_generate and
-   carnn_session_alignment. Its words, choices and description are those of its first member. */
+   that take a model take it, too, but for carnn_train, carnn_session_generate,
+   carnn_session_alignment and, of lm, carnn_session_explain; nor is it the `from` of a
+   description. Its words, choices and description are those of its first member. */
 typedef enum carnn_ensemble_rule {
     CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
     CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
@@ -683,8 +685,10 @@ typedef struct carnn_session_desc {
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
 
-/* Opens a session; `desc` may be NULL. No other call allocates. Scoring and carnn_predict read as
-   much as a session can at most. One with less has the same answers for what fits into it. */
+/* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size: in
+   bytes; 0 where the task has no sessions, or where there is no memory to count with, which it
+   takes and gives back, as does carnn_session_open for an ensemble. Scoring and carnn_predict read
+   as much as a session can at most. One with less has the same answers for what fits into it. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -746,7 +750,8 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
 
 /* The names in such words, as candidates "c1|c2": words with a capital inside a sentence, or at its
    beginning where neither text nor model has them without one. They need no more room than the
-   text; returns their length, as snprintf. */
+   text: with less they are cut short, and the length that is returned may be too large, as a name
+   counts once only where it has been written. */
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
                                    size_t size);
 #endif
@@ -783,9 +788,10 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7, and for RCRN, whose last states are sums of
-                           what it hears at each word; 0: for this cell they are what each step
-                           has by itself, or all is left to the rest */
+                           additive cells, Eq. 4 and 7, and, but in lm, for RCRN: the last
+                           states of the last layer are sums of what it adds at each word; 0: for
+                           this cell they are what each step has by itself, or all is left to the
+                           rest */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -9987,7 +9993,9 @@ struct carnn__task {
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
-    carnn__logits (*output)(const carnn__work *work); /* (*) NULL: `loss` reports predictions */
+    /* (*) NULL: `loss` reports predictions. Also called while memory is counted, for the kind and
+       the number of parts: then there are no texts yet */
+    carnn__logits (*output)(const carnn__work *work);
     double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) the sum; adds metrics to tally.
                                                                NULL: cross entropy */
     void (*backward)(carnn__work *work, uint64_t key);
@@ -10549,7 +10557,8 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
 
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
-static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
+/* 0 while memory is counted. */
+static size_t carnn__texts_rows(const carnn__texts *t) { return t->at ? t->at[t->texts] : 0; }
 
 /* The word of row i. */
 static uint32_t carnn__row_word(const carnn__texts *t, size_t i) {
@@ -10588,7 +10597,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     B = t->most_items = c->most_items;
     S = t->most_texts = t->joined ? B : c->most_texts;
     R = t->most_rows = c->most_size[t->bound];
-    t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
+    t->most_inputs = p->work->data->columns ? R : carnn__min(R, 2 * V); /* no words: rows */
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, 1, S);
     carnn__take_indices(p->arena, of_row, 1, R);
@@ -12739,13 +12748,16 @@ static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const cha
 }
 
 /* The maxima of `rows` rows of n numbers in G, to w from `row` on. Rows are `step` apart, the
-   numbers of a row `next`: so rows can be the columns of G. */
+   numbers of a row `next`: so rows can be the columns of G. In a gradient check the places of the
+   maxima stay the same. */
 static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, size_t row,
                                     size_t rows, size_t step, size_t n, size_t next) {
+    int holds = carnn__net_of(m->work)->holds;
     size_t i, j;
     for (i = 0; i < rows; i++, row++) {
         uint32_t *best = &m->best[row];
-        for (j = *best = 0; j < n && !carnn__net_of(m->work)->holds; j++)
+        if (!holds) *best = 0;
+        for (j = 0; !holds && j < n; j++)
             if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
         m->w.x[row] = n ? G[i * step + *best * next] : 0.0f;
     }
@@ -12826,9 +12838,10 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
    of K choices, a binomial distribution of K - 1 trials with the probability S:
 
      z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
-     dL/dD = -sum_k k dL/dz_k / (1 - S)
+     dL/dD = -sum_k k dL/dz_k / (1 - S)      as the dL/dz_k of a softmax add up to 0
 
-   So the second of two choices has the probability S. */
+   log(1 - S) is at least log 1e-7: below that it is constant, and dL/dD = -sum_k k dL/dz_k. So the
+   second of two choices has the probability S. */
 
 typedef struct carnn__similarity {
     int manhattan;
@@ -12854,14 +12867,15 @@ static void carnn__signs(const carnn__work *work, const float *x, const float *y
 
 /* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
 static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
-    double other = fmax(-expm1(-D), 1e-7), choose = 0.0, dD = 0.0; /* other: 1 - S */
+    const double least = 1e-7;
+    double other = -expm1(-D), choose = 0.0, dD = 0.0; /* 1 - S; log (K - 1 over j) */
     size_t K = m->z.columns, j;
     for (j = 0; j < K; j++) {
         size_t at = m->flips ? K - 1 - j : j;
         double rest = (double)(K - 1 - j);
-        if (backward) dD -= (double)j * (double)z[at] / other;
-        else z[at] = (float)(choose - (double)j * D + rest * log(other));
-        choose += log(rest / (double)(j + 1));
+        if (backward) dD -= (double)j * (double)z[at] / (other > least ? other : 1.0);
+        else z[at] = (float)(choose - (double)j * D + rest * log(fmax(other, least)));
+        if (j + 1 < K) choose += log(rest / (double)(j + 1));
     }
     return dD;
 }
@@ -13127,7 +13141,8 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
      words that count as equal
      words by how similar they are, max(0, 2 c - 1): c is the largest cosine of the word's vector and
        one of the second text, 1 where they count as equal
-     words that stand before the same word in both texts (counted as the mean of both idf^3)
+     pairs of neighbours, a word and the next, for which the second text has words that count as
+       equal side by side, too (weighed by the mean of both idf^3)
 
    Which share is the most useful depends on how the sentences were found. Vectors that are trained
    are not compared: then equal words alone are similar. Shares are multiplied by 20: then small
@@ -14601,7 +14616,8 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     memset(&same, 0, sizeof same);
     net->normal = NULL;
     work->model->task->parts(&p, work->state);
-    choices = carnn__max(work->model->choices.count, net->columns);
+    /* at least 1: in best[0] an ensemble tells its members what to explain */
+    choices = carnn__max(carnn__max(work->model->choices.count, net->columns), 1);
     if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
     net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
@@ -14879,8 +14895,9 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
    last and takes the mean or the vote of all. */
 static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction *p) {
     carnn__logits o = s->model->task->output(&s->work);
+    size_t i;
     if (s->silent) return;
-    if (s->members) carnn__agree(s->works, s->members, 0, SIZE_MAX);
+    for (i = 0; s->members && i < o.count; i++) carnn__agree(s->works, s->members, i, SIZE_MAX);
     carnn__net_of(&s->work)->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
     s->candidate[0] = 0;
@@ -14904,6 +14921,7 @@ static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span tex
 static void carnn__net_session_hear(carnn_session *s, uint32_t role, const char *text,
                                     size_t length) {
     carnn__span heard = {text, length};
+    s->parts = 0; /* its words take the places of the last example's */
     s->heard += carnn__session_read(s, role, heard, s->heard,
                                     carnn__corpus_of(&s->work)->most_steps - s->heard);
 }
@@ -15010,7 +15028,8 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
     return sum;
 }
 
-/* The words of all texts, each with its share of v . v, v the last states of its text. weight (R):
+/* The words of all texts, each with its share of v . v, v the last states of its text in the last
+   layer. weight (R):
    the attention to the words, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
@@ -15018,8 +15037,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->bases > 1 || (m->bases && m->layers == 1 &&
-                                carnn__cell_is_additive(m->layer[0].base->cell.kind));
+    e->exact = m->bases > 1 || (m->bases && carnn__cell_is_additive(top->base->cell.kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->rank[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -15031,7 +15049,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = carnn__rnn_hidden(m, &m->layer[0], i) + last;
+            const float *v = carnn__rnn_hidden(m, top, i) + last;
             for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
             if (m->bases > 1)
                 squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
@@ -15039,7 +15057,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
         for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &m->layer[0].base[i].run;
+            const carnn__cell_run *run = &top->base[i].run;
             if (m->bases > 1)
                 carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
                                         count - from, &e->rest);
@@ -15051,9 +15069,9 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 }
 
 /* --- explanation of two texts -------------------------------------------------------------------
-   Of a model that compares two texts by their vectors v, a word gets its share of v . v, v that of
-   its own text: of the maximum the columns where the word has it, of the mean or of a weighted sum
-   what the word adds. */
+   A model compares the vectors v of two texts. The share of a word is the part of v . v that its
+   state makes, v that of its own text. Where v is a maximum, these are the columns whose maximum is
+   at this word; where v is a mean or a weighted sum, what the word adds to it. */
 
 /* What row r adds to v . v of the text; *weight: its weight in a sum, NULL: v is pooled. */
 static double carnn__two_share(const carnn__two *m, size_t text, size_t r, const float *weight) {
@@ -15539,10 +15557,13 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
     size_t i, wanted = carnn_session_columns(session);
     carnn_status status = CARNN_OK;
     if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
-    for (i = 0; i < columns && fabsf(row[i]) <= FLT_MAX;) i++;
-    if (columns != wanted || i < columns)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu "
-                           "of them", wanted, i);
+    if (columns != wanted)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu",
+                           wanted, columns);
+    for (i = 0; i < columns; i++)
+        if (!(fabsf(row[i]) <= FLT_MAX))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a finite number in column "
+                               "%zu, found %g", i + 1, (double)row[i]);
     for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
         carnn_session *s = i ? session->member[i] : session;
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
@@ -15776,10 +15797,13 @@ static void carnn__exchange_count(size_t both[][CARNN__EXCHANGE_COLUMNS], uint64
         for (b = 0; b <= a; b++) both[a][b] += bits >> a & bits >> b & 1;
 }
 
-/* Merges classes: where two columns have in common half of what the smaller one has, all columns of
-   both classes get the smaller class_of. */
-static void carnn__exchange_merge(size_t both[][CARNN__EXCHANGE_COLUMNS], uint32_t *class_of) {
-    size_t a, b, k;
+/* The classes of the columns that are set in bits (n): where two of them have in common half of
+   what the smaller one has, all columns of both classes get the smaller class_of. */
+static void carnn__exchange_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], a, b, i, k;
+    memset(both, 0, sizeof both);
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
+    for (i = 0; i < n; i++) carnn__exchange_count(both, bits[i]);
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
         for (b = 0; b < a; b++) {
             uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
@@ -15792,13 +15816,9 @@ static void carnn__exchange_merge(size_t both[][CARNN__EXCHANGE_COLUMNS], uint32
 
 /* Fills of (V): the class of each word whose columns are all of one class. */
 static void carnn__exchange_words(const carnn__exchange_search *x, uint32_t *of) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], V, i, a;
+    size_t V = x->work->model->words.count, i, a;
     uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
-    V = x->work->model->words.count;
-    memset(both, 0, sizeof both);
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
-    for (i = 0; i < V; i++) carnn__exchange_count(both, x->columns[i]);
-    carnn__exchange_merge(both, class_of);
+    carnn__exchange_merge(x->columns, V, class_of);
     for (i = 0; i < V; i++) {
         int classes = 0;
         for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
@@ -15903,14 +15923,11 @@ static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of, 
 /* Extends classes to words that no dialog has; merges those that share places. `table`: zeros. */
 static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
                                    size_t slots) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i;
     uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+    size_t i;
     carnn__exchange_enter(x, of, table, slots);
     carnn__exchange_fill(x, of, table, slots);
-    memset(both, 0, sizeof both);
-    for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
-    for (i = 0; i < slots; i++) carnn__exchange_count(both, table[slots + i]);
-    carnn__exchange_merge(both, class_of);
+    carnn__exchange_merge(table + slots, slots, class_of);
     for (i = 0; i < x->work->model->words.count; i++)
         if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
 }
@@ -16309,8 +16326,8 @@ typedef struct carnn__history {
     carnn__exchanged names;  /* in training, where there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
-    uint32_t *place, *past;  /* (lines) number in the batch of the utterance; of the fact when it is
-                                past, behind which comes that of the fact when it is told */
+    uint32_t *place;         /* (lines) number in the batch of what was said */
+    uint32_t *past;          /* (lines) of a fact: its number as past, + 1 as told */
     carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
     uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
@@ -17094,7 +17111,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
     choices->count = s->model->choices.count;
     choices->at = (size_t *)carnn__take(arena, choices->count + 1, sizeof(size_t));
-    choices->ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
+    choices->ids = (uint32_t *)carnn__take(arena, words + 1, sizeof(uint32_t));
     if (choices->ids) carnn__history_candidates(s->model, choices->ids, choices->at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
@@ -17176,13 +17193,12 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    size_t M, L = s->model->choices.count, t;
+    size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, texts->at, texts->length, 2);
     carnn__dialog_reencode_facts(s);
-    M = carnn__min(m->heard + 1, m->slots - 1);
-    m->length[0] = (uint32_t)M;
+    m->length[0] = (uint32_t)m->heard + 1;
     carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
-    for (t = 0; t < M; t++) m->index[t] = (uint32_t)(m->heard + 1 - M + t);
+    for (t = 0; t <= m->heard; t++) m->index[t] = (uint32_t)t;
     m->context[0] = (uint32_t)m->heard;
     carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
     m->projected = m->heard;
@@ -17633,12 +17649,12 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     carnn__predictor *m = (carnn__predictor *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
-    const char *gap = carnn__lm_by_character(s->model) ? "" : " ";
+    const char *between = carnn__lm_by_character(s->model) ? "" : " ";
     uint32_t id = m->last;
     int more = 1;
     carnn__lm_generate_from(s, id);
     do {
-        const char *word;
+        const char *word, *gap = at ? between : "";
         if (carnn__predictor_full(m)) carnn__lm_generate_from(s, id);
         carnn__predictor_step(s);
         if (more) id = carnn__lm_next(s, &w, &more);
@@ -17646,7 +17662,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         word = carnn__names_get(&s->model->words, id);
         if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* full: writes no more */
         if (size && id != CARNN__RUNNING_END)
-            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? gap : "", word);
+            at += (size_t)snprintf(text + at, size - at, "%s%s", gap, word);
         carnn__predictor_push(s, id, 0);
     } while (id != CARNN__RUNNING_END);
     if (m->net.corpus.chunk) m->last = id;

@@ -293,12 +293,14 @@ static void test_small_session(void) {
 
 /* A session that reads five words of a text says of a longer one what it says of the first five. */
 static void test_words(void) {
-    static const char text[] = "s\ta man eats\ta man is eating\n"
-                               "n\tthe dog that we saw runs\tthe sun shines on us all\n";
+    /* Distinct words fill a text of the most words that a session reads. */
+    static char text[1 << 14] = "s\ta man eats\ta man is eating\n"
+                                "n\tthe dog that we saw runs\tthe sun shines on us all\ns\t";
     static const carnn_text longer[] = {{"a man eats the dog that runs", 28},
                                         {"the sun is on us all we saw", 27}};
     static const carnn_text first[] = {{"a man eats the dog", 18}, {"the sun is on us", 16}};
-    carnn_dataset *data = test_data("pair", text, sizeof text - 1, 0, 0);
+    size_t length = strlen(text), i;
+    carnn_dataset *data;
     carnn_session_desc desc = {0, 5, NULL};
     carnn_model_desc of;
     carnn_model *model;
@@ -308,6 +310,9 @@ static void test_words(void) {
     memset(&of, 0, sizeof of);
     of.task = "pair";
     of.hidden = 20;
+    for (i = 0; i < 1024; i++)
+        length += (size_t)sprintf(text + length, "%cw%zu", i % 512 ? ' ' : i ? '\t' : ' ', i);
+    data = test_data("pair", text, length, 0, 0);
     CHECK(!carnn_model_create(&model, &of, data, NULL));
     CHECK(room_for(model, 0, 5) * 8 < carnn_session_size(model, NULL));
     CHECK_INT(room_for(model, 0, SIZE_MAX), carnn_session_size(model, NULL));
