@@ -344,7 +344,8 @@ typedef struct carnn_option {
     carnn_option_place place;
     size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* zero is a choice, stored as CARNN_NONE; of a whole number 1: no limit */
+    int none;          /* 0: zero stands for the default; 1, 2: zero is a choice, stored as
+                          CARNN_NONE; of a whole number 1: it means no limit */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
@@ -371,7 +372,8 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error);
 
-/* Fills every zero field with the default of the task (and, for the model, of the cell). */
+/* Fills every zero field with the default of the task (and, for the model, of the cell). train may
+   be NULL. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -1259,8 +1261,15 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
+#define CARNN__THREADS_MOST 1024
+
 CARNN_API size_t carnn_thread_count(int64_t threads) {
-    return threads > 0 ? (size_t)threads : carnn__processors();
+#ifdef CARNN_NO_THREADS
+    (void)threads;
+    return 1;
+#else
+    return carnn__min(threads > 0 ? (size_t)threads : carnn__processors(), CARNN__THREADS_MOST);
+#endif
 }
 
 #ifdef CARNN_NO_THREADS
@@ -1360,14 +1369,14 @@ static inline void carnn__spin(void) {
 
 /* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. */
 static int carnn__pool_spin(volatile long *word, long least) {
-    double end = carnn__clock() + CARNN__SPIN;
+    double start = carnn__clock();
     do {
         int i;
         for (i = 0; i < 16; i++) {
             if (carnn__get(word) >= least) return 1;
             carnn__spin();
         }
-    } while (carnn__clock() < end);
+    } while (fabs(carnn__clock() - start) < CARNN__SPIN); /* also where it is set back */
     return 0;
 }
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
@@ -1478,7 +1487,7 @@ static void carnn__pool_resize(carnn__pool *pool, long active) {
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     carnn__pool *p;
     *pool = NULL;
-    threads = carnn__min(threads, 1024);
+    threads = carnn__min(threads, CARNN__THREADS_MOST);
     if (threads < 2) return CARNN_OK;
     p = (carnn__pool *)carnn__alloc_zero(&a, 1, sizeof *p + (threads - 1) * sizeof *p->workers);
     if (!p) return CARNN_ERR_MEMORY;
@@ -1519,12 +1528,13 @@ static long carnn__preemptions(void) {
 #define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
 static void carnn__pool_watch(carnn__pool *pool) {
-    double now = carnn__clock(), seconds = now - pool->watched;
+    double now = carnn__clock(), seconds = fabs(now - pool->watched); /* it may be set back */
     long seen, before = pool->preemptions, active = carnn__get(&pool->active);
     if (seconds < CARNN__WATCH) return;
     seen = carnn__preemptions();
     pool->watched = now;
     pool->preemptions = seen;
+    pool->held_until = fmin(pool->held_until, now + CARNN__HOLD_MOST);
     if (active > 1 && seconds < 4.0 * CARNN__WATCH &&
         (double)(seen - before) > CARNN__PREEMPTIONS * seconds) {
         int again = now - pool->held_until < 4.0 * CARNN__WATCH;
@@ -6195,8 +6205,9 @@ static size_t carnn__word_length(carnn__words *w) {
     if (w->kind >= CARNN__CHARACTERS) return carnn__character(at, (size_t)(w->end - at));
     if (w->kind == CARNN__CANDIDATES) {
         carnn__span rest = {at, (size_t)(w->end - at)}, candidate;
+        if (carnn__blank(*at)) return 0;
         carnn__cut(&rest, '|', &candidate);
-        return carnn__blank(*at) ? 0 : carnn__trim(candidate).length;
+        return carnn__trim(candidate).length;
     }
     if (words || w->kind == CARNN__SPOKEN) {
         while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
@@ -6971,7 +6982,8 @@ typedef struct carnn__vectors {
     const carnn_allocator *allocator;
     carnn_error *error;
     carnn__input input;
-    size_t count;       /* vectors that word2vec's first line promises */
+    size_t count;       /* vectors that word2vec's first line promises; of text it is not checked,
+                           as such files are often cut */
     size_t read;        /* vectors so far */
     carnn__span word;   /* of the vector at hand */
 } carnn__vectors;
@@ -7405,17 +7417,16 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
    A link i-j is the token i << 16 | j. */
 
 static uint32_t carnn__link(carnn__span text) {
-    carnn__span first = text;
+    carnn__span first;
     uint64_t i, j;
-    first.length = carnn__digits(text);
-    carnn__skip(&text, carnn__min(first.length + 1, text.length));
-    if (!carnn__whole(first, &i) || first.at[first.length] != '-' || !carnn__whole(text, &j) ||
+    if (!carnn__cut(&text, '-', &first) || !carnn__whole(first, &i) || !carnn__whole(text, &j) ||
         i >= 0xFFFF || j >= 0xFFFF)
         return CARNN__NO_INDEX;
     return (uint32_t)(i << 16 | j);
 }
 
-/* The first link between texts[0] and texts[1] in texts[2] that is none, or none is there. */
+/* The first piece of texts[2] that is not a link between a word of texts[0] and one of texts[1];
+   empty: all are. */
 static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
     carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
     size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
@@ -8185,7 +8196,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
                  {"sentence", CARNN__PAIR_ANSWER}, {"answer", CARNN__PAIR_ANSWER},
                  {"label", CARNN__PAIR_LABEL}};
     carnn__span rest = p->lines.line, field;
-    size_t *c = p->column, i, j;
+    size_t *c = p->column, i, j, next;
     int more = 1;
     for (i = 0; i < CARNN__PAIR_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
@@ -8203,8 +8214,10 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
-    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
-        c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
+    next = c[CARNN__PAIR_QUESTION] + 1;
+    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX && next != c[CARNN__PAIR_LABEL] &&
+        next != c[CARNN__PAIR_NUMBER])
+        c[CARNN__PAIR_ANSWER] = next;
     if (c[CARNN__PAIR_ANSWER] != SIZE_MAX && (c[CARNN__PAIR_LABEL] != SIZE_MAX || p->lenient))
         return CARNN_OK;
     return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
@@ -8618,8 +8631,9 @@ static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) 
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
-    carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5};
+    carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5}, line;
     carnn_status status;
+    uint64_t number;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
@@ -8630,7 +8644,11 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "an answer that is one of the candidates", answer);
     text.length = (size_t)(p->lines.line.at - text.at);
-    if (carnn__any_candidate(text, list)) return CARNN_OK;
+    while (text.length) { /* lines, without their numbers */
+        carnn__cut(&text, '\n', &line);
+        carnn__numbered(&line, &number);
+        if (carnn__any_candidate(line, list)) return CARNN_OK;
+    }
     return carnn__unexpected(p, "a candidate that is a word of the text", list);
 }
 
@@ -8934,7 +8952,8 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     r->columns = columns;
     r->has_target = target.length > 0;
     r->target = target;
-    r->value = carnn__number(target, &value) ? (float)value : (float)NAN;
+    r->value = carnn__number(target, &value) && fabs(value) <= CARNN__NUMBER_MOST ? (float)value
+                                                                                  : (float)NAN;
     carnn__record_text(r, 0, numbers);
     return CARNN_OK;
 }
@@ -8983,6 +9002,8 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     if (!rows->target && !p->lenient)
         return carnn__unexpected(p, "the name of the column of what is right (target)",
                                  p->lines.line);
+    if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
+        return carnn__unexpected(p, "two columns for group and target", p->lines.line);
     i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
     if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
     carnn__names_drop(&p->reading->keys);
@@ -10081,6 +10102,20 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
     if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
 }
 
+/* Copies the choices without the blanks at their ends. */
+static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
+                                   const carnn_allocator *a, carnn_error *error) {
+    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
+    carnn_status status;
+    size_t i;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < choices->count; i++)
+        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
+    status = carnn__names_build(trimmed, a, s, choices->count, error);
+    carnn__free(a, s);
+    return status;
+}
+
 /* The choices of a new model: those of the model that it goes on from, then those of the data. */
 static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
                                          carnn_error *error) {
@@ -10089,13 +10124,21 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     size_t olds = old ? old->count : 0, n = olds, i;
     carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
     const char *unsure = model->desc.unsure;
-    carnn_status status;
-    if (!s) return carnn__out_of_memory(error);
+    carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
+    carnn__names known = {0}; /* without blanks at the ends, as the data's choices are the same */
+    if (!status && olds) status = carnn__trimmed(&known, old, a, error);
+    if (status) {
+        carnn__free(a, s);
+        return status;
+    }
     for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
     for (i = 0; i < data->choice_count; i++) {
+        carnn__span own;
         s[n] = carnn__string(data->shown, data->shown_at, i);
-        n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+        own = carnn__trim(s[n]);
+        n += !olds || carnn__names_find(&known, own.at, own.length) == CARNN__NO_INDEX;
     }
+    carnn__names_free(&known, a);
     if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
         s[n].at = unsure;
         s[n++].length = strlen(unsure);
@@ -10205,7 +10248,9 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
 
 /* Allocates a block and puts it on a list. carnn__disown frees the list. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
-    void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
+    size_t bytes = carnn__times(count, size);
+    void **block = (void **)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + CARNN__ALIGN,
+                                         1);
     if (!block) return NULL;
     *block = *list;
     *list = block;
@@ -10389,20 +10434,6 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     }
     c->tokens.count = n;
     return CARNN_OK;
-}
-
-/* Copies the choices without the blanks at their ends. */
-static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
-                                   const carnn_allocator *a, carnn_error *error) {
-    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
-    carnn_status status;
-    size_t i;
-    if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < choices->count; i++)
-        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
-    status = carnn__names_build(trimmed, a, s, choices->count, error);
-    carnn__free(a, s);
-    return status;
 }
 
 /* Which choice of the model each item's target is, compared without blanks at the ends. */
@@ -11831,7 +11862,8 @@ static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
     char layer[32];
-    size_t l;
+    /* what bases read: some cells project their inputs first */
+    size_t in = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE ? s.h : s.in, l;
     m->bases = s.graph ? 0 : s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
@@ -11842,7 +11874,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
     s.P = P;
     if (m->bases > 1 && p->arena && p->work->g)
         m->masked = carnn__plan_mat(
-            p, 1, carnn__max(U * s.in, s.layers > 1 ? N * s.directions * s.h : 0));
+            p, 1, carnn__max(U * in, s.layers > 1 ? N * s.directions * s.h : 0));
     snprintf(layer, sizeof layer, "%s", name);
     for (l = 0; l < s.layers; l++) {
         if (l) snprintf(layer, sizeof layer, "%s.%u", name, (unsigned)l + 1);
@@ -13324,7 +13356,7 @@ enum { CARNN__FIRST_TO_SECOND, CARNN__SECOND_TO_FIRST }; /* directions */
 static const char *const carnn__two_alignments[] = {"overlap", "none", "file", NULL};
 
 #define CARNN__OVERLAP_OPTION                                                                      \
-    CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 1,                                  \
+    CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 2,                                  \
                         "letters by which words of both are the same; 0: not told of them")
 #define CARNN__TUNE_OPTION                                                                         \
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
@@ -16670,9 +16702,9 @@ static const carnn_option carnn__dialog_options[] = {
                         "history utterances read, the latest so many"),
     CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
                         "rows of a knowledge-base block, the first"),
-    CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 1,
+    CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 2,
                         "1: names are exchanged in training, so that it learns to copy them"),
-    CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 1,
+    CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 2,
                         "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_REAL("balance", CARNN__DIALOG_BALANCE, 0, 1, 1,
                        "what part of the replies' frequencies in training is not learnt"),
@@ -18670,7 +18702,7 @@ enum { CARNN__CLOZE_EVERYWHERE = 2 };
 static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
                          "sum (attention-sum reader), attentive, or weighted"),
-    CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
+    CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 2,
                         "1: candidates are names without a meaning"),
     CARNN__ENCODER_OPTIONS_AND(CARNN__CLOZE_ENCODER, carnn__cloze_normalising,
                                "; everywhere: in the model attentive, too"),
@@ -19214,6 +19246,7 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
                            "with directions 1 and context none; this one has %s",
                            m->state ? "context rows" : "directions 2");
     carnn__standard_forward(&s->work, &m->input, &m->net.texts);
+    m->layers.rnn.before = m->seen; /* with --normalise batch each step has its own statistics */
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
     carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen,
                     m->sum);
@@ -19343,10 +19376,10 @@ static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
-    CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 1,
+    CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 2,
                         "words of the vectors that are known though no data has them"),
-    CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
-                        "of the initial weights and all that is random"),
+    CARNN__MODEL_OPTION(seed, INTEGER, 1, 9007199254740992.0, 0,
+                        "number that all random choices follow from"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
     CARNN__TRAIN_OPTION(batch, INTEGER, 1, 1e6, 0, "examples in a step"),
     CARNN__TRAIN_OPTION(lr, NUMBER, 1e-30, 1e6, 0, "learning rate"),
@@ -19524,11 +19557,18 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
-        double number;
-        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME ||
-            o->kind == CARNN_OPTION_TEXT)
+        double number, most = 0.0;
+        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_TEXT ||
+            (o->kind == CARNN_OPTION_NAME && o->place != CARNN_OPTION_OF_TASK))
             continue;
         number = carnn__option_value(o, model, train);
+        if (o->kind == CARNN_OPTION_NAME) {
+            while (o->choices[(size_t)most]) most += 1.0;
+            if (!(number >= 0.0 && number <= most && number == floor(number)))
+                return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has no choice %.10g", o->name,
+                                   number);
+            continue;
+        }
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
                                o->name, number, o->low, o->high);
@@ -19542,8 +19582,10 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
                                  "dropout=0 clip=0 weight_decay=0 smoothing=0 average=0 patience=0";
     const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
     size_t optimizer = CARNN__OPTIMIZER_adam;
+    carnn_train_desc unused;
     double lr;
     carnn_status status;
+    if (!train) train = (carnn_train_desc *)memset(&unused, 0, sizeof unused);
     if (!task)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
     if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
@@ -19570,11 +19612,11 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     if (!model) return;
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
-    carnn_graph_free(model->graph);
     for (i = 0; i < model->member_count; i++) carnn_model_free(model->members[i]);
-    if (model->members) { /* they had the words and choices */
+    if (model->members) { /* they had the words, choices and graph */
         carnn__free(&a, model->members);
     } else {
+        carnn_graph_free(model->graph);
         carnn__names_free(&model->words, &a);
         carnn__names_free(&model->choices, &a);
     }
@@ -19692,7 +19734,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
                                      error);
     if (!status && v->more.count) status = carnn__model_vector_words(model, &v->more, error);
     if (status || !v->dimension) return status;
-    if (!desc->embedding) model->desc.embedding = (int64_t)v->dimension;
+    if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
                        "embedding has %lld", desc->vectors[0].name, v->dimension,
@@ -20704,7 +20746,7 @@ static int carnn__option_kept(const carnn_option *o) {
 
 /* An option that the file does not have, as it is older, keeps its default. */
 static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model *model) {
-    double value = carnn__option_value(o, &model->desc, &model->trained);
+    double value = carnn__option_value(o, &model->desc, &model->trained), was = value;
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
@@ -20719,7 +20761,8 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
         snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
         carnn__key_text(g, key, name, sizeof name);
         value = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
-        if (value < 0.0) /* untrained models have no optimiser */
+        /* untrained models have no optimiser; a task's option is "" where it has no default */
+        if (value < 0.0 || (!*name && was != 0.0 && o->place == CARNN_OPTION_OF_TASK))
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
         whole = (int64_t)value;
