@@ -125,8 +125,8 @@
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
    shared inputs. Losses are in nats.
 
-   WHO FREES: what a function returns through a ** belongs to the caller and has a _free; strings
-   returned belong to the object that was asked.
+   WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
+   strings, *reply too, belong to the object that was asked.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
    set is read-only once it is loaded.
@@ -134,10 +134,12 @@
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
    fills a carnn_error with words: file, line, what was expected, what was found.
 
-   MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
-   memory before the first step; a session is one block whose size is known before (a small bot's:
-   some 100 KB). Opened with NULL it reads dialogs as long as the longest of the training data and
-   forgets the oldest of longer ones; {.utterances = 1024} reads as much as scoring does.
+   MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
+   (carnn_recurrence, carnn_file_check) use malloc. Training takes all of its memory before the
+   first step. A session is one block whose size is known before: of a dialog model with 16
+   dimensions some 100 KB. A session opened with desc NULL reads dialogs as long as the longest of
+   the training data, and forgets the oldest utterances of longer ones; one with {.utterances =
+   1024} reads as much as scoring does.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -154,7 +156,10 @@
    Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
    Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
    Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
-   Pooling Networks, 2016. */
+   Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair
+   Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018.
+   Cooijmans et al.: Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and
+   Related Problems in Natural Language Processing, thesis, Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -234,8 +239,9 @@ typedef struct carnn_source {
 
 /* --- descriptions ----------------------------------------------------------------------------- */
 
-/* Zero-initialise them: a zero (NULL) field means the documented default, which may depend on the
-   task. Where zero itself is a sensible choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
+/* Zero-initialise them: a zero (NULL) field means the default, which may depend on the task;
+   carnn_defaults() fills it in, and `carnn help train` lists it. Where zero itself is a sensible
+   choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
 
 #define CARNN_NONE (-1)
 
@@ -260,8 +266,8 @@ typedef struct carnn_model_desc {
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
     size_t vector_count;
-    int64_t vector_words; /* answer, classify, pair: so many words that only these files have are
-                          known as well, the first ones; 100,000; their vectors stay as they are */
+    int64_t vector_words; /* answer, classify, pair: how many words that only these files have are
+                          known, too, the first ones [100,000]; their vectors are not trained */
     const carnn_dataset *const *known; /* with vectors: data sets whose words the model is to know
                           beside those of the training data: the validation set; entries may be
                           NULL */
@@ -272,14 +278,14 @@ typedef struct carnn_model_desc {
     const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options
                           where they are left open, its words and choices first, in their order,
                           and its weights; needed only while the new model is created */
-    uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
+    uint64_t seed;     /* of the initial weights and of everything random in training; 1 to 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
 /* What the states h_t of the last recurrent layer are like, on up to 64 texts of the validation
    data, or of the training data where there are none (Zhang 2019, section 6.3.1). C is the loss of
-   a text, where every step has a loss that of its last step; states begin with zeros, nothing is
+   a text or, where every step has a loss, that of its last step; states begin with zeros, nothing is
    dropped, and the weights are those that the next epoch begins with. */
 #define CARNN_PROBE_STEPS 3
 #define CARNN_PROBE_BINS 20
@@ -411,7 +417,7 @@ typedef struct carnn_dataset_desc {
     int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
                     that rank (answer) */
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
-                    numbers may be missing, and so may examples */
+                    numbers may be missing, and a file without any example is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */
@@ -430,13 +436,15 @@ CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
 
 /* What the first source was read as, "COARSE:fine text": in tasks whose files have several formats
-   that their lines tell apart (classify); elsewhere, and where the lines do not tell, NULL. */
+   that their lines tell apart (classify, and cloze for a folder of question files); elsewhere, and
+   where the lines do not tell, NULL. */
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
    said before, the user's words last; of lm the sentence, after the one before where there is one),
-   and what is right, by name; NULL past the last text, and where nothing is known to be right.
-   Strings end with a NUL and belong to the data set. */
+   and what is right, by name. NULL: past the last text; rows of numbers (signal); what is right
+   where that is not known, a label of answer, or a number, which have no name. Strings end with a
+   NUL and belong to the data set. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -461,7 +469,7 @@ typedef struct carnn_scores {
     size_t examples;
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
-    double seconds;
+    double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
@@ -534,10 +542,11 @@ typedef struct carnn_ranked {
     double score;
 } carnn_ranked;
 
-/* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
-   parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
-   sentences (-log P, words), or examples (rightly classified, 1; of grades, whose metric is no
-   mean, squared error, 1). All models have the same parts in the same order. */
+/* carnn_test that tells more. `part` is called with the parts that metric[0] averages: metric[0] =
+   sum of values / sum of weights. A part (value, weight) is a dialog (right turns, turns), a
+   question (average precision, 1), a piece of a sentence (-log P, words) or an example (1 if it is
+   right, 1); of grades, whose metric is no mean, (squared error, 1). All models have the same parts
+   in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -704,20 +713,21 @@ typedef struct carnn_text { /* of an example */
     size_t length;
 } carnn_text;
 
-/* A call from here on that the model's task does not have returns CARNN_ERR_ARGUMENT, and the
-   message says which ones it has.
-   Predicts an example from its texts: of dialog the user's words, after what the session has heard,
+/* Of the calls from here on each task has some. The others return CARNN_ERR_ARGUMENT, and the
+   message says which ones it has. */
+
+/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
    where alignments are read); of classify a text; of cloze a text, a question with XXXXX and
-   candidates "c1|c2|...", into which the prediction points. At most `top` choices are told.
-   The prediction belongs to the session and lasts until its next call. */
+   candidates "c1|c2|...", into which the prediction points. The `top` most probable choices
+   are told, at least one. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
 
-/* Another part of the last prediction, of which there are prediction->parts: of tasks that label
-   every word of a text. */
+/* Another part of the last prediction, of which there are prediction->parts; of tasks that label
+   every word of a text. Where there is one part, carnn_session_predict alone tells it. */
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
@@ -824,9 +834,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
-   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
-   words are aligned, the cosines of the words' states. NULL where the model has no alignment.
-   Belongs to the session. */
+   answer: of the model iwan attention, each row 1 in all; of attentive pooling G; of ca and cosine,
+   and of pair where words are aligned, the cosines of the words' states. NULL where the model has
+   no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -838,7 +848,12 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
      dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
 
    All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
-   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next. */
+   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next;
+   backward, from the last chunk to the first, dy0 is added to the last row of G of the one before.
+
+   A is meant to lie in [-1, 1], as gates do: blocks of 64 steps run from 0 and are joined
+   afterwards. Where |A| is above 1 for many steps this can lose all digits, or give infinity or
+   NaN, although a plain loop would not. */
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error);
@@ -6017,7 +6032,7 @@ static inline int carnn__is(const char *known, carnn__span s, int fold) {
 
 /* Removes `count` bytes from the front. */
 static inline void carnn__skip(carnn__span *s, size_t count) {
-    if (count) s->at += count; /* nothing may be NULL */
+    if (count) s->at += count; /* an empty span may have a NULL `at` */
     s->length -= count;
 }
 
@@ -19699,7 +19714,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 
 #ifndef CARNN_NO_TEXT
 
-/* The words that only the vectors have become the last ones of the model. */
+/* Appends to the words of the model those that only its vectors have. */
 static carnn_status carnn__model_vector_words(carnn_model *model, const carnn__names *more,
                                               carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
@@ -20377,7 +20392,7 @@ static void carnn__gguf_verify(carnn__gguf *g) {
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
-/* Behind what says that the weights are not those of such a model. */
+/* The end of messages about weights that do not fit the model. */
 #define CARNN__OTHER_WEIGHTS ": of another version of carnn? Train it again"
 
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
@@ -21326,8 +21341,10 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
-    if (g.status == CARNN_ERR_IO)
-        carnn__io_error(error, file, "cannot be read: is the training done already?");
+    if (g.status == CARNN_ERR_IO && error) {
+        carnn_error why = *error;
+        carnn__fail(error, CARNN_ERR_IO, 0, "%.440s (is the training done already?)", why.message);
+    }
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -21391,7 +21408,7 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* Gives an arena on which all has been counted its memory. */
+/* Allocates the memory of an arena, after the run that only counted. */
 static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
                                       carnn_error *error) {
     arena->size = arena->peak;
@@ -21765,7 +21782,7 @@ typedef struct carnn__training {
     carnn_status save;      /* of the last checkpoint */
     carnn_scores valid_scores;
     double started, reported, saved;
-    double norm, rate_started;
+    double norm, rate_started, rate_ended; /* rate_ended: behind the last batch of an epoch */
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
@@ -21937,7 +21954,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.done = done;
     p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
-             (now - t->rate_started + 1e-9);
+             ((epoch_ended ? t->rate_ended : now) - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
     p.gradient_norm = t->norm;
     p.seconds = t->at.seconds + now - t->started;
@@ -22074,10 +22091,11 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
                                (unsigned long long)t->at.epoch + 1);
     }
+    t->rate_ended = carnn__clock();
     broken = carnn__not_finite(store, store->value, store->trained);
     if (broken || carnn__loss_exploded(t))
         return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
-    /* saved before the validation, which a run that is not stopped here does not have */
+    /* before the validation below: a run that is not stopped does not have it */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
         memcpy(t->gradient, store->value, bytes);

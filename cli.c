@@ -532,7 +532,8 @@ static void check_files(void) {
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
-        char *name = (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1);
+        char *name = (char *)resize((void *)arg.training.checkpoint,
+                                    strlen(arg.out) + sizeof ".resume", 1);
         sprintf(name, "%s.resume", arg.out);
         add_item(&all, arg.training.checkpoint = name);
     }
@@ -565,11 +566,13 @@ static void read_all(FILE *in, const char *name, line *l) {
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
     static line all;
+    static int used;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
         sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
+        if (used++) say(USAGE, "standard input can be read only once");
         read_all(stdin, STANDARD_INPUT, &all);
         sources[i] = (carnn_source){STANDARD_INPUT, all.text, all.length};
     }
@@ -766,14 +769,15 @@ static int run_training(void) {
     carnn_status status = carnn_train(model, data, job.valid, &arg.training, &error);
     const carnn_train_desc *used = carnn_model_training(model);
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
-    int result;
+    int result, done;
     if (job.shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && !best) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
-    if (job.epochs >= used->epochs || (patience > 0 && job.epochs - best >= patience))
+    done = job.epochs >= used->epochs || (patience > 0 && job.epochs - best >= patience);
+    if (done || (!status && !(arg.training.max_time > 0.0))) /* a resumed run may have no epoch */
         remove(arg.training.checkpoint);
     else say(DONE, "%s; the same command with --resume goes on",
              status ? "interrupted" : "the time is over");
@@ -930,9 +934,19 @@ static const char *class_name(const report *r, size_t number) {
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
-    size_t right = 0;
+    size_t right = 0, length, part;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
-    while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
+    length = strlen(target);
+    if (p->parts > 1) { /* a class for each, "-" where there is nothing to score */
+        for (part = 0; part < p->part; part++)
+            target += strcspn(target, " "), target += strspn(target, " ");
+        length = strcspn(target, " ");
+        if (length == 1 && *target == '-') return;
+    }
+    for (; right + 1 < r->classes; right++) {
+        const char *name = carnn_model_choice(r->model, right);
+        if (!strncmp(name, target, length) && !name[length]) break;
+    }
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
 }
@@ -1006,7 +1020,7 @@ static void make_report(report *r, const carnn_model *m) {
             task_of(m));
 }
 
-/* What the files say together is called. */
+/* The name of the last line, of what the files say together. */
 static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
 
 static void json_members(void) {
