@@ -15747,8 +15747,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
      numbers, relations, words of two classes
      words that are not copied: of the replies that have the word, more than one in twenty come
      before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
-     all words of a class if, of those that replies have, more than a fifth are not copied
-     all words if more than a fifth of all names are not copied
+     all words of a class if, of those that replies have, more than a tenth are not copied
 
    A word of candidates that no dialog has is of the class whose names stand in its place in other
    candidates.
@@ -15884,7 +15883,6 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t V = x->work->model->words.count, i, k, line = 0;
     size_t asked[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
-    size_t names = 0, all_missed = 0;
     uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: the dialog */
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
@@ -15902,15 +15900,12 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
         asked[of[i]] += replies[i] > 0;
-        names++;
         if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
         missed[of[i]]++;
-        all_missed++;
         x->columns[i] = 0;
     }
     for (i = 0; i < V; i++)
-        if (of[i] != CARNN__NO_INDEX &&
-            (!x->columns[i] || 5 * missed[of[i]] > asked[of[i]] || 5 * all_missed > names))
+        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || 10 * missed[of[i]] > asked[of[i]]))
             of[i] = CARNN__NO_INDEX;
 }
 
