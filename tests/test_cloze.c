@@ -432,6 +432,7 @@ static void cloze_explains(void) {
     carnn_error error;
     double sum = 0.0, score = 0.0, rest = 0.0;
     size_t i;
+    int found;
     CHECK_INT(cloze_fit(model, data, 5), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_example(session, data, 0, 4, &p, &error), CARNN_OK);
@@ -452,6 +453,9 @@ static void cloze_explains(void) {
     CHECK_NEAR(score / rest, p.probability[0], 1e-6);
     CHECK_INT(carnn_session_explain(session, 1, part, &e, &error), CARNN_OK);
     CHECK_INT(e.count, 15);
+    CHECK_INT(carnn_session_line(session, "1 Dan and Eve", 13, 1, 1, &found, &p, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 0); /* the words that are kept are another text's */
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

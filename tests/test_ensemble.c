@@ -683,6 +683,22 @@ static void ensemble_streams(void) {
     carnn_dataset_free(data);
 }
 
+/* Models that tell a class for each row, and models that have a graph: the ensemble shares it. */
+static void ensemble_made_of(const char *task, const char *options, const char *text) {
+    carnn_dataset *data = ensemble_data(task, options, text);
+    carnn_model *models[ENSEMBLE_MODELS], *e;
+    double mean = 0.0;
+    size_t m;
+    ensemble_models(models, task, options, data);
+    e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
+    for (m = 0; m < ENSEMBLE_MODELS; m++)
+        mean += test_scores(models[m], data).loss / ENSEMBLE_MODELS;
+    CHECK(test_scores(e, data).loss < mean); /* Jensen's inequality */
+    carnn_model_free(e);
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     size_t i;
     for (i = 0; i < sizeof ensemble_cases / sizeof *ensemble_cases; i++) ensemble_by_hand(i);
@@ -694,6 +710,10 @@ int main(void) {
     ensemble_explains(5);
     ensemble_explains(6);
     ensemble_explains(3);
+    ensemble_explains(4);
+    ensemble_made_of("signal", "columns=1 embedding=1 target_kind=steps",
+                     "a b a\t1\t2\t3\nb a b\t3\t-1\t2\n");
+    ensemble_made_of("classify", "encoder=graph graph=st cell=rnn", ensemble_cases[1].data);
     ensemble_chats();
     ensemble_streams();
     ensemble_refused();

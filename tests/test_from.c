@@ -122,6 +122,30 @@ static void from_reads(void) {
     carnn_model_free(model);
 }
 
+/* Replies are the same without blanks at their ends. */
+static void from_blanks(void) {
+    static const char text[] = "1 hi\thello\n2 bye\tgood bye\n";
+    carnn_dataset *old_data = test_dialogs(test_source("t", text, strlen(text)),
+                                           test_source("c", "1 hello \n1 good bye\n", 20));
+    carnn_dataset *data = test_data("dialog", text, strlen(text), 0, 0);
+    carnn_model *old = test_model("dialog", "hidden=8 embedding=8", NULL, old_data), *model = NULL;
+    carnn_train_desc train = test_training(2, 2, 0.0, 0.0);
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    memset(&error, 0, sizeof error);
+    desc.task = "dialog";
+    desc.from = old;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    CHECK_INT(carnn_model_choice_count(model), 2);
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+    CHECK_TEXT(error.message, "");
+    carnn_model_free(model);
+    carnn_model_free(old);
+    carnn_dataset_free(data);
+    carnn_dataset_free(old_data);
+}
+
 /* Another network, or another task, is refused, and what memory was taken is given back. */
 static void from_refused(void) {
     static const char text[] = "x\ta b c\ny\tb d\n", lm[] = "a b c\nb d\n";
@@ -170,6 +194,7 @@ int main(void) {
     from_every_task();
     from_new_class();
     from_reads();
+    from_blanks();
     from_refused();
     return test_end();
 }

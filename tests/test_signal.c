@@ -498,6 +498,8 @@ static void signal_streams(void) {
     signal_stream(signal_numbers, "cell=ncarnn pooling=max");
     signal_stream(signal_numbers, "cell=mi-lstm");
     signal_stream(signal_steps, "cell=gru-after");
+    signal_stream(signal_gestures, "cell=lstm normalise=batch");
+    signal_stream(signal_gestures, "cell=mi-rnn layers=3 normalise=batch");
 }
 
 /* What sessions refuse. */

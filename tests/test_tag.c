@@ -225,6 +225,32 @@ static void tag_trains(void) {
     free(all);
 }
 
+/* The members of an ensemble are averaged in every part, in a session as in a batch. */
+static void tag_ensemble(void) {
+    carnn_dataset *data = test_data("tag", tag_task.sample, strlen(tag_task.sample), 0, 0);
+    carnn_model *model[2] = {tag_model("gru", NULL), tag_model("icarnn", NULL)}, *both = NULL;
+    tagged *all = (tagged *)calloc(3, sizeof *all), *read = all + 1, *first = all + 2;
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    size_t i;
+    CHECK_INT(carnn_model_ensemble(&both, (const carnn_model *const *)model, 2, NULL, NULL),
+              CARNN_OK);
+    tag_predict(both, data, 1, all);
+    tag_predict(model[0], data, 1, first);
+    CHECK(memcmp(all->probability, first->probability, sizeof all->probability) != 0);
+    CHECK_INT(carnn_session_open(&session, both, NULL, NULL), CARNN_OK);
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        CHECK_INT(carnn_session_example(session, data, i, 2, &p, NULL), CARNN_OK);
+        tag_keep_parts(session, p, i, read);
+    }
+    CHECK(!memcmp(all, read, sizeof *all));
+    carnn_session_free(session);
+    carnn_model_free(both);
+    for (i = 0; i < 2; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+    free(all);
+}
+
 /* What the task does not do is said. */
 static void tag_refuses(void) {
     carnn_model *model = tag_model(NULL, NULL);
@@ -246,6 +272,7 @@ int main(void) {
     tag_same_as_session("icarnn");
     tag_labels();
     tag_trains();
+    tag_ensemble();
     tag_refuses();
     return test_end();
 }
