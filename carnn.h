@@ -18344,7 +18344,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
     "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3",
     "hidden=19 embedding=17 encoder=graph cell=rnn graph=grid:2x3",
-    "hidden=19 embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2", NULL};
+    "hidden=19 embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2",
+    "hidden=19 embedding=5 encoder=rcrn cell=scarnn", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {

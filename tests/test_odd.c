@@ -62,7 +62,11 @@ static void odd_tables(void) {
     o = carnn_option_at("lm", shared); /* a number that is none of its choices */
     model.option[o->offset] = 1e300;
     carnn_option_get(o, &model, &train, text, sizeof text);
+    model.task = "lm";
+    FAILS(carnn_defaults(&model, &train, &error));
     model.option[o->offset] = 0.0;
+    WORKS(carnn_defaults(&model, NULL, &error)); /* there may be no training */
+    FAILS(carnn_set(&model, &train, "seed", "0", &error)); /* it would be the default, 1 */
     FAILS(carnn_set(&model, &train, "no such option", "1", &error));
     FAILS(carnn_set(&model, NULL, "epochs", "1", &error)); /* nowhere to set it */
     model.task = "no such task";

@@ -231,9 +231,11 @@ static void tag_ensemble(void) {
     carnn_model *model[2] = {tag_model("gru", NULL), tag_model("icarnn", NULL)}, *both = NULL;
     tagged *all = (tagged *)calloc(3, sizeof *all), *read = all + 1, *first = all + 2;
     carnn_session *session = NULL;
+    carnn_ensemble_desc desc;
     carnn_prediction p;
     size_t i;
-    CHECK_INT(carnn_model_ensemble(&both, (const carnn_model *const *)model, 2, NULL, NULL),
+    memset(&desc, 0, sizeof desc);
+    CHECK_INT(carnn_model_ensemble(&both, (const carnn_model *const *)model, 2, &desc, NULL),
               CARNN_OK);
     tag_predict(both, data, 1, all);
     tag_predict(model[0], data, 1, first);
