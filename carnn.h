@@ -79,7 +79,8 @@
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
                  of which those with `labels` name the model's choices
        options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
-                 entry's `defaults` lists values, "cell=gru epochs=60"
+                 entry's `defaults` lists values, "cell=gru epochs=60". Their names are not those of
+                 shared options or of keys of model files (words, labels, seed, format, ..)
        words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
@@ -7713,10 +7714,6 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                                                             : "another kind of numbers");
     d->columns = record->columns;
     d->has_pixels = record->pixels;
-    if (record->begins || !d->group_count) {
-        r->group_first = at;
-        d->group_count++;
-    }
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
@@ -7730,6 +7727,10 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
         if (record->once && m.text < known) return CARNN_OK;
         stbds_arrput(d->members, m);
+    }
+    if (record->begins || !d->group_count) {
+        r->group_first = at;
+        d->group_count++;
     }
     d->spoken |= record->spoken;
     if (record->example) {
@@ -10140,7 +10141,8 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
     const char *unsure = model->desc.unsure;
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
-    carnn__names known = {0}; /* without blanks at the ends, as the data's choices are the same */
+    carnn__names known; /* without blanks at the ends, as the data's choices are the same */
+    memset(&known, 0, sizeof known);
     if (!status && olds) status = carnn__trimmed(&known, old, a, error);
     if (status) {
         carnn__free(a, s);
@@ -13375,7 +13377,7 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
                         "letters by which words of both are the same; 0: not told of them")
 #define CARNN__TUNE_OPTION                                                                         \
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
-                        "1: word vectors that were read are trained, too")
+                        "1: word vectors are trained; those of files only where this is said")
 /* pooled, models: in help, the models that have these options ("of ca, "); directions: the names of
    the two directions. */
 #define CARNN__ALIGNMENT_OPTIONS(pooled, models, directions)                                       \

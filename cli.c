@@ -1566,6 +1566,8 @@ static void json_info(const char *file) {
         json(stdout, "}");
     }
     if (i) json(stdout, "]");
+    if (carnn_model_describe(model)->unsure)
+        json(stdout, "'unsure': %s", carnn_model_describe(model)->unsure);
     json_options(carnn_model_describe(model), NULL);
     json(stdout, "'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));

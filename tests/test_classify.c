@@ -90,6 +90,7 @@ static void classify_trees(void) {
                                carnn_dataset_text(data, i, 0));
     CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
                     "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n");
+    CHECK_INT(carnn_dataset_groups(data), 9);
     carnn_dataset_free(data);
 }
 
