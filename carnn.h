@@ -691,8 +691,8 @@ typedef struct carnn_session_desc {
     size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
                           first <start> [those of the longest history in the training data; 1024
                           where the model file does not have that number]; at most 1024 */
-    size_t words;      /* classify, pair, answer, tasks of your own: the first so many of a text
-                          [512], at most 512; memory for alignments grows with their square */
+    size_t words;      /* pair, answer, tasks of your own: the first so many of a text [512], at most
+                          512; memory for alignments grows with their square */
     void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
@@ -16694,7 +16694,8 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    Then o . y_l need not tell how frequent l is, and candidates that are never a reply in training
    are hardly trained to be wrong. And of each candidate some words, drawn anew for each batch
    (--word-dropout), are read as the unknown word: then y_l depends on all its words. Both are left
-   out where names are exchanged (@@NAMES).
+   out where names are exchanged (@@NAMES). --dropout is on o, and on e_m where no names are
+   exchanged.
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
