@@ -7532,6 +7532,7 @@ typedef struct carnn__record {
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
     int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
+    size_t line;     /* where it begins; 0: the line at hand */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -7735,7 +7736,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     d->spoken |= record->spoken;
     if (record->example) {
         size_t earlier = carnn__min(record->before, at - r->group_first);
-        uint32_t line = (uint32_t)carnn__min(l->number, UINT32_MAX);
+        size_t begins = record->line ? record->line : l->number;
+        uint32_t line = (uint32_t)carnn__min(begins, UINT32_MAX);
         carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
@@ -9035,6 +9037,8 @@ static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
     if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
         return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
     columns = stbds_arrlenu(p->reading->row);
+    r->line = p->lines.number;
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
     if (carnn__names_add(keys, key.at, key.length, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
     for (;;) {

@@ -65,6 +65,8 @@ static void signal_tables(void) {
     CHECK_INT(d->item_count, 2);
     signal_item(d, 0, "a", 2, x);
     signal_item(d, 1, "b, c", 1, x);
+    CHECK_INT(d->items[0].line, 2); /* its first row, for errors */
+    CHECK_INT(d->items[1].line, 5);
     carnn_dataset_free(d);
     rows.group = NULL; /* a line is a sequence, and the day a number */
     d = signal_text(text, "3", &rows);
@@ -132,6 +134,7 @@ static void signal_errors(void) {
         {"day,x,kind\n1,2,a\n2,3,a\n1,2,a\n", "1", 1,
          "s:4: expected the rows of a group one after the other, found \"1\""},
         {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected what is right, found nothing"},
+        {"day,x,kind\n1,2,\n1,3,\n\n", "1", 1, "s:2: expected what is right, found nothing"},
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
     carnn_rows_desc grouped = {"day", "kind", NULL, 0, NULL};
     carnn_rows_desc single = {NULL, "kind", NULL, 0, NULL};
