@@ -10093,6 +10093,20 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
 
 /* --- words and choices of a new model -------------------------------------------------------- */
 
+/* Copies the choices without the blanks at their ends. */
+static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
+                                   const carnn_allocator *a, carnn_error *error) {
+    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
+    carnn_status status;
+    size_t i;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < choices->count; i++)
+        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
+    status = carnn__names_build(trimmed, a, s, choices->count, error);
+    carnn__free(a, s);
+    return status;
+}
+
 #ifndef CARNN_NO_TEXT
 
 /* Adds the words of all texts in roles with these `labels`; each distinct text counts once. */
@@ -10120,20 +10134,6 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
     carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
                            model->task->reserved_count, error);
     if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
-}
-
-/* Copies the choices without the blanks at their ends. */
-static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
-                                   const carnn_allocator *a, carnn_error *error) {
-    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
-    carnn_status status;
-    size_t i;
-    if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < choices->count; i++)
-        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
-    status = carnn__names_build(trimmed, a, s, choices->count, error);
-    carnn__free(a, s);
-    return status;
 }
 
 /* The choices of a new model: those of the model that it goes on from, then those of the data. */

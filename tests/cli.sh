@@ -323,7 +323,7 @@ run 3 train $small --train bad.txt --out f.gguf
 says err 'bad.txt:2: expected '
 empty out
 run 1 $train --out f.gguf --resume
-says err '^carnn: f.gguf.resume: cannot be read: is the training done already?$'
+says err '^carnn: f.gguf.resume: No such file or directory (is the training done already?)$'
 check 'a failed training left a file' [ ! -e f.gguf ]
 
 # ---- what is written is no file that is read or written, too
