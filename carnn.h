@@ -286,8 +286,8 @@ typedef struct carnn_model_desc {
 
 /* What the states h_t of the last recurrent layer are like, on up to 64 texts of the validation
    data, or of the training data where there are none (Zhang 2019, section 6.3.1). C is the loss of
-   a text or, where every step has a loss, that of its last step; states begin with zeros, nothing is
-   dropped, and the weights are those that the next epoch begins with. */
+   a text or, where every step has a loss, that of its last step; states begin with zeros, nothing
+   is dropped, and the weights are those that the next epoch begins with. */
 #define CARNN_PROBE_STEPS 3
 #define CARNN_PROBE_BINS 20
 
@@ -517,9 +517,8 @@ typedef struct carnn_folds_desc {
 
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
    *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
-   *mean are sums. A target that a fold's training does not have counts as not known; in
-   pair it is CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no
-   checkpoints. */
+   *mean are sums. A target that a fold's training does not have counts as not known; in pair it is
+   CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -691,8 +690,8 @@ typedef struct carnn_session_desc {
     size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
                           first <start> [those of the longest history in the training data; 1024
                           where the model file does not have that number]; at most 1024 */
-    size_t words;      /* pair, answer, tasks of your own: the first so many of a text [512], at most
-                          512; memory for alignments grows with their square */
+    size_t words;      /* pair, answer, tasks of your own: the first so many of a text [512], at
+                          most 512; memory for alignments grows with their square */
     void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
@@ -721,8 +720,8 @@ typedef struct carnn_text { /* of an example */
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
    where alignments are read); of classify a text; of cloze a text, a question with XXXXX and
-   candidates "c1|c2|...", into which the prediction points. The `top` most probable choices
-   are told, at least one. The prediction belongs to the session and lasts until its next call. */
+   candidates "c1|c2|...", into which the prediction points. The `top` most probable choices are
+   told, at least one. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -801,10 +800,9 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7, and, but in lm, for RCRN: the last
-                           states of the last layer are sums of what it adds at each word; 0: for
-                           this cell they are what each step has by itself, or all is left to the
-                           rest */
+                           additive cells, Eq. 4 and 7, and, but in lm, for RCRN: the last states of
+                           the last layer are sums of what it adds at each word; 0: for this cell
+                           they are what each step has by itself, or all is left to the rest */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -1135,10 +1133,15 @@ static void carnn__free(const carnn_allocator *a, void *block) {
     if (block) a->free(block, a->user);
 }
 
+/* A block with `more` bytes, a few, in front of its elements. */
+static void *carnn__alloc_behind(const carnn_allocator *a, size_t more, size_t count, size_t size) {
+    size_t bytes = carnn__times(count, size);
+    return carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
+}
+
 /* A block aligned to CARNN__ALIGN; the pointer to free is stored in front of it. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size), more = CARNN__ALIGN + sizeof(void *);
-    char *block = (char *)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
+    char *block = (char *)carnn__alloc_behind(a, CARNN__ALIGN + sizeof(void *), count, size);
     char *aligned;
     if (!block) return NULL;
     aligned = block + sizeof(void *);
@@ -1276,9 +1279,10 @@ static size_t carnn__second_cache(void) {
     return 0;
 #endif
 }
-/* 0 threads: one for each processor. */
+
 #define CARNN__THREADS_MOST 1024
 
+/* 0 threads: one for each processor. */
 CARNN_API size_t carnn_thread_count(int64_t threads) {
 #ifdef CARNN_NO_THREADS
     (void)threads;
@@ -10269,9 +10273,7 @@ static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *ben
 
 /* Allocates a block and puts it on a list. carnn__disown frees the list. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size);
-    void **block = (void **)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + CARNN__ALIGN,
-                                         1);
+    void **block = (void **)carnn__alloc_behind(a, CARNN__ALIGN, count, size);
     if (!block) return NULL;
     *block = *list;
     *list = block;
@@ -12809,9 +12811,9 @@ static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, s
     size_t i, j;
     for (i = 0; i < rows; i++, row++) {
         uint32_t *best = &m->best[row];
-        if (!holds) *best = 0;
-        for (j = 0; !holds && j < n; j++)
-            if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
+        if (!holds)
+            for (j = *best = 0; j < n; j++)
+                if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
         m->w.x[row] = n ? G[i * step + *best * next] : 0.0f;
     }
 }
@@ -12893,8 +12895,8 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
      z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
      dL/dD = -sum_k k dL/dz_k / (1 - S)      as the dL/dz_k of a softmax add up to 0
 
-   log(1 - S) is at least log 1e-7: below that it is constant, and dL/dD = -sum_k k dL/dz_k. So the
-   second of two choices has the probability S. */
+   So the second of two choices has the probability S. log(1 - S) is at least log 1e-7; where that
+   bound holds it is constant, and dL/dD = -sum_k k dL/dz_k. */
 
 typedef struct carnn__similarity {
     int manhattan;
@@ -15082,8 +15084,7 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
 }
 
 /* The words of all texts, each with its share of v . v, v the last states of its text in the last
-   layer. weight (R):
-   the attention to the words, or NULL. */
+   layer. weight (R): the attention to the words, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
@@ -16407,8 +16408,8 @@ static void carnn__history_measure(const carnn__work *work, size_t item,
     size[1] = 0;
 }
 
-/* Lists the words of the candidates, without the speaker's: ids (words), at (L + 1). Returns how
-   many words; ids NULL: only counts. */
+/* Lists the words of the candidates, without the speaker's: ids (words + 1, as that of the last one
+   is written, too), at (L + 1). Returns how many words; ids NULL: only counts. */
 static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
     const carnn__names *names = &model->choices;
     size_t n = 0, i;
@@ -19442,7 +19443,7 @@ static double carnn__choice_named(const carnn_option *option, const char *name) 
     return CARNN_NONE;
 }
 
-/* The name of a choice from its value, "" where nothing is chosen. */
+/* The name of a choice from its value; "": nothing is chosen; NULL: there is no such choice. */
 static const char *carnn__choice_name(const carnn_option *option, double value) {
     return value > 0.0 ? carnn_option_choice(option, (size_t)fmin(value, 1e6) - 1) : "";
 }
@@ -19575,14 +19576,13 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
-        double number, most = 0.0;
+        double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_TEXT ||
             (o->kind == CARNN_OPTION_NAME && o->place != CARNN_OPTION_OF_TASK))
             continue;
         number = carnn__option_value(o, model, train);
         if (o->kind == CARNN_OPTION_NAME) {
-            while (o->choices[(size_t)most]) most += 1.0;
-            if (!(number >= 0.0 && number <= most && number == floor(number)))
+            if (number < 0.0 || number != floor(number) || !carnn__choice_name(o, number))
                 return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has no choice %.10g", o->name,
                                    number);
             continue;

@@ -66,13 +66,29 @@ static carnn_model *guide_model(const carnn_dataset *data, int exchange) {
 }
 
 /* A model at work on a batch of all dialogs, without dropout. */
-static carnn__dialog *begin(test_work *w, const carnn_model *model, const carnn_dataset *data,
-                            float *gradient) {
-    test_work_open(w, model, data, 2);
-    w->work.g = gradient;
-    w->work.batch = 1000;
-    CHECK_INT(test_work_begin(w), 1);
-    return (carnn__dialog *)w->work.state;
+typedef struct guided_batch {
+    carnn_dataset *data;
+    carnn_model *model;
+    float *gradient;
+    test_work w;
+} guided_batch;
+
+static carnn__dialog *open_batch(guided_batch *b, int kind) {
+    b->data = guide_data(kind);
+    b->model = guide_model(b->data, 1);
+    b->gradient = (float *)calloc(b->model->params.size, sizeof(float));
+    test_work_open(&b->w, b->model, b->data, 2);
+    b->w.work.g = b->gradient;
+    b->w.work.batch = 1000;
+    CHECK_INT(test_work_begin(&b->w), 1);
+    return (carnn__dialog *)b->w.work.state;
+}
+
+static void close_batch(guided_batch *b) {
+    test_work_close(&b->w);
+    free(b->gradient);
+    carnn_model_free(b->model);
+    carnn_dataset_free(b->data);
 }
 
 static uint32_t number_of(const carnn_model *model, const char *word) {
@@ -83,11 +99,9 @@ static uint32_t number_of(const carnn_model *model, const char *word) {
 
 /* Trees, their numbers, places, "two" and "six", also those of no training dialog; no word else. */
 static void test_classes(void) {
-    carnn_dataset *data = guide_data(KNOWN);
-    carnn_model *model = guide_model(data, 1);
-    float *gradient = (float *)calloc(model->params.size, sizeof(float));
-    test_work w;
-    const carnn__dialog *m = begin(&w, model, data, gradient);
+    guided_batch batch;
+    const carnn__dialog *m = open_batch(&batch, KNOWN);
+    const carnn_model *model = batch.model;
     const carnn__name_classes *e = &m->read.name_classes;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
@@ -107,19 +121,14 @@ static void test_classes(void) {
     for (i = 0; i < model->words.count; i++) named += e->of[i] != CARNN__NO_INDEX;
     CHECK_INT(named, 2 * TREES - 1 + PLACES + 2);
     CHECK_INT(e->at[e->classes], named);
-    test_work_close(&w);
-    free(gradient);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    close_batch(&batch);
 }
 
 /* Of ten trees two are not copied, so trees are no names; of their numbers one, which is none. */
 static void test_untold(void) {
-    carnn_dataset *data = guide_data(UNTOLD);
-    carnn_model *model = guide_model(data, 1);
-    float *gradient = (float *)calloc(model->params.size, sizeof(float));
-    test_work w;
-    const carnn__dialog *m = begin(&w, model, data, gradient);
+    guided_batch batch;
+    const carnn__dialog *m = open_batch(&batch, UNTOLD);
+    const carnn_model *model = batch.model;
     const carnn__name_classes *e = &m->read.name_classes;
     CHECK_INT(e->classes, 3);
     CHECK(e->of[number_of(model, "north")] != CARNN__NO_INDEX);
@@ -127,10 +136,7 @@ static void test_untold(void) {
     CHECK(e->of[number_of(model, "elm")] == CARNN__NO_INDEX);
     CHECK(e->of[number_of(model, "oak_number")] == CARNN__NO_INDEX);
     CHECK(e->of[number_of(model, "elm_number")] != CARNN__NO_INDEX);
-    test_work_close(&w);
-    free(gradient);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    close_batch(&batch);
 }
 
 /* The first n words of a list as the images of another one's. */
@@ -144,18 +150,17 @@ static void check_images(const carnn__exchanged *names, const uint32_t *found, s
 /* In each dialog all lines and replies have the same permutation, which keeps the classes; another
    key is another permutation, the same one the same. */
 static void test_permutations(void) {
-    carnn_dataset *data = guide_data(KNOWN);
-    carnn_model *model = guide_model(data, 1);
-    float *gradient = (float *)calloc(model->params.size, sizeof(float));
-    test_work w;
-    carnn__dialog *m = begin(&w, model, data, gradient);
+    guided_batch batch;
+    carnn__dialog *m = open_batch(&batch, KNOWN);
+    const carnn_dataset *data = batch.data;
+    const carnn_model *model = batch.model;
     carnn__exchanged *names = &m->read.names;
     const carnn__name_classes *e = &m->read.name_classes;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
     size_t changed = 0, told = 0;
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
-    carnn__history_collect(&w.work, &m->read, 0, 11);
+    carnn__history_collect(&batch.w.work, &m->read, 0, 11);
     CHECK_INT(m->read.turns, data->item_count);
     CHECK(m->read.names.more.count > 0);
     for (item = line = 0; item < data->item_count; item++) {
@@ -174,7 +179,7 @@ static void test_permutations(void) {
                 if (e->of[i] == CARNN__NO_INDEX) CHECK_INT(image[i], i);
             }
         }
-        carnn__history_mark(&w.work, &m->read, item - item % 5 + 4);
+        carnn__history_mark(&batch.w.work, &m->read, item - item % 5 + 4);
         for (; line <= m->read.end[item]; line++)
             /* as it was said, past, told */
             for (i = 0; i < 3 && m->read.seq[line] < c->tokens.count; i++) {
@@ -199,24 +204,24 @@ static void test_permutations(void) {
         CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);
     }
     free(image);
-    test_work_close(&w);
-    free(gradient);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    close_batch(&batch);
 }
 
 /* The loss of a batch is that of its dialogs with exchanged names, among all candidates and these
    replies: its gradient against central differences. */
 static void test_gradient(void) {
-    carnn_dataset *data = guide_data(KNOWN);
-    carnn_model *model = guide_model(data, 1);
-    float *gradient = (float *)calloc(model->params.size, sizeof(float));
-    test_work w;
+    guided_batch batch;
+    const carnn_dataset *data;
+    carnn_model *model;
+    float *gradient;
     const uint64_t key = 11;
     const double h = 0.01;
     size_t D = 32, i, size, at;
     float *kept;
-    begin(&w, model, data, gradient);
+    open_batch(&batch, KNOWN);
+    data = batch.data;
+    model = batch.model;
+    gradient = batch.gradient;
     size = model->params.trained;
     kept = (float *)malloc(size * sizeof *kept);
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 2.0f;
@@ -226,7 +231,7 @@ static void test_gradient(void) {
         carnn__tally tally;
         memset(gradient, 0, model->params.size * sizeof(float));
         memset(&tally, 0, sizeof tally);
-        carnn__net_batch(&w.work, 0, key, &tally);
+        carnn__net_batch(&batch.w.work, 0, key, &tally);
         memcpy(kept, gradient, size * sizeof *kept);
         at = number_of(model, i % 2 ? "elm_number" : i % 4 ? "west" : "is") * D + i;
         CHECK_INT(model->params.item[0].offset, 0);
@@ -234,7 +239,7 @@ static void test_gradient(void) {
         for (D = 0; D < 2; D++) {
             memset(&tally, 0, sizeof tally);
             model->params.value[at] = was + (D ? 1.0f : -1.0f) * (float)h;
-            carnn__net_batch(&w.work, 0, key, &tally);
+            carnn__net_batch(&batch.w.work, 0, key, &tally);
             loss[D] = tally.loss / (double)data->item_count;
         }
         D = 32;
@@ -242,10 +247,7 @@ static void test_gradient(void) {
         CHECK_NEAR(kept[at], (loss[1] - loss[0]) / (2.0 * h), 3e-4 + 0.01 * fabs((double)kept[at]));
     }
     free(kept);
-    test_work_close(&w);
-    free(gradient);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    close_batch(&batch);
 }
 
 static uint64_t weights_sum(const carnn_model *model) {
