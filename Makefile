@@ -30,7 +30,7 @@ MEMORY = $(filter-out test_bench test_math test_simd,$(TESTS))
 THREADED = test_base test_mat
 EXAMPLES = $(basename $(notdir $(wildcard examples/*.c examples/*.cpp)))
 GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze make_signal
-TOOLS = $(GENERATORS) babi_reduced book_cloze
+TOOLS = $(GENERATORS) babi_reduced
 
 carnn: cli.c carnn.h
 	$(CC) -std=c99 $(CFLAGS) -o $@ cli.c $(LIBS)
@@ -46,8 +46,7 @@ test:
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
 		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
-		"sh tests/book_cloze.sh build/book_cloze" "sh tests/results.sh" \
-		"sh tests/portability.sh quick"
+		"sh tests/results.sh" "sh tests/portability.sh quick"
 
 portability:
 	sh tests/portability.sh
@@ -83,8 +82,6 @@ build/cell: examples/mgu.h
 build/%: data/%.c data/generate.h
 	@mkdir -p build
 	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
-
-build/book_cloze: carnn.h
 
 # --- the main job -------------------------------------------------------------------------------
 

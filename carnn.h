@@ -45,7 +45,7 @@
        @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
-       @@DATA    data sets of items, from lines to records; the formats
+       @@DATA    data sets of items, from lines to records; the formats; questions about books
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
        @@BATCH   token lists, pieces, the texts of a batch, running text
@@ -450,6 +450,37 @@ CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t e
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
+
+#ifndef CARNN_NO_TEXT
+/* --- cloze questions about a book ------------------------------------------------------------- */
+
+/* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text, and
+   the next one is a question for each name that both have, it once. Its ten candidates are the
+   answer and names of the text and the question, then of the book, drawn at random. A name has a
+   capital in the middle of sentences. */
+typedef struct carnn_book carnn_book;
+
+typedef struct carnn_book_desc {
+    const carnn_source *sources; /* books, read one after the other; they, and the bytes of those in
+                                    memory, stay the caller's, who keeps them as long as the book */
+    size_t source_count;
+    int64_t sentences; /* N; 0: 20 */
+    int64_t stride;    /* by how many sentences one text begins behind the last; 0: 1 */
+    uint64_t seed;     /* candidates are drawn by; 0: 1 */
+    const carnn_source *asked; /* a word a line, asked for in the place of names; or NULL */
+    const carnn_allocator *allocator;
+} carnn_book_desc;
+
+CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
+                                       carnn_error *error);
+
+/* The next question as data files have it (see carnn_dataset_load): its lines and an empty one. It
+   is the book's and lasts until the next call. *question is NULL where there are no more, and on an
+   error, after which the book can only be freed. */
+CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
+                                           carnn_error *error);
+CARNN_API void carnn_book_free(carnn_book *book);
+#endif
 
 /* --- models, training and scores -------------------------------------------------------------- */
 
@@ -6011,6 +6042,11 @@ static inline int carnn__letter(char c) {
 }
 
 /* Is `c` one of the characters of `set`? */
+static inline int carnn__capital(char c) { return c >= 'A' && c <= 'Z'; }
+
+/* In names: a letter of ASCII, or what is beyond it. */
+static inline int carnn__name_letter(char c) { return carnn__letter(c) || (c & 0x80); }
+
 static inline int carnn__among(char c, const char *set) { return c && strchr(set, c) != NULL; }
 
 /* The byte `c`, in lower case if `fold` is set. */
@@ -6593,7 +6629,7 @@ static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
     for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
         carnn__prose_word(p, ' ', s.at, 1);
     for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
-    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && *s.at >= 'A' && *s.at <= 'Z';
+    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && carnn__capital(*s.at);
     for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
         n = strlen(ends[i]);
         if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
@@ -6650,14 +6686,17 @@ static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *
     v->error = error;
 }
 
+static carnn_status carnn__too_many_words(carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_DATA, 0, "more than %zu different words",
+                       (size_t)CARNN__COUNT_LIMIT);
+}
+
 static carnn_status carnn__vocabulary_count(void *job) {
     carnn__vocabulary *v = (carnn__vocabulary *)job;
     while (carnn__next_word(&v->text)) {
         uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
                                        carnn__folds(v->text.kind));
-        if (id == CARNN__NO_INDEX)
-            return carnn__fail(v->error, CARNN_ERR_DATA, 0, "more than %zu different words",
-                               (size_t)CARNN__COUNT_LIMIT);
+        if (id == CARNN__NO_INDEX) return carnn__too_many_words(v->error);
         if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
         v->times[id] += v->text_times;
     }
@@ -7282,7 +7321,7 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 
 #endif
 /* =============================================================================================
-   @@DATA   data sets: texts, items and groups; the formats of their files
+   @@DATA   data sets: texts, items and groups; the formats of their files; questions about books
 
    An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
    (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
@@ -8891,6 +8930,330 @@ static const carnn__reader carnn__cloze_reader = {
     carnn__cloze_line, "a question with its text", 0, 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
+
+/* --- cloze questions about a book ---------------------------------------------------------------
+   The format above, written: see carnn_book. A name of a book has at least two letters, the first
+   one alone a capital, which it has three times or more in the middle of a sentence, behind a word
+   or a comma; with a small letter it occurs a tenth as often at most. Candidates stand in the order
+   of their bytes.
+
+   The answer is the first of a list; the names of the text and the question follow, mixed, then
+   those of the book. The candidates are the first ten. */
+
+#define CARNN__BOOK_NAMES 400 /* of a text, and of a book: the first ones */
+#define CARNN__BOOK_CANDIDATES 10
+#define CARNN__BOOK_LETTERS 60 /* of a name, at most */
+
+typedef struct carnn__book_word {
+    size_t capital, small; /* how often: in the middle of sentences, anywhere */
+    int is_name;
+} carnn__book_word;
+
+typedef struct carnn__book_names { /* distinct words */
+    uint32_t word[2 * CARNN__BOOK_NAMES];
+    size_t count;
+} carnn__book_names;
+
+struct carnn_book {
+    carnn_book_desc desc;
+    carnn_allocator allocator;
+    carnn__input input;
+    size_t source;            /* number of the next one */
+    carnn__names asked;       /* desc.asked, growing */
+    uint64_t drawn;           /* state of SplitMix64 */
+    /* of the source at hand, growing: */
+    carnn__names words;
+    carnn__book_word *word;   /* (words.count) */
+    uint32_t *token;          /* sentence by sentence */
+    size_t *at;               /* (sentences + 1) first token of each */
+    carnn__book_names names;  /* of all of it */
+    size_t first, next;       /* sentence where the text begins; the next name of the question */
+    char *line, *question;
+    carnn_error *error;       /* of the call */
+};
+
+static size_t carnn__book_sentences(const carnn_book *b) {
+    return b->at ? stbds_arrlenu(b->at) - 1 : 0;
+}
+
+/* The file at hand has none of what it should have. */
+static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
+    b->input.lines.number += !b->input.lines.number;
+    return carnn__misread(b->error, &b->input.lines, expected, "none");
+}
+
+/* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
+static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
+    size_t room = 2 * line.length + 1, before = stbds_arrlenu(b->token), i;
+    carnn__words w;
+    stbds_arrsetlen(b->line, line.length + room);
+    memcpy(b->line, line.at, line.length);
+    for (i = 0; i < line.length; i++)
+        if (b->line[i] == '|' || !b->line[i]) b->line[i] = ' ';
+    carnn_prose(b->line, line.length, b->line + line.length, room);
+    w = carnn__words_of(CARNN__SPACES, b->line + line.length, strlen(b->line + line.length));
+    while (carnn__next_word(&w)) {
+        carnn__book_word none = {0, 0, 0};
+        uint32_t word = carnn__names_add(&b->words, w.word.at, w.word.length, 0);
+        if (word == CARNN__NO_INDEX) return carnn__too_many_words(b->error);
+        if (word == stbds_arrlenu(b->word)) stbds_arrput(b->word, none);
+        stbds_arrput(b->token, word);
+    }
+    if (stbds_arrlenu(b->token) > before) stbds_arrput(b->at, stbds_arrlenu(b->token));
+    return CARNN_OK;
+}
+
+/* Counts capitals in the middle of sentences and small letters. */
+static void carnn__book_count(carnn_book *b) {
+    size_t s, i;
+    for (s = 0; s < carnn__book_sentences(b); s++)
+        for (i = b->at[s]; i < b->at[s + 1]; i++) {
+            const char *word = carnn__names_get(&b->words, b->token[i]);
+            const char *before = i > b->at[s] ? carnn__names_get(&b->words, b->token[i - 1]) : ".";
+            int middle = carnn__name_letter(*before) || !strcmp(before, ",");
+            b->word[b->token[i]].capital += (size_t)(middle && carnn__capital(*word));
+            b->word[b->token[i]].small += (size_t)!carnn__capital(*word);
+        }
+}
+
+static int carnn__book_is_name(const carnn_book *b, size_t word) {
+    const char *name = carnn__names_get(&b->words, word);
+    size_t length = carnn__names_length(&b->words, word), capital = b->word[word].capital, i;
+    char small[CARNN__BOOK_LETTERS];
+    uint32_t same;
+    if (length < 2 || length > CARNN__BOOK_LETTERS || capital < 3 || carnn__capital(name[1]))
+        return 0;
+    for (i = 0; i < length; i++)
+        if (!carnn__name_letter(name[i]) && name[i] != '-') return 0;
+    memcpy(small, name, length);
+    *small = (char)carnn__folded(*small, 1);
+    same = carnn__names_find(&b->words, small, length);
+    return same == CARNN__NO_INDEX || 10 * b->word[same].small <= capital;
+}
+
+/* Adds the names of sentences [from, to) that are not among the first CARNN__BOOK_NAMES yet. */
+static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
+                                carnn__book_names *names) {
+    size_t i, j;
+    for (i = b->at[from]; i < b->at[to] && names->count < CARNN__BOOK_NAMES; i++) {
+        for (j = 0; j < names->count && names->word[j] != b->token[i]; j++) {}
+        if (j == names->count && b->word[b->token[i]].is_name)
+            names->word[names->count++] = b->token[i];
+    }
+}
+
+static carnn_status carnn__book_read(carnn_book *b) {
+    const carnn_source *source = &b->desc.sources[b->source];
+    carnn_status status = carnn__input_open(&b->input, source, SIZE_MAX, &b->allocator, b->error);
+    size_t i;
+    carnn__names_drop(&b->words);
+    carnn__empty(b->word);
+    carnn__empty(b->token);
+    carnn__empty(b->at);
+    stbds_arrput(b->at, 0);
+    while (!status && carnn__next_line(&b->input.lines))
+        status = carnn__book_line(b, b->input.lines.line);
+    if (!status && !carnn__book_sentences(b))
+        status = carnn__book_lacks(b, "sentences, one a line");
+    carnn__input_close(&b->input, &b->allocator);
+    if (status) return status;
+    carnn__book_count(b);
+    for (i = 0; i < b->words.count; i++)
+        b->word[i].is_name =
+            b->desc.asked ? carnn__names_find(&b->asked, carnn__names_get(&b->words, i),
+                                              carnn__names_length(&b->words, i)) != CARNN__NO_INDEX
+                          : carnn__book_is_name(b, i);
+    b->names.count = b->first = b->next = 0;
+    carnn__book_collect(b, 0, carnn__book_sentences(b), &b->names);
+    b->source++;
+    return CARNN_OK;
+}
+
+static void carnn__book_put(carnn_book *b, const char *s) {
+    size_t length = strlen(s);
+    memcpy(stbds_arraddnptr(b->question, length), s, length);
+}
+
+/* Writes a sentence, as number `number`, with XXXXX for the word `hidden`. */
+static void carnn__book_put_sentence(carnn_book *b, size_t number, size_t s, uint32_t hidden) {
+    char digits[24];
+    size_t i;
+    snprintf(digits, sizeof digits, "%zu", number);
+    carnn__book_put(b, digits);
+    for (i = b->at[s]; i < b->at[s + 1]; i++) {
+        carnn__book_put(b, " ");
+        carnn__book_put(b, b->token[i] == hidden ? "XXXXX"
+                                                 : carnn__names_get(&b->words, b->token[i]));
+    }
+}
+
+/* Fisher-Yates, by SplitMix64's next numbers. */
+static void carnn__book_mix(carnn_book *b, uint32_t *word, size_t count) {
+    for (; count > 1; count--, b->drawn += 0x9E3779B97F4A7C15u) {
+        size_t i = (size_t)((carnn__mix(b->drawn) >> 33) * count >> 31);
+        uint32_t swap = word[count - 1];
+        word[count - 1] = word[i];
+        word[i] = swap;
+    }
+}
+
+/* names: the answer; it becomes the candidates. */
+static void carnn__book_candidates(carnn_book *b, carnn__book_names *names) {
+    size_t near, i, j;
+    carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, names);
+    near = names->count;
+    for (i = 0; i < b->names.count; i++) {
+        for (j = 0; j < near && names->word[j] != b->names.word[i]; j++) {}
+        if (j == near) names->word[names->count++] = b->names.word[i];
+    }
+    carnn__book_mix(b, names->word + 1, near - 1);
+    if (near < CARNN__BOOK_CANDIDATES)
+        carnn__book_mix(b, names->word + near, names->count - near);
+    names->count = carnn__min(names->count, CARNN__BOOK_CANDIDATES);
+    for (i = 1; i < names->count; i++) {
+        uint32_t word = names->word[i];
+        const char *name = carnn__names_get(&b->words, word);
+        for (j = i; j && strcmp(carnn__names_get(&b->words, names->word[j - 1]), name) > 0; j--)
+            names->word[j] = names->word[j - 1];
+        names->word[j] = word;
+    }
+}
+
+static void carnn__book_write(carnn_book *b, uint32_t answer) {
+    carnn__book_names names = {{0}, 1};
+    size_t N = (size_t)b->desc.sentences, i;
+    carnn__empty(b->question);
+    for (i = 0; i < N; i++) {
+        carnn__book_put_sentence(b, i + 1, b->first + i, CARNN__NO_INDEX);
+        carnn__book_put(b, "\n");
+    }
+    carnn__book_put_sentence(b, N + 1, b->first + N, answer);
+    carnn__book_put(b, "\t");
+    carnn__book_put(b, carnn__names_get(&b->words, answer));
+    carnn__book_put(b, "\t");
+    names.word[0] = answer;
+    carnn__book_candidates(b, &names);
+    for (i = 0; i < names.count; i++) {
+        carnn__book_put(b, i ? "|" : "\t");
+        carnn__book_put(b, carnn__names_get(&b->words, names.word[i]));
+    }
+    carnn__book_put(b, "\n\n");
+    stbds_arrput(b->question, 0);
+}
+
+/* How often sentences [from, to) have the word. */
+static size_t carnn__book_occurs(const carnn_book *b, size_t from, size_t to, uint32_t word) {
+    size_t i, times = 0;
+    for (i = b->at[from]; i < b->at[to]; i++) times += b->token[i] == word;
+    return times;
+}
+
+/* Moves on to the next question of the source at hand. Returns its answer; CARNN__NO_INDEX: there
+   are no more. */
+static uint32_t carnn__book_answer(carnn_book *b) {
+    size_t N = (size_t)b->desc.sentences, sentences = carnn__book_sentences(b);
+    for (; N < sentences && b->first < sentences - N; b->next = 0) {
+        size_t asked = b->first + N;
+        carnn__book_names names;
+        names.count = 0;
+        carnn__book_collect(b, asked, asked + 1, &names);
+        while (b->next < names.count) {
+            uint32_t word = names.word[b->next++];
+            if (carnn__book_occurs(b, asked, asked + 1, word) == 1 &&
+                carnn__book_occurs(b, b->first, asked, word))
+                return word;
+        }
+        b->first += carnn__min((size_t)b->desc.stride, sentences);
+    }
+    return CARNN__NO_INDEX;
+}
+
+static carnn_status carnn__book_next(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn_status status = CARNN_OK;
+    uint32_t answer;
+    while ((answer = carnn__book_answer(b)) == CARNN__NO_INDEX) {
+        if (b->source == b->desc.source_count) return CARNN_OK;
+        status = carnn__book_read(b);
+        if (status) return status;
+    }
+    carnn__book_write(b, answer);
+    return CARNN_OK;
+}
+
+/* Frees all but the book itself, which then has no more questions. */
+static carnn_status carnn__book_drop(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn__input_close(&b->input, &b->allocator);
+    carnn__names_drop(&b->asked);
+    carnn__names_drop(&b->words);
+    stbds_arrfree(b->word);
+    stbds_arrfree(b->token);
+    stbds_arrfree(b->at);
+    stbds_arrfree(b->line);
+    stbds_arrfree(b->question);
+    b->source = b->desc.source_count;
+    return CARNN_OK;
+}
+
+/* Reads the words that are asked for. */
+static carnn_status carnn__book_begin(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn_status status = CARNN_OK;
+    if (!b->desc.asked) return CARNN_OK;
+    status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
+    while (!status && carnn__next_line(&b->input.lines)) {
+        carnn__span word = carnn__trim(b->input.lines.line);
+        if (word.length && carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
+            status = carnn__too_many_words(b->error);
+    }
+    if (!status && !b->asked.count)
+        status = carnn__book_lacks(b, "words, one a line");
+    carnn__input_close(&b->input, &b->allocator);
+    return status;
+}
+
+CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
+                                       carnn_error *error) {
+    carnn_allocator a = carnn__allocator(desc ? desc->allocator : NULL);
+    carnn_status status;
+    carnn_book *b;
+    *book = NULL;
+    if (!desc || !desc->sources || !desc->source_count || desc->sentences < 0 || desc->stride < 0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a book needs a source, and no negative "
+                           "numbers of sentences");
+    b = (carnn_book *)carnn__alloc_zero(&a, 1, sizeof *b);
+    if (!b) return carnn__out_of_memory(error);
+    b->desc = *desc;
+    b->allocator = a;
+    if (!b->desc.sentences) b->desc.sentences = 20;
+    if (!b->desc.stride) b->desc.stride = 1;
+    b->drawn = desc->seed ? desc->seed : 1;
+    b->error = error;
+    status = carnn__build(&b->allocator, carnn__book_begin, b, error);
+    if (status) carnn_book_free(b);
+    else *book = b;
+    return status;
+}
+
+CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
+                                           carnn_error *error) {
+    carnn_status status;
+    carnn__empty(book->question);
+    book->error = error;
+    status = carnn__build(&book->allocator, carnn__book_next, book, error);
+    if (status) carnn__build(&book->allocator, carnn__book_drop, book, NULL);
+    *question = stbds_arrlenu(book->question) ? book->question : NULL;
+    return status;
+}
+
+CARNN_API void carnn_book_free(carnn_book *book) {
+    carnn_allocator a;
+    if (!book) return;
+    a = book->allocator;
+    carnn__build(&a, carnn__book_drop, book, NULL);
+    carnn__free(&a, book);
+}
 
 /* --- rows of numbers ----------------------------------------------------------------------------
    A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
@@ -16248,9 +16611,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     while (carnn__next_word(&w)) {
         const char *s = w.word.at;
         size_t i = 0;
-        while (i < w.word.length && (carnn__letter(s[i]) || s[i] == '-' || (s[i] & 0x80))) i++;
+        while (i < w.word.length && (carnn__name_letter(s[i]) || s[i] == '-')) i++;
         listed.length = carnn__min(p.length, size ? size - 1 : 0);
-        if (i == w.word.length && i > 1 && *s >= 'A' && *s <= 'Z' &&
+        if (i == w.word.length && i > 1 && carnn__capital(*s) &&
             !(begins && carnn__prose_common(model, w.word, text)) &&
             carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
             carnn__prose_word(&p, '|', s, i);

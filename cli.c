@@ -102,11 +102,11 @@ static void add_number(numbers *n, double item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe;
+    const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe, *asked;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
-    int64_t top, example, sentences, folds;
+    int64_t top, example, sentences, stride, folds;
     int json, quiet, resume, explain, help, counts, clean, color, report, stream;
     carnn_sampling sampling;
     carnn_model_desc model;
@@ -122,7 +122,8 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191,
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, CLOZE = 8192,
+    ALL = 16383,
     READS_ROWS = TRAIN | TEST | PREDICT
 };
 
@@ -171,6 +172,9 @@ static const flag flags[] = {
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
     {"words", "N", "words of a sentence at most [100]", GENERATE, AT(sampling.words)},
+    {"sentences", "N", "sentences of a text [20]", CLOZE, AT(sentences)},
+    {"stride", "N", "sentences from the beginning of one text to the next [1]", CLOZE, AT(stride)},
+    {"asked", "FILE", "words to ask for, one a line [the book's names]", CLOZE, AT(asked)},
     {"prompt", "TEXT", "words that the first sentence begins with", GENERATE, AT(prompt)},
     {"temperature", "X", "0: the most probable word [1]", GENERATE, AT(sampling.temperature)},
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
@@ -190,7 +194,7 @@ static const flag flags[] = {
 
 static unsigned option_commands(const carnn_option *o) {
     if (!strcmp(o->name, "threads")) return TRAIN | TEST | PREDICT | BENCH;
-    return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
+    return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE | CLOZE;
 }
 
 #define OPTION_TEXT CARNN_TEXT_MAX
@@ -1453,6 +1457,21 @@ static int generate(void) {
     return DONE;
 }
 
+static int cloze(void) {
+    carnn_source asked = {.name = arg.asked};
+    carnn_book_desc desc = {.sources = open_sources(&arg.files), .source_count = arg.files.count,
+                            .sentences = arg.sentences, .stride = arg.stride,
+                            .seed = (uint64_t)arg.model.seed, .asked = arg.asked ? &asked : NULL};
+    const char *question;
+    carnn_book *book;
+    check(carnn_book_open(&book, &desc, &error));
+    for (;;) {
+        check(carnn_book_question(book, &question, &error));
+        if (!question) return DONE;
+        fputs(question, stdout);
+    }
+}
+
 /* ==== ask ==================================================================================== */
 static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
 
@@ -2253,6 +2272,10 @@ static const command commands[] = {
      "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
      "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
      "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
+    {"cloze", "BOOK... [options]", "makes questions that leave out a word of a text from books",
+     "  carnn cloze --sentences 8 alice.txt > questions.txt\n"
+     "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
+     "it becomes a question for this name, with ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
     {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",

@@ -938,6 +938,25 @@ run 0 predict z.gguf --data none.txt
 lines out 1
 run 0 explain z.gguf --data none.txt
 
+# ---- cloze: questions from a book, which a training reads
+
+sed '/XXXXX/d; s/^[0-9]* //' "$data/cloze-train.txt" >tales.txt
+run 0 cloze --sentences 3 --stride 50 --seed 7 tales.txt
+cp out made.txt
+check 'no questions' [ "$(grep -c '^4 .*XXXXX' made.txt)" -gt 9 ]
+"$carnn" cloze --sentences 3 --stride 50 --seed 7 - <tales.txt | cmp -s - made.txt
+check 'other questions from standard input' [ $? -eq 0 ]
+# shellcheck disable=SC2086
+run 0 train $small --train made.txt --epochs 1 --out made.gguf
+printf 'basket\n' >things.txt
+run 0 cloze --sentences 3 --asked things.txt tales.txt
+check 'other words than those of the list' [ "$(grep XXXXX out | cut -f 2 | sort -u)" = basket ]
+run 1 cloze no-such-file
+run 2 cloze
+run 2 cloze --sentences 0 tales.txt
+run 2 cloze --length 3 tales.txt
+run 3 cloze /dev/null
+
 # ---- ask: an answer line for each question; where it looked, where that is asked for
 
 printf 'Mona lived by the sea.  They saw Felix -- with Greta'"'"'s dog.\n"hi," said Mona.\n' >tale.txt
