@@ -1458,18 +1458,20 @@ static int generate(void) {
 }
 
 static int cloze(void) {
-    carnn_source asked = {.name = arg.asked};
-    carnn_book_desc desc = {.sources = open_sources(&arg.files), .source_count = arg.files.count,
+    carnn_source asked = {.name = arg.asked}, *sources = open_sources(&arg.files);
+    carnn_book_desc desc = {.sources = sources, .source_count = arg.files.count,
                             .sentences = arg.sentences, .stride = arg.stride,
                             .seed = (uint64_t)arg.model.seed, .asked = arg.asked ? &asked : NULL};
     const char *question;
     carnn_book *book;
     check(carnn_book_open(&book, &desc, &error));
-    for (;;) {
+    do {
         check(carnn_book_question(book, &question, &error));
-        if (!question) return DONE;
-        fputs(question, stdout);
-    }
+        if (question) fputs(question, stdout);
+    } while (question);
+    carnn_book_free(book);
+    free(sources);
+    return DONE;
 }
 
 /* ==== ask ==================================================================================== */
