@@ -160,7 +160,7 @@ static const flag flags[] = {
     {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
     {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
     {"stream", NULL, "a line is a row: predict from the rows so far", PREDICT, AT(stream)},
-    {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
+    {"clean", NULL, "score no groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
     {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
@@ -853,7 +853,7 @@ static int train(void) {
     const carnn_dataset *known[2];
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
-    data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
+    data = load_data(arg.task, &arg.train, arg.candidates, folds && arg.clean, 0);
     known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
     known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
     arg.model.simd = arg.simd;
@@ -1371,10 +1371,14 @@ static void explain_example(size_t number) {
 
 static int explain(void) {
     size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
+    carnn_explanation e;
+    carnn_prediction p;
     open_session();
     load_examples();
     count = carnn_dataset_examples(data);
     if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
+    check(carnn_session_example(session, data, i, 1, &p, &error));
+    check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
     return DONE;
 }

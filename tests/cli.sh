@@ -634,6 +634,10 @@ run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 run 0 test q.gguf --data pairs.tsv --clean
 says err 'pairs.tsv: 1 groups without'
+for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
+run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
+says err 'folds.tsv: 1 groups without'
+says out '"examples": 10,' # of five questions, without that which has no right answer
 printf 'a\tb\t1\na\t\t0\n' >odd.tsv
 run 3 test q.gguf --data odd.tsv
 says err 'odd.tsv:2: expected an answer of 1 to 512 words, found nothing'
@@ -856,6 +860,7 @@ check 'the most confused are not first' awk '/^times/ { seen = 1; next }
     seen { if (before && $1 > before) exit 1; before = $1 }' out
 run 2 explain t.gguf --data classes.txt
 says err 'a model of the task classify does not explain'
+lines out 0
 run 2 generate t.gguf
 run 0 chat t.gguf
 echo hello | "$carnn" chat t.gguf >out 2>err
