@@ -6105,7 +6105,7 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return stop != NULL;
 }
 
-/* --- numbers: not read with strtod, whose decimal point is the locale's ----------------------- */
+/* --- numbers: with a point, where strtod and printf have what the locale says ----------------- */
 
 /* The number of digits at the front of `s`. */
 static size_t carnn__digits(carnn__span s) {
@@ -6178,6 +6178,21 @@ static int carnn__number(carnn__span s, double *number) {
     }
     if (negative) *number = -*number;
     return fabs(*number) <= DBL_MAX;
+}
+
+#define CARNN__NUMBER_SIZE 40
+
+/* Writes a number as "%.*g" does in the locale "C". Returns `text`. */
+static const char *carnn__number_text(char text[CARNN__NUMBER_SIZE], int digits, double number) {
+    char *point = text;
+    snprintf(text, CARNN__NUMBER_SIZE, "%.*g", digits, number);
+    while (carnn__digit(*point) || *point == '-') point++;
+    if (*point && !carnn__letter(*point)) { /* one byte or several */
+        size_t length = strcspn(point, "0123456789");
+        *point++ = '.';
+        memmove(point, point + length - 1, strlen(point + length - 1) + 1);
+    }
+    return text;
 }
 
 /* --- tokenisers ---------------------------------------------------------------------------------
@@ -19878,8 +19893,10 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
 
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size) {
-    double v = carnn__option_value(option, model, train);
+    double v = carnn__option_value(option, model, train), read;
     int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 6;
+    char number[CARNN__NUMBER_SIZE];
+    carnn__span written;
     if (option->kind == CARNN_OPTION_NAME || option->kind == CARNN_OPTION_TEXT) {
         snprintf(text, size, "%s", option->kind == CARNN_OPTION_NAME
                                        ? carnn__choice_name(option, v)
@@ -19887,8 +19904,10 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
         return text;
     }
     if (option->none && v == CARNN_NONE) v = 0.0;
-    do snprintf(text, size, "%.*g", digits, v); /* the shortest that reads as the same number */
-    while (digits++ < 17 && strtod(text, NULL) != v);
+    do /* the shortest that reads as the same number */
+        written.length = strlen(written.at = carnn__number_text(number, digits, v));
+    while (digits++ < 17 && carnn__number(written, &read) && read != v);
+    snprintf(text, size, "%s", number);
     return text;
 }
 
@@ -20349,18 +20368,20 @@ CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number
 /* Choices by name, or the score. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *p,
                                        size_t top, char *text, size_t size) {
+    char number[CARNN__NUMBER_SIZE];
     size_t at = 0, i;
     if (size) *text = 0;
     if (p->kind == CARNN_PREDICTS_SCORE)
-        return (size_t)snprintf(text, size, "%.9g", p->score);
+        return (size_t)snprintf(text, size, "%s", carnn__number_text(number, 9, p->score));
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
-        return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
+        return (size_t)snprintf(text, size, "%s\t%zu", carnn__number_text(number, 9, p->score),
+                                p->tokens);
     for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
         const carnn_text *own = p->candidate ? &p->candidate[p->choice[i]] : NULL;
-        char probability[32] = "";
-        if (top) snprintf(probability, 32, "%s%.6g\t", i ? "\t" : "", p->probability[i]);
-        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%.*s",
-                               probability, own ? (int)own->length : INT_MAX,
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0,
+                               "%s%s%s%.*s", top && i ? "\t" : "",
+                               top ? carnn__number_text(number, 6, p->probability[i]) : "",
+                               top ? "\t" : "", own ? (int)own->length : INT_MAX,
                                own ? own->at : carnn_model_choice(model, p->choice[i]));
     }
     return at;
