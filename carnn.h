@@ -10379,6 +10379,7 @@ typedef struct carnn__metric {
 
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
+    CARNN__OUTPUT_LOGS,    /* the same; logits are log P, and P need not add up to 1 */
     CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is the prediction */
     CARNN__OUTPUT_SCORE    /* one number */
 } carnn__output_kind;
@@ -12036,7 +12037,7 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     for (b = 0; w->input && b < live; b++) {
         size_t at = (index ? index[before + b] : before + b) * width;
         if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
-        else work->engine->k->add(past ? past : w->U.y.x + at, m->ph + b * width, width);
+        else work->engine->k->add(past ? past + b * width : w->U.y.x + at, m->ph + b * width, width);
     }
     if (w->input) return;
     if (backward)
@@ -12957,27 +12958,25 @@ static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, 
     if (!backward) carnn__mat_clear(y, t->texts);
 }
 
-/* --- dot-product attention ----------------------------------------------------------------------
-   p = softmax_r(e_r) over the words r of each text s, e_r = x_r . q_s; x (R, D)  q (S, D)  p (R, 1)
-   Backward, from de, to which the caller has set p->d: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
+/* --- scores of words by a query -----------------------------------------------------------------
+   e_r = x_r . q_s for the words r of each text s; x (R, D)  q (S, D)  e (R, 1)
+   Backward: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
 
-static void carnn__dot_attention(const carnn__work *work, const carnn__texts *t,
-                                 const carnn__mat *x, const carnn__mat *q, const carnn__mat *p,
-                                 int backward) {
+static void carnn__dot_scores(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
+                              const carnn__mat *q, const carnn__mat *e, int backward) {
     size_t D = x->columns, s;
     for (s = 0; s < t->texts; s++) {
         size_t r = t->at[s], n = t->at[s + 1] - r;
         if (n && backward) {
-            carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, p->d + r, n, q->x + s * D,
+            carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, e->d + r, n, q->x + s * D,
                           D, NULL, x->d + r * D, D);
-            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, p->d + r, n, x->x + r * D,
+            carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, e->d + r, n, x->x + r * D,
                           D, NULL, q->d + s * D, D);
         } else if (n) {
             carnn__matmul(work->engine, CARNN__NT, 1, n, D, q->x + s * D, D, x->x + r * D, D, NULL,
-                          p->x + r, n);
+                          e->x + r, n);
         }
     }
-    if (!backward) carnn__text_softmax(work, t, p, 0);
 }
 
 /* --- a text as its question reads it ------------------------------------------------------------
@@ -13964,6 +13963,14 @@ struct carnn__logits {
     const uint32_t *target; /* (count) the right choice, or CARNN__NO_INDEX: none is known */
 };
 
+/* The probabilities of n choices, from their logits. */
+static void carnn__probabilities(const carnn__kernels *k, carnn__output_kind kind, float *z,
+                                 size_t n) {
+    size_t i;
+    if (kind != CARNN__OUTPUT_LOGS) k->softmax(z, n);
+    else for (i = 0; i < n; i++) z[i] = expf(z[i]);
+}
+
 /* The first decision of item b; the end of those of the last item, where b is B. */
 static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
@@ -14043,6 +14050,8 @@ static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
      s = softmax_i(e_i)      P(c) = sum_{i: d_i = c} s_i      z_c = log P(c)            (Eq. 1, 2)
      de_i = s_i (dz_c / P(c) - sum of all dz)      c = d_i
 
+   Where P(c) is too small for a float, z_c is computed from the e_i.
+
    Or products with a vector y (B, e) of each item:
 
      z_c = E_c . y      dy += sum_c dz_c E_c      dE_c += dz_c y */
@@ -14051,6 +14060,7 @@ typedef struct carnn__candidates {
     uint32_t *of_row; /* (R) the candidate that each word of the texts is, or CARNN__NO_INDEX */
     uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
     carnn__mat z;     /* (B, C) */
+    float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
 } carnn__candidates;
 
 /* The candidates of an item; a candidate's number is its place among them. */
@@ -14087,6 +14097,8 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     if (!p->arena) return;
     m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
     m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->e = carnn__floats(p->arena, 1, t->most_rows);
+    m->lse = carnn__floats(p->arena, 1, B);
     net = carnn__net_of(p->work);
     net->columns = C;
     net->own = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
@@ -14114,15 +14126,44 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
     }
 }
 
-static void carnn__pointer_forward(const carnn__candidates *m, const carnn__texts *t,
-                                   const carnn__mat *s) {
-    size_t C = m->z.columns, b, r, i;
-    float *z = m->z.x;
-    memset(z, 0, t->count * C * sizeof(float));
-    for (b = 0; b < t->count; b++)
+/* Does the text of item b have candidate c? */
+static int carnn__pointer_has(const carnn__candidates *m, const carnn__texts *t, size_t b,
+                              size_t c) {
+    size_t r = t->at[b];
+    while (r < t->at[b + 1] && m->of_row[r] != c) r++;
+    return r < t->at[b + 1];
+}
+
+/* log P(c) of item b from the e_i. */
+static float carnn__pointer_log(const carnn__candidates *m, const carnn__texts *t, size_t b,
+                                size_t c) {
+    float most = -FLT_MAX, sum = 0.0f;
+    size_t r;
+    if (!carnn__pointer_has(m, t, b, c)) return -FLT_MAX;
+    for (r = t->at[b]; r < t->at[b + 1]; r++)
+        if (m->of_row[r] == c) most = fmaxf(most, m->e[r]);
+    for (r = t->at[b]; r < t->at[b + 1]; r++)
+        if (m->of_row[r] == c) sum += expf(m->e[r] - most);
+    return most + logf(sum) - m->lse[b];
+}
+
+/* s->x: the e_i, which become the s_i. */
+static void carnn__pointer_forward(const carnn__work *work, const carnn__candidates *m,
+                                   const carnn__texts *t, const carnn__mat *s) {
+    const uint32_t *own = carnn__net_of(work)->own;
+    size_t C = m->z.columns, b, r, c;
+    memset(m->z.x, 0, t->count * C * sizeof(float));
+    for (b = 0; b < t->count; b++) {
+        float *z = m->z.x + b * C, *e = s->x + t->at[b];
+        size_t n = t->at[b + 1] - t->at[b];
+        memcpy(m->e + t->at[b], e, n * sizeof(float));
+        if (n) m->lse[b] = work->engine->k->softmax(e, n);
         for (r = t->at[b]; r < t->at[b + 1]; r++)
-            if (m->of_row[r] < C) z[b * C + m->of_row[r]] += s->x[r];
-    for (i = 0; i < t->count * C; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+            if (m->of_row[r] < C) z[m->of_row[r]] += s->x[r];
+        for (c = 0; c < C; c++)
+            z[c] = z[c] >= FLT_MIN ? logf(z[c])
+                                   : c < own[b] ? carnn__pointer_log(m, t, b, c) : -FLT_MAX;
+    }
 }
 
 /* s->d becomes de. */
@@ -14135,21 +14176,26 @@ static void carnn__pointer_backward(const carnn__candidates *m, const carnn__tex
         for (i = 0; i < C; i++) all += dz[i];
         for (r = t->at[b]; r < t->at[b + 1]; r++) {
             size_t c = m->of_row[r];
-            float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
-            s->d[r] = s->x[r] * (dP - all);
+            if (c < C && dz[c] != 0.0f && z[c] < logf(FLT_MIN)) {
+                s->d[r] = dz[c] * expf(m->e[r] - m->lse[b] - z[c]) - s->x[r] * all;
+            } else {
+                float dP = c < C && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+                s->d[r] = s->x[r] * (dP - all);
+            }
         }
     }
 }
 
 /* -log P of the targets that occur in their texts: returns the sum; z->d becomes the gradient of
    the mean. */
-static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m, size_t B) {
-    size_t C = m->z.columns, b, known = 0;
+static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m,
+                                  const carnn__texts *t) {
+    size_t C = m->z.columns, B = t->count, b, known = 0;
     double sum = 0.0;
     memset(m->z.d, 0, B * C * sizeof(float));
     for (b = 0; b < B; b++) {
         size_t at = b * C + m->target[b];
-        if (m->target[b] >= C || m->z.x[at] <= logf(FLT_MIN)) continue;
+        if (m->target[b] >= C || !carnn__pointer_has(m, t, b, m->target[b])) continue;
         known++;
         sum -= (double)m->z.x[at];
         m->z.d[at] = -1.0f;
@@ -14963,7 +15009,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
-    told.kind = o->kind == CARNN__OUTPUT_SOFTMAX ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
+    told.kind = o->kind <= CARNN__OUTPUT_LOGS ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
     told.example = o->item[b];
     told.part = i - first;
     told.parts = carnn__first_decision(o, b + 1) - first;
@@ -14976,7 +15022,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     n = carnn__own_choices(work, o->z, i);
     if (!n) return told;
     if (p != z) memcpy(p, z, n * sizeof(float));
-    work->engine->k->softmax(p, n);
+    carnn__probabilities(work->engine->k, o->kind, p, n);
     if (o->kind == CARNN__OUTPUT_GRADES) {
         for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
         return told;
@@ -15071,7 +15117,7 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
     memset(sum, 0, L * sizeof *sum);
     for (m = 0; m < count; m++) {
         float *p = works[m]->model->task->output(works[m]).z->x + i * L;
-        k->softmax(p, L);
+        carnn__probabilities(k, first.kind, p, L);
         votes[k->argmax(p, L)]++;
         for (n = 0; n < L; n++) sum[n] += (double)p[n];
         if (target < L) right += (double)p[target] / N;
@@ -15097,7 +15143,7 @@ static double carnn__agree(carnn__work *const *works, size_t count, size_t i, si
     if (works[0]->rule == CARNN_ENSEMBLE_VOTE) return carnn__elect(works, count, i, target);
     for (m = 0; m < count; m++) {
         float *p = works[m]->model->task->output(works[m]).z->x + i * n;
-        if (first.kind != CARNN__OUTPUT_SCORE) k->softmax(p, n);
+        if (first.kind != CARNN__OUTPUT_SCORE) carnn__probabilities(k, first.kind, p, n);
         if (m) k->add(p, z, n);
     }
     for (j = 0; j < n; j++) z[j] /= (float)count;
@@ -19233,10 +19279,12 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
         carnn__layers_forward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_forward(work, &m->asked, t, f, g);
-    else carnn__dot_attention(work, t, f, g, &m->s, 0);
-    if (m->kind == CARNN__CLOZE_WEIGHTED)
+    else carnn__dot_scores(work, t, f, g, &m->s, 0);
+    if (m->kind == CARNN__CLOZE_WEIGHTED) {
+        carnn__text_softmax(work, t, &m->s, 0);
         carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 0);
-    if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_forward(&m->candidates, t, &m->s);
+    }
+    if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_forward(work, &m->candidates, t, &m->s);
     else carnn__candidates_compare(work, &m->candidates, t, m->words[0].table, &m->y, 0);
 }
 
@@ -19252,7 +19300,7 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
         carnn__text_softmax(work, t, &m->s, 1);
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_backward(work, &m->asked, t, f, g);
-    else carnn__dot_attention(work, t, f, g, &m->s, 1);
+    else carnn__dot_scores(work, t, f, g, &m->s, 1);
     for (i = 2; i-- > 0;) {
         carnn__layers_backward(work, &m->reader[i], carnn__cloze_texts(m, i), &m->words[i].y, key);
         carnn__embed_backward(work, &m->words[i], carnn__cloze_texts(m, i));
@@ -19262,8 +19310,8 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__cloze_output(const carnn__work *work) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->candidates.z, t->count, NULL, t->item, t->count,
-                       m->candidates.target};
+    carnn__logits o = {m->kind == CARNN__CLOZE_SUM ? CARNN__OUTPUT_LOGS : CARNN__OUTPUT_SOFTMAX,
+                       &m->candidates.z, t->count, NULL, t->item, t->count, m->candidates.target};
     return o;
 }
 
@@ -19277,7 +19325,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         size_t n = m->net.own[b];
         carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
-    if (m->kind == CARNN__CLOZE_SUM) return carnn__pointer_loss(work, &m->candidates, o.count);
+    if (m->kind == CARNN__CLOZE_SUM) return carnn__pointer_loss(work, &m->candidates, &m->net.texts);
     return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
 }
 
@@ -21443,7 +21491,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
     }
-    if (rule == CARNN_ENSEMBLE_VOTE && kind != CARNN__OUTPUT_SOFTMAX)
+    if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
                            "do not choose; take the mean", models[0]->desc.task);
     return CARNN_OK;

@@ -100,7 +100,7 @@ trecqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --ce
 trecqa-helped OPTION=,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
-wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz VECTORS
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
 ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
 ca-semantic | | zcat glove.6B.50d.subset.txt.gz > glove.txt; zcat train-all.tsv.gz > train-all.tsv; for f in train-all.tsv clean-dev.tsv; do awk -v column=3 -f data/align.awk glove.txt $f > $f.align; done; for f in WikiQA-train.txt WikiQA-dev.txt; do zcat $f.gz > $f; awk -v column=1 -f data/align.awk glove.txt $f > $f.align; done
 ca-semantic DATA=--train train-all.tsv --valid clean-dev.tsv,--train WikiQA-train.txt --valid WikiQA-dev.txt --clean;OPTION=,--pooling attention --loss rank;SEED=1,2,3 | | ./carnn train --task answer --model ca --alignment file OPTION --epochs 3 --seed SEED DATA VECTORS --out ca.gguf

@@ -288,7 +288,55 @@ static void cloze_by_loops(const char *options) {
     carnn_dataset_free(data);
 }
 
+/* The attention to an answer may be too small for a float: loss and gradients are still those of
+   doubles, by words of which the others are ahead by `gap`. */
+static void cloze_far(double gap, int places) {
+    static const char data_text[] = "1 a b c a d\n2 a XXXXX e b\ta\t\tb|a|z|d\n";
+    carnn_dataset *data = test_data("cloze", data_text, sizeof data_text - 1, 0, 0);
+    carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
+    test_work w;
+    carnn__cloze *m;
+    const carnn__mat *s;
+    double e[5], all = 0.0, right = 0.0, worst = 0.0;
+    float *g = (float *)calloc(model->params.size, sizeof(float));
+    size_t r;
+    test_work_open(&w, model, data, 1);
+    w.work.g = g;
+    test_work_run(&w, 0);
+    m = (carnn__cloze *)w.work.state;
+    s = &m->s;
+    for (r = 0; r < 5; r++) {
+        int answer = r == 0 || r == 3;
+        s->x[r] = (float)((answer && (places == 2 || !r) ? 0.0 : gap) + 0.1 * (double)r);
+        e[r] = (double)s->x[r];
+        all += exp(e[r] - gap);
+        if (answer) right += exp(e[r]);
+    }
+    carnn__pointer_forward(&w.work, &m->candidates, &m->net.texts, s);
+    CHECK_NEAR(carnn__pointer_loss(&w.work, &m->candidates, &m->net.texts),
+               log(all) + gap - log(right), 1e-4);
+    CHECK(m->candidates.z.x[1] > m->candidates.z.x[2]); /* z is nowhere */
+    carnn__pointer_backward(&m->candidates, &m->net.texts, s);
+    for (r = 0; r < 5; r++) {
+        double share = r == 0 || r == 3 ? exp(e[r]) / right : 0.0;
+        worst = test_worse(fabs((double)s->d[r] - exp(e[r] - gap) / all + share), worst);
+    }
+    CHECK_NEAR(worst, 0.0, 1e-5 + 1e-7 * gap); /* a float has log P */
+    test_work_close(&w);
+    free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void cloze_numbers(void) {
+    cloze_far(0.0, 2);
+    cloze_far(20.0, 2);
+    cloze_far(80.0, 2);
+    cloze_far(87.0, 2);
+    cloze_far(110.0, 2);
+    cloze_far(110.0, 1);
+    cloze_far(300.0, 2);
+
     cloze_by_loops("anonymous=0");
     cloze_by_loops("anonymous=1 cell=icarnn");
     cloze_by_loops("anonymous=0 cell=lstm layers=2");
@@ -310,13 +358,13 @@ static void cloze_choices(void) {
     test_answers all = test_predict_all(model, asked, 1);
     CHECK_INT(all.count, 6);
     CHECK(!strcmp(all.text[0], "Yan") || !strcmp(all.text[0], "Zoe"));
-    CHECK(all.value[0] > 0.5 && all.value[0] < 1.0);
+    CHECK_NEAR(all.value[0], 0.4, 0.05); /* Zoe in two places of five, where all are nearly equal */
     CHECK_TEXT(all.text[1], "B");
     CHECK_TEXT(all.text[2], "Bob");
-    CHECK_NEAR(all.value[2], 0.5, 1e-6);
+    CHECK_NEAR(all.value[2], 0.0, 0.0);
     CHECK_TEXT(all.text[3], "");
     CHECK_TEXT(all.text[4], "Ann");
-    CHECK_NEAR(all.value[4], 1.0, 1e-6);
+    CHECK_NEAR(all.value[4], 0.5, 0.05); /* one of two words, whatever the candidates are */
     CHECK_INT(test_scores(model, data).examples, 4);
     CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
     CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
@@ -430,7 +478,7 @@ static void cloze_explains(void) {
     carnn_prediction p;
     carnn_session *session;
     carnn_error error;
-    double sum = 0.0, score = 0.0, rest = 0.0;
+    double sum = 0.0, score = 0.0;
     size_t i;
     int found;
     CHECK_INT(cloze_fit(model, data, 5), CARNN_OK);
@@ -444,13 +492,10 @@ static void cloze_explains(void) {
     for (i = 0; i < e.count; i++) {
         sum += part[i].attention;
         score += part[i].score;
-        if (!strcmp(part[i].text, "Ann") || !strcmp(part[i].text, "Bob") ||
-            !strcmp(part[i].text, "Cid"))
-            rest += part[i].attention;
         CHECK(part[i].score == (strcmp(part[i].text, e.of) ? 0.0 : part[i].attention));
     }
     CHECK_NEAR(sum, 1.0, 1e-6);
-    CHECK_NEAR(score / rest, p.probability[0], 1e-6);
+    CHECK_NEAR(score, p.probability[0], 1e-6);
     CHECK_INT(carnn_session_explain(session, 1, part, &e, &error), CARNN_OK);
     CHECK_INT(e.count, 15);
     CHECK_INT(carnn_session_line(session, "1 Dan and Eve", 13, 1, 1, &found, &p, &error), CARNN_OK);

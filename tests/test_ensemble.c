@@ -190,6 +190,26 @@ static void ensemble_by_hand(size_t number) {
     carnn_dataset_free(data);
 }
 
+/* A model with itself is the model, where no probability is too small for a float. */
+static void ensemble_of_one(size_t number) {
+    const char *task = ensemble_cases[number].task, *options = ensemble_cases[number].options;
+    carnn_dataset *data = ensemble_data(task, options, ensemble_cases[number].data);
+    carnn_model *models[ENSEMBLE_MODELS], *twice[2], *e;
+    carnn_scores one, both;
+    size_t i;
+    ensemble_models(models, task, options, data);
+    for (i = 0; i < models[1]->params.trained; i++) models[1]->params.value[i] /= 3.0f;
+    twice[0] = twice[1] = models[1];
+    e = ensemble_of(twice, 2, CARNN_ENSEMBLE_MEAN);
+    one = test_scores(models[1], data);
+    both = test_scores(e, data);
+    CHECK_NEAR(both.loss, one.loss, 1e-6 * one.loss);
+    CHECK_NEAR(both.metric[0].value, one.metric[0].value, 1e-5);
+    carnn_model_free(e);
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 /* Of a language model the probability of each word is averaged. An empty sentence is one word, its
    end, so that exp(-score) is its probability. */
 static void ensemble_of_words(void) {
@@ -701,7 +721,10 @@ static void ensemble_made_of(const char *task, const char *options, const char *
 
 int main(void) {
     size_t i;
-    for (i = 0; i < sizeof ensemble_cases / sizeof *ensemble_cases; i++) ensemble_by_hand(i);
+    for (i = 0; i < sizeof ensemble_cases / sizeof *ensemble_cases; i++) {
+        ensemble_by_hand(i);
+        ensemble_of_one(i);
+    }
     ensemble_of_words();
     ensemble_of_chunks();
     ensemble_greedy();

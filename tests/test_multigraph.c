@@ -311,38 +311,39 @@ static void multigraph_numbers(void) {
 
 /* --- states that go on ------------------------------------------------------------------------ */
 
-/* A text read in pieces of 1, 2, .. words gives the states of the whole, bit for bit. */
+/* Two texts read in pieces of 1, 2, .. words give the states of the whole, bit for bit. */
 static void multigraph_stepwise(const char *options, size_t words) {
-    carnn_dataset *data = test_data("classify", "x\te b e c d b\n", 14, 0, 0);
+    enum { TEXTS = 2, WORDS = 6 };
+    carnn_dataset *data = test_data("classify", "x\te b e c d b\ny\tc d d b e c\n", 28, 0, 0);
     carnn_model *model = multigraph_model(options, data);
-    size_t start[8], n, at, t, i, e = (size_t)model->desc.embedding, h;
-    float whole[6 * MULTIGRAPH_WIDE], *state, inputs[6 * MULTIGRAPH_WIDE];
-    carnn__packed packed = {1, 1, 1, NULL};
-    carnn__mat x = {NULL, NULL, 0};
+    size_t start[WORDS + 2], n, at, t, b, i, h;
+    uint32_t index[TEXTS * WORDS];
+    float whole[TEXTS * WORDS * MULTIGRAPH_WIDE], *state;
+    carnn__packed packed = {TEXTS, 1, 1, NULL};
     const carnn__mat *y;
     multigraph_run run;
     multigraph_open(&run, model, data);
+    CHECK_INT(run.t->texts, TEXTS);
     y = run.y;
     h = y->columns;
-    memcpy(whole, y->x, 6 * h * sizeof(float));
-    state = (float *)calloc(run.head->layers.rnn.layers * carnn__rnn_state_count(&run.head->layers.rnn) * h,
-                            sizeof(float));
+    memcpy(whole, y->x, TEXTS * WORDS * h * sizeof(float));
+    state = (float *)calloc(run.head->layers.rnn.layers * TEXTS * h *
+                                carnn__rnn_state_count(&run.head->layers.rnn), sizeof(float));
     packed.start = start;
-    x.columns = e;
-    for (at = 0; at < 6; at += n) {
-        carnn__rnn_input in = {&packed, {NULL, NULL}, NULL, NULL, 0, NULL, NULL, 0, NULL,
-                               NULL};
-        n = carnn__min(words, 6 - at);
-        packed.rows = packed.steps = in.inputs = n;
+    for (at = 0; at < WORDS; at += n) {
+        carnn__rnn_input in = {&packed, {index, NULL}, NULL, &run.head->words.y, run.t->inputs,
+                               NULL, NULL, 0, state, state};
+        n = carnn__min(words, WORDS - at);
+        packed.steps = n;
+        packed.rows = TEXTS * n;
         for (t = 0; t < n; t++)
-            memcpy(inputs + t * e, run.head->words.y.x + run.t->ids[at + t] * e,
-                   e * sizeof(float));
-        for (t = 0; t < n + 2; t++) start[t] = carnn__min(t, n);
-        x.x = inputs;
-        in.x = &x;
-        in.state = in.next = state;
+            for (b = 0; b < TEXTS; b++) index[TEXTS * t + b] = run.t->ids[WORDS * b + at + t];
+        for (t = 0; t < n + 2; t++) start[t] = TEXTS * carnn__min(t, n);
         carnn__rnn_forward(&run.w.work, &run.head->layers.rnn, in, 0);
-        for (i = 0; i < n * h; i++) CHECK(y->x[i] == whole[at * h + i]);
+        for (t = 0; t < n; t++)
+            for (b = 0; b < TEXTS; b++)
+                for (i = 0; i < h; i++)
+                    CHECK(y->x[(TEXTS * t + b) * h + i] == whole[(WORDS * b + at + t) * h + i]);
     }
     free(state);
     multigraph_close(&run);
