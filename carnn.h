@@ -13356,8 +13356,9 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
      g = sigmoid(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)        (Eq. 2 and 3)
 
    Each direction has its own W_H (h, 2h), W_h (h, h) and b (h). A word of Y is aligned with an
-   equal word of X: of those that no earlier word of Y has, with the nearest to its own place. Or a
-   file has links between words, of which a word of Y keeps the first. */
+   equal word of X: of those that no earlier word of Y has, with the nearest to its own place. With
+   --overlap N words are equal whose first N letters are, else (as in the paper) the very words. Or
+   a file has links between words, of which a word of Y keeps the first. */
 
 typedef struct carnn__side { /* the texts of a role, packed by themselves */
     carnn__rnn rnn;
