@@ -642,6 +642,7 @@ CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model)
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
 CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model);
 CARNN_API size_t carnn_model_parameters(const carnn_model *model);
+/* Words, the first of which is <unk>; of tables (signal) <unk> and the names of their columns. */
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
@@ -7389,6 +7390,9 @@ struct carnn_dataset {
     unsigned char *pixels; /* (rows, columns) 255 is the number 1 */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
+    size_t named;        /* columns that a table has names for: all or none */
+    char *column_names;  /* one behind the other, each with a NUL */
+    size_t *column_at;   /* (named + 1) */
     char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
@@ -7408,6 +7412,8 @@ struct carnn_dataset {
     X(float, numbers)                                                                              \
     X(unsigned char, pixels)                                                                       \
     X(size_t, row_at)                                                                              \
+    X(char, column_names)                                                                          \
+    X(size_t, column_at)                                                                           \
     X(char, origin_names)
 
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
@@ -9279,7 +9285,8 @@ CARNN_API void carnn_book_free(carnn_book *book) {
                                     be a semicolon, a comma or blanks: what the first line has
        day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
        1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
-       1,0.3,16,up                  are the rows of a sequence; without groups each line is one
+       1,0.3,16,up                  are the rows of a sequence; without groups each line is one;
+                                    all tables have the same columns of numbers in the same order
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack what is right, in images the file of labels, and rows. */
@@ -9380,6 +9387,35 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     return carnn__unexpected(p, what, p->lines.line);
 }
 
+/* The names of the columns of numbers, which all tables of a data set have in the same order. */
+static carnn_status carnn__table_columns(carnn__parser *p) {
+    carnn_dataset *d = &p->reading->draft;
+    carnn__span rest = p->lines.line, field;
+    size_t known = d->named, count = 0, i;
+    char what[80];
+    if (!known) stbds_arrput(d->column_at, 0);
+    for (i = 0; i < p->column[CARNN__TABLE_COLUMNS]; i++) {
+        carnn__field(&rest, (char)p->style, &field);
+        if (i == p->column[CARNN__TABLE_GROUP] || i == p->column[CARNN__TABLE_TARGET]) continue;
+        if (!known) {
+            char *name = stbds_arraddnptr(d->column_names, field.length + 1);
+            memcpy(name, field.at, field.length);
+            name[field.length] = 0;
+            stbds_arrput(d->column_at, stbds_arrlenu(d->column_names));
+        } else if (count == known ||
+                   !carnn__same(carnn__string(d->column_names, d->column_at, count), field)) {
+            break;
+        }
+        count++;
+    }
+    if (!known) d->named = count;
+    if (!known || (count == known && i == p->column[CARNN__TABLE_COLUMNS])) return CARNN_OK;
+    if (count == known) snprintf(what, sizeof what, "no more columns than the first table has");
+    else snprintf(what, sizeof what, "the column \"%.40s\", as in the first table",
+                  d->column_names + d->column_at[count]);
+    return carnn__unexpected(p, what, field);
+}
+
 /* The line that names the columns of a table. */
 static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
     const char *const wanted[] = {rows->group, rows->target};
@@ -9407,7 +9443,7 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
     if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
     carnn__names_drop(&p->reading->keys);
-    return CARNN_OK;
+    return carnn__table_columns(p);
 }
 
 /* A sequence of a table: its first row is the line at hand. */
@@ -10272,6 +10308,23 @@ struct carnn_model {
 
 static int carnn__model_links(const carnn_model *model); /* 1: it reads alignments */
 
+/* Has a table the columns that the model was trained with? Their names are its words but <unk>. */
+static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    size_t count = model->words.count - 1, i;
+    if (data->named != count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the table has %zu columns of numbers, "
+                           "that of the model %zu", data->named, count);
+    for (i = 0; i < count; i++) {
+        carnn__span name = carnn__string(data->column_names, data->column_at, i);
+        const char *own = carnn__names_get(&model->words, i + 1);
+        if (!carnn__is(own, name, 0))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "column %zu of the table is \"%.60s\","
+                               " that of the model \"%.60s\"", i + 1, name.at, own);
+    }
+    return CARNN_OK;
+}
+
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
@@ -10280,10 +10333,12 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
     if (data->linked < carnn__model_links(model))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments, the data set "
                            "has been loaded without them");
-    if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
-                       "embedding of the model %lld", data->columns,
-                       (long long)model->desc.embedding);
+    if (data->columns && data->columns != (size_t)model->desc.embedding)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, "
+                           "the model reads rows of %lld", data->columns,
+                           (long long)model->desc.embedding);
+    return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
+                                                 : CARNN_OK;
 }
 
 /* The sums over the batches of a run. */
@@ -12029,7 +12084,7 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
     const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
     size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b;
-    const float *past = NULL;
+    const float *past = NULL; /* values of before the first step (P, width) or (P, h) */
     float *da = backward ? v->scan.dph + start[t] * width : NULL;
     if (t < w->delay && (backward || !in->state)) return;
     if (t < w->delay)
@@ -12037,7 +12092,8 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
     for (b = 0; w->input && b < live; b++) {
         size_t at = (index ? index[before + b] : before + b) * width;
         if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
-        else work->engine->k->add(past ? past + b * width : w->U.y.x + at, m->ph + b * width, width);
+        else work->engine->k->add(past ? past + b * width : w->U.y.x + at, m->ph + b * width,
+                                  width);
     }
     if (w->input) return;
     if (backward)
@@ -19505,11 +19561,35 @@ static double carnn__signal_kind(const carnn_dataset *data) {
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
+/* The words of a model of tables: <unk>, and the names of their columns where no two are the same.
+   One that goes on from another model has its words. */
+static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    const carnn__names *old = model->desc.from ? &model->desc.from->words : &model->words;
+    size_t more = model->desc.from ? 0 : data->named, n = old->count, i;
+    carnn__span *word = (carnn__span *)carnn__alloc(a, n + more, sizeof *word);
+    carnn__names words;
+    carnn_status status;
+    if (!word) return carnn__out_of_memory(error);
+    for (i = 0; i < n + more; i++)
+        word[i] = i < n ? carnn__string(old->bytes, old->at, i)
+                        : carnn__string(data->column_names, data->column_at, i - n);
+    status = carnn__names_build(&words, a, word, n + more, NULL);
+    if (status == CARNN_ERR_MODEL) status = carnn__names_build(&words, a, word, n, NULL);
+    carnn__free(a, word);
+    if (status) return carnn__out_of_memory(error);
+    carnn__names_free(&model->words, a);
+    model->words = words;
+    return CARNN_OK;
+}
+
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     carnn__vocabulary v;
     size_t i;
     carnn_status status = carnn__net_build(model, data, error);
+    if (!status) status = carnn__signal_words(model, data, error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);

@@ -77,6 +77,64 @@ static void signal_tables(void) {
     carnn_dataset_free(d);
 }
 
+/* Tables have the columns of the first one, and those of the model. */
+static void signal_columns(void) {
+    static const char *const text[] = {
+        "kind,x,the y\na,1,2\nb,2,0\n", "x,kind,the y\n1,a,0\n", "the y,x,kind\n1,2,a\n",
+        "x,kind\n1,a\n", "kind,x,the y,z\na,1,2,3\n", "x,the y\n1,2\n", "kind,x,x\na,1,2\n"};
+    static const char *const message[] = {
+        "", "", "s:1: expected the column \"x\", as in the first table, found \"the y\"",
+        "s:1: expected the column \"the y\", as in the first table, found \"kind\"",
+        "s:1: expected no more columns than the first table has, found \"z\"", "",
+        "s:1: expected the column \"the y\", as in the first table, found \"x\""};
+    static const char *const refused[] = {
+        "", "", "column 1 of the table is \"the y\", that of the model \"x\"",
+        "the table has 1 columns of numbers, that of the model 2",
+        "the table has 3 columns of numbers, that of the model 2", "",
+        "column 2 of the table is \"x\", that of the model \"the y\""};
+    carnn_rows_desc rows = {NULL, "kind", NULL, 0, NULL};
+    carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data;
+    carnn_model *model = test_model("signal", "columns=1 embedding=1", NULL, first);
+    carnn_model *loaded = test_reload(model), *other;
+    carnn_source two[2];
+    carnn_dataset_desc desc;
+    carnn_scores scores;
+    carnn_error error;
+    size_t i;
+    CHECK_INT(carnn_model_word_count(loaded), 3);
+    CHECK_TEXT(carnn_model_word(loaded, 2), "the y");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.sources = two;
+    desc.source_count = 2;
+    desc.rows = &rows;
+    desc.lenient = 1;
+    two[0] = test_source("f", text[0], strlen(text[0]));
+    for (i = 0; i < sizeof text / sizeof *text; i++) {
+        two[1] = test_source("s", text[i], strlen(text[i]));
+        error.message[0] = 0;
+        CHECK_INT(carnn_dataset_load(&data, &desc, &error), *message[i] ? CARNN_ERR_DATA : 0);
+        CHECK_TEXT(error.message, message[i]);
+        carnn_dataset_free(data);
+        if (i == 5) continue; /* nothing is known of what is right */
+        data = signal_text(text[i], "1", &rows);
+        error.message[0] = 0;
+        CHECK_INT(carnn_test((const carnn_model *const *)&loaded, 1, data, 1, &scores, &error),
+                  *refused[i] ? CARNN_ERR_ARGUMENT : 0);
+        CHECK_TEXT(error.message, refused[i]);
+        carnn_dataset_free(data);
+    }
+    twins = signal_text(text[6], "1", &rows); /* names that are the same are not kept */
+    other = test_model("signal", "columns=1 embedding=1", NULL, twins);
+    CHECK_INT(carnn_model_word_count(other), 1);
+    CHECK_INT(carnn_test((const carnn_model *const *)&other, 1, first, 1, &scores, &error), 0);
+    carnn_model_free(other);
+    carnn_model_free(loaded);
+    carnn_model_free(model);
+    carnn_dataset_free(twins);
+    carnn_dataset_free(first);
+}
+
 /* Two images of 2 x 3 pixels, and their labels. */
 static const unsigned char signal_images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3,
                                               0, 51, 10, 255, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -350,7 +408,7 @@ static void signal_kinds(void) {
     desc.embedding = 3;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
-               "the data set has rows of 2 numbers, the embedding of the model 3");
+               "the data set has rows of 2 numbers, the model reads rows of 3");
     carnn_dataset_free(data);
 }
 
@@ -636,6 +694,7 @@ static void signal_best(void) {
 int main(void) {
     signal_lines();
     signal_tables();
+    signal_columns();
     signal_pictures();
     signal_errors();
     signal_bad_images();
