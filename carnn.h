@@ -12077,7 +12077,8 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     }
 }
 
-/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. */
+/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. Inputs
+   of before the first step are kept as U_e val_u, a constant for gradients. */
 static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const carnn__wire *w, const carnn__rnn_input *in,
                             const uint32_t *index, size_t t, int backward) {
