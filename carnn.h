@@ -8966,7 +8966,8 @@ static const carnn__reader carnn__cloze_reader = {
 #define CARNN__BOOK_LETTERS 60 /* of a name, at most */
 
 typedef struct carnn__book_word {
-    size_t capital, small; /* how often: in the middle of sentences, anywhere */
+    size_t capital; /* how often it has a capital in the middle of a sentence */
+    size_t small;   /* how often it begins with something else, wherever it stands */
     int is_name;
 } carnn__book_word;
 
