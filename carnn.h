@@ -9305,7 +9305,8 @@ static char carnn__separator(carnn__span line) {
     return *separator ? *separator : ' ';
 }
 
-/* The next field of a line, without quotation marks; returns 0 behind the last one. */
+/* The next field of a line, without quotation marks around it; returns 0 behind the last one. A field
+   with quotation marks in it is what stands there. */
 static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     const char *end;
     int more;
@@ -9313,14 +9314,17 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     end = rest->length && *rest->at == '"'
               ? (const char *)memchr(rest->at + 1, '"', rest->length - 1) : NULL;
     if (end) {
-        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1};
-        carnn__skip(rest, quoted.length + 2);
-        more = carnn__cut(rest, separator, field);
-        *field = quoted;
-    } else {
-        more = carnn__cut(rest, separator, field);
-        *field = carnn__trim(*field);
+        carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1}, after = *rest;
+        carnn__skip(&after, quoted.length + 2);
+        more = carnn__cut(&after, separator, field);
+        if (!carnn__trim(*field).length) {
+            *rest = after;
+            *field = quoted;
+            return more;
+        }
     }
+    more = carnn__cut(rest, separator, field);
+    *field = carnn__trim(*field);
     return more;
 }
 
@@ -10345,11 +10349,12 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
 /* The sums over the batches of a run. */
 typedef struct carnn__tally {
     size_t examples, tokens;
+    size_t unknown; /* examples without a loss: the model could not have said what is right */
     double loss;
     double sum[CARNN_SCORES_MAX]; /* of the task's metrics: its `score` reads them */
 } carnn__tally;
 
-/* What a mean loss is divided by: tokens, where the task counts them, else examples. */
+/* Tokens, where the task counts them, else examples. */
 static size_t carnn__tally_size(const carnn__tally *tally) {
     return tally->tokens ? tally->tokens : tally->examples;
 }
@@ -14078,6 +14083,7 @@ static void carnn__choices_count(const carnn__work *work, const carnn__logits *o
         for (i = first; i < end; i++) {
             size_t own = carnn__own_choices(work, o->z, i);
             scored += o->target[i] != CARNN__UNSCORED;
+            tally->unknown += o->target[i] == CARNN__NO_INDEX;
             right += work->engine->k->argmax(o->z->x + i * n, own) == o->target[i];
         }
         tally->sum[0] += right;
@@ -14248,13 +14254,17 @@ static void carnn__pointer_backward(const carnn__candidates *m, const carnn__tex
 /* -log P of the targets that occur in their texts: returns the sum; z->d becomes the gradient of
    the mean. */
 static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m,
-                                  const carnn__texts *t) {
+                                  const carnn__texts *t, carnn__tally *tally) {
     size_t C = m->z.columns, B = t->count, b, known = 0;
     double sum = 0.0;
     memset(m->z.d, 0, B * C * sizeof(float));
     for (b = 0; b < B; b++) {
         size_t at = b * C + m->target[b];
-        if (m->target[b] >= C || !carnn__pointer_has(m, t, b, m->target[b])) continue;
+        if (m->target[b] >= C) continue;
+        if (!carnn__pointer_has(m, t, b, m->target[b])) {
+            tally->unknown++;
+            continue;
+        }
         known++;
         sum -= (double)m->z.x[at];
         m->z.d[at] = -1.0f;
@@ -14770,7 +14780,8 @@ static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carn
         carnn__report_part(work, (mean - y) * (mean - y), 1.0);
     }
     tally->examples += t->count;
-    if (!work->g && tally->examples == items)
+    if (work->g) tally->sum[CARNN__GRADES_SPEARMAN] = NAN; /* an epoch's weights are not the same */
+    else if (tally->examples == items)
         tally->sum[CARNN__GRADES_SPEARMAN] = carnn__spearman(m, work->as_vote, items);
     return loss;
 }
@@ -19384,7 +19395,8 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         size_t n = m->net.own[b];
         carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
-    if (m->kind == CARNN__CLOZE_SUM) return carnn__pointer_loss(work, &m->candidates, &m->net.texts);
+    if (m->kind == CARNN__CLOZE_SUM)
+        return carnn__pointer_loss(work, &m->candidates, &m->net.texts, tally);
     return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
 }
 
@@ -21791,6 +21803,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.step", CARNN__GGUF_U64, &c->step);
     carnn__key_size(g, "carnn.checkpoint.examples", &c->tally.examples);
     carnn__key_size(g, "carnn.checkpoint.tokens", &c->tally.tokens);
+    carnn__key_size(g, "carnn.checkpoint.unknown", &c->tally.unknown);
     carnn__key_number(g, "carnn.checkpoint.loss", CARNN__GGUF_F64, &c->tally.loss);
     for (i = 0; i < CARNN_SCORES_MAX; i++) {
         snprintf(key, sizeof key, "carnn.checkpoint.sum.%u", (unsigned)i);
@@ -21902,7 +21915,7 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
         carnn__scores_add(scores, &task->metric[scores->count]);
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
-    scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
+    scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
     scores->seconds = seconds;
     carnn__net_score(task, tally, scores);
 }

@@ -652,7 +652,7 @@ static void print_metrics(const carnn_scores *s, int counts) {
     char value[32];
     size_t i;
     for (i = 0; i < s->count; i++) {
-        if (!counts && s->metric[i].secondary) continue;
+        if ((!counts && s->metric[i].secondary) || !is_finite(s->metric[i].value)) continue;
         printf("%s %s  ", s->metric[i].name, decimal(s->metric[i].value, value));
     }
     printf("loss %s", decimal(s->loss, value));
@@ -942,7 +942,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     length = strlen(target);
     if (p->parts > 1) { /* a class for each, "-" where there is nothing to score */
-        for (part = 0; part < p->part; part++)
+        for (part = 0; part < p->part && strchr(target, ' '); part++) /* one is that of all */
             target += strcspn(target, " "), target += strspn(target, " ");
         length = strcspn(target, " ");
         if (length == 1 && *target == '-') return;

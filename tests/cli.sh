@@ -861,6 +861,20 @@ check 'the most confused are not first' awk '/^times/ { seen = 1; next }
 run 2 explain t.gguf --data classes.txt
 says err 'a model of the task classify does not explain'
 lines out 0
+head -n 1 classes.txt >known.txt
+{ cat known.txt; printf 'no class of this model\thello\n'; } >unknown.txt
+run 0 test t.gguf --data known.txt --json
+loss=$(value out loss)
+run 0 test t.gguf --data unknown.txt --json
+check "loss $loss, with an unknown class $(value out loss)" [ "$(value out loss)" = "$loss" ]
+printf 'a\t1\t2\t3\nb\t4\t3\t2\na b -\t4\t3\t2\n' >steps.tsv
+run 0 train --task signal --target-kind steps --train steps.tsv --epochs 1 --hidden 4 --out steps.gguf
+run 0 test steps.gguf --data steps.tsv --report --json
+says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
+check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
+run 0 train --task pair --target relatedness --train "$data/pair-train.tsv" --epochs 1 --hidden 4 \
+    --embedding 4 --out grades.gguf --json
+says out '"spearman": null' # of weights that change there is none
 run 2 generate t.gguf
 run 0 chat t.gguf
 echo hello | "$carnn" chat t.gguf >out 2>err

@@ -313,7 +313,7 @@ static void cloze_far(double gap, int places) {
         if (answer) right += exp(e[r]);
     }
     carnn__pointer_forward(&w.work, &m->candidates, &m->net.texts, s);
-    CHECK_NEAR(carnn__pointer_loss(&w.work, &m->candidates, &m->net.texts),
+    CHECK_NEAR(carnn__pointer_loss(&w.work, &m->candidates, &m->net.texts, &w.tally),
                log(all) + gap - log(right), 1e-4);
     CHECK(m->candidates.z.x[1] > m->candidates.z.x[2]); /* z is nowhere */
     carnn__pointer_backward(&m->candidates, &m->net.texts, s);

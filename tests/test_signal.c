@@ -77,6 +77,23 @@ static void signal_tables(void) {
     carnn_dataset_free(d);
 }
 
+/* What stands in quotation marks is a field; with such marks in it, it is what it is. */
+static void signal_quoted(void) {
+    static const char text[] = "\"x\",\"the, kind\"\n\"1\",\"a \"\"b\"\"\"\n2,\"a \"\"c\"\"\"\n"
+                               "3, \"a\" \n4,\"a\"b\n5,\"a\n";
+    static const char *const right[] = {"\"a \"\"b\"\"\"", "\"a \"\"c\"\"\"", "\"a\"", "\"a\"b",
+                                        "\"a"};
+    carnn_rows_desc rows = {NULL, "the, kind", NULL, 0, NULL};
+    carnn_dataset *d = signal_text(text, "1", &rows);
+    size_t i;
+    CHECK_INT(d->item_count, 5);
+    for (i = 0; i < 5; i++) {
+        CHECK_TEXT(carnn_dataset_target(d, i), right[i]);
+        CHECK_NEAR(d->numbers[i], (double)(i + 1), 0.0);
+    }
+    carnn_dataset_free(d);
+}
+
 /* Tables have the columns of the first one, and those of the model. */
 static void signal_columns(void) {
     static const char *const text[] = {
@@ -695,6 +712,7 @@ int main(void) {
     signal_lines();
     signal_tables();
     signal_columns();
+    signal_quoted();
     signal_pictures();
     signal_errors();
     signal_bad_images();
