@@ -323,6 +323,12 @@ static void set_own_options(void) {
     }
 }
 
+/* Is it 0 or 1? Such an option may stand without its value: --fine is --fine 1. */
+static int is_switch(const carnn_option *o) {
+    return o->kind == CARNN_OPTION_INTEGER && o->low == 0.0 && o->high == 1.0;
+}
+static int is_bit(const char *word) { return !strcmp(word, "0") || !strcmp(word, "1"); }
+
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
 static void read_option(unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
@@ -340,7 +346,9 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
     if (name[length]) value = name + length + 1;
-    else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
+    else if (f ? !f->value : is_switch(o) && !is_bit(*at + 1 < count ? argument[*at + 1] : ""))
+        value = f ? "" : "1";
+    else value = *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
     if (f && !o) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
@@ -559,6 +567,12 @@ typedef struct line {
     size_t number; /* from 1 */
 } line;
 
+/* What begins like a file of gzip is no text. */
+static void check_plain(const line *l, const char *name) {
+    if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
+        say(FAILED, "%s: is packed; unpack it first with gzip -d", name);
+}
+
 /* Adds all of a file. */
 static void read_all(FILE *in, const char *name, line *l) {
     for (; !feof(in) && !ferror(in); l->length += fread(l->text + l->length, 1,
@@ -635,6 +649,7 @@ static int next_line(FILE *in, const char *name, line *l) {
         l->text[l->length++] = (char)c;
     }
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    if (!l->number) check_plain(l, name);
     if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
         memmove(l->text, l->text + 3, l->length -= 3);
     l->text[l->length] = '\0';
@@ -724,7 +739,7 @@ static int on_progress(const carnn_progress *p, void *user) {
         100.0 * p->done, decimal(p->loss, value));
     if (p->scores)
         ADD("  %.32s %s", p->scores->metric[0].name, decimal(p->scores->metric[0].value, value));
-    if (p->best)
+    if (p->best && (job.valid || job.fold))
         ADD("  best %s (%lld)", decimal(p->best->metric[0].value, value), (long long)p->best_epoch);
     ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
     ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
@@ -1555,6 +1570,7 @@ static int ask(void) {
     open_session();
     in = open_input(arg.text);
     read_all(in, arg.text, &all);
+    check_plain(&all, arg.text);
     fclose(in);
     text = words_of(all.text, all.length);
     if (!*text) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
@@ -2551,6 +2567,7 @@ static int run(int count, char **argument) {
     if (asks && !strcmp(argument[2], "--man")) return man_page();
     if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
     g = guess_for(asks ? argument[2] : word);
+    if (is_word(&g, "help")) return help(1);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);

@@ -879,6 +879,11 @@ run 2 generate t.gguf
 run 0 chat t.gguf
 echo hello | "$carnn" chat t.gguf >out 2>err
 check 'a task that does not reply' [ $? -eq 2 ]
+gzip <classes.txt >classes.gz
+"$carnn" predict t.gguf <classes.gz >out 2>err
+check 'bytes of gzip are predicted' [ $? -eq 1 ]
+says err 'is packed; unpack it first'
+lines out 0
 run 2 rank t.gguf --question x --data classes.txt
 run 2 test t.gguf --data classes.txt --run none
 check 'a file of a ranking that there is not' [ ! -e none ]
