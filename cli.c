@@ -139,8 +139,8 @@ static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
-    {"ensemble", "RULE", "average the models: vote, mean, or greedy: the mean of those that "
-     "together score best on --valid", TEST, AT(ensemble)},
+    {"ensemble", "RULE", "together they are one: vote, of the choices; mean, of the probabilities; or "
+     "greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
     {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
@@ -770,6 +770,8 @@ static void check_training(int folds) {
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
         say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds");
+    if (arg.clean && !folds && !arg.valid.count && !arg.test.count)
+        say(USAGE, "train: --clean is for what is scored: --valid, --test, --folds");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
@@ -2386,7 +2388,8 @@ static void print_options(const char *title, const char *task, unsigned bit,
         title = NULL;
         snprintf(text, sizeof text / 2, "%s", o->help);
         add_default(text, sizeof text, o, task);
-        print_option(o->name, o->kind >= CARNN_OPTION_NAME ? "NAME" : "N", text);
+        print_option(o->name, o->kind >= CARNN_OPTION_NAME ? "NAME" : is_switch(o) ? "[N]" : "N",
+                     text);
         for (k = at = 0; carnn_option_choice(o, k) && at < sizeof text; k++)
             at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %s" : "%s",
                                    carnn_option_choice(o, k));

@@ -58,14 +58,14 @@ for task in dialog lm answer classify pair cloze signal; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
-    says task '^  --[a-z-]* N.* \[[a-z0-9].*\]$'
+    says task '^  --[a-z-]* \[*N.* \[[a-z0-9].*\]$'
 done
 check 'an option of one task is among those of another' \
     [ "$(sed -n '/^task lm: /,/^$/p' out | grep -c -e --overlap -e --pooling)" -eq 0 ]
 
 # ---- the man page has what help has, and shells complete it
 
-for name in train test predict chat explain rank generate info plot depth gradcheck bench; do
+for name in train test predict chat explain ask cloze rank generate info plot depth gradcheck bench; do
     run 0 help $name
     grep -o '^  --[a-z0-9-]*' out | sed 's/.*--/--/'
 done | sort -u >options
@@ -634,6 +634,8 @@ run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 run 0 test q.gguf --data pairs.tsv --clean
 says err 'pairs.tsv: 1 groups without'
+run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
+says err -- '--clean is for what is scored'
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
 run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
 says err 'folds.tsv: 1 groups without'
@@ -883,6 +885,13 @@ gzip <classes.txt >classes.gz
 "$carnn" predict t.gguf <classes.gz >out 2>err
 check 'bytes of gzip are predicted' [ $? -eq 1 ]
 says err 'is packed; unpack it first'
+run 0 train --task classify --train classes.txt --fine --hidden 4 --epochs 1 --out f.gguf
+run 0 info f.gguf
+says out '^fine *1$'
+run 0 train --task classify --train classes.txt --fine 0 --hidden 4 --epochs 1 --out f.gguf
+run 0 info f.gguf
+says out '^fine *0$'
+run 2 train --task classify --train classes.txt --hidden --out f.gguf
 lines out 0
 run 2 rank t.gguf --question x --data classes.txt
 run 2 test t.gguf --data classes.txt --run none
@@ -979,6 +988,8 @@ run 1 cloze no-such-file
 run 2 cloze
 run 2 cloze --sentences 0 tales.txt
 run 2 cloze --length 3 tales.txt
+run 2 hlep
+says err 'did you mean "help"'
 run 3 cloze /dev/null
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
