@@ -8967,7 +8967,7 @@ static const carnn__reader carnn__cloze_reader = {
 
 typedef struct carnn__book_word {
     size_t capital; /* how often it has a capital in the middle of a sentence */
-    size_t small;   /* how often it begins with something else, wherever it stands */
+    size_t lower;   /* how often it begins with something else, wherever it stands */
     int is_name;
 } carnn__book_word;
 
@@ -9034,23 +9034,23 @@ static void carnn__book_count(carnn_book *b) {
             const char *before = i > b->at[s] ? carnn__names_get(&b->words, b->token[i - 1]) : ".";
             int middle = carnn__name_letter(*before) || !strcmp(before, ",");
             b->word[b->token[i]].capital += (size_t)(middle && carnn__capital(*word));
-            b->word[b->token[i]].small += (size_t)!carnn__capital(*word);
+            b->word[b->token[i]].lower += (size_t)!carnn__capital(*word);
         }
 }
 
 static int carnn__book_is_name(const carnn_book *b, size_t word) {
     const char *name = carnn__names_get(&b->words, word);
     size_t length = carnn__names_length(&b->words, word), capital = b->word[word].capital, i;
-    char small[CARNN__BOOK_LETTERS];
+    char lower[CARNN__BOOK_LETTERS];
     uint32_t same;
     if (length < 2 || length > CARNN__BOOK_LETTERS || capital < 3 || carnn__capital(name[1]))
         return 0;
     for (i = 0; i < length; i++)
         if (!carnn__name_letter(name[i]) && name[i] != '-') return 0;
-    memcpy(small, name, length);
-    *small = (char)carnn__folded(*small, 1);
-    same = carnn__names_find(&b->words, small, length);
-    return same == CARNN__NO_INDEX || 10 * b->word[same].small <= capital;
+    memcpy(lower, name, length);
+    *lower = (char)carnn__folded(*lower, 1);
+    same = carnn__names_find(&b->words, lower, length);
+    return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
 }
 
 /* Adds the names of sentences [from, to) that are not among the first CARNN__BOOK_NAMES yet. */
@@ -9121,16 +9121,16 @@ static void carnn__book_mix(carnn_book *b, uint32_t *word, size_t count) {
 
 /* names: the answer; it becomes the candidates. */
 static void carnn__book_candidates(carnn_book *b, carnn__book_names *names) {
-    size_t near, i, j;
+    size_t own, i, j;
     carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, names);
-    near = names->count;
+    own = names->count;
     for (i = 0; i < b->names.count; i++) {
-        for (j = 0; j < near && names->word[j] != b->names.word[i]; j++) {}
-        if (j == near) names->word[names->count++] = b->names.word[i];
+        for (j = 0; j < own && names->word[j] != b->names.word[i]; j++) {}
+        if (j == own) names->word[names->count++] = b->names.word[i];
     }
-    carnn__book_mix(b, names->word + 1, near - 1);
-    if (near < CARNN__BOOK_CANDIDATES)
-        carnn__book_mix(b, names->word + near, names->count - near);
+    carnn__book_mix(b, names->word + 1, own - 1);
+    if (own < CARNN__BOOK_CANDIDATES)
+        carnn__book_mix(b, names->word + own, names->count - own);
     names->count = carnn__min(names->count, CARNN__BOOK_CANDIDATES);
     for (i = 1; i < names->count; i++) {
         uint32_t word = names->word[i];
