@@ -7420,6 +7420,11 @@ static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
 }
 
+/* The name of the source that an example comes from. */
+static inline const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
+    return data->origin_names + data->items[example].origin;
+}
+
 /* The target of an item, empty where it has none. */
 static inline carnn__span carnn__target(const carnn_dataset *data, size_t item) {
     uint32_t text = data->items[item].target;
@@ -7861,11 +7866,6 @@ static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
     memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
-}
-
-/* The name of the source that an example comes from. */
-static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
-    return data->origin_names + data->items[example].origin;
 }
 
 /* "f.txt:3: expected `what`, found" the target of item i. */
@@ -10316,16 +10316,18 @@ static int carnn__model_links(const carnn_model *model); /* 1: it reads alignmen
 /* Has a table the columns that the model was trained with? Their names are its words but <unk>. */
 static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
+    const char *file = carnn__name_end(data->item_count ? carnn__dataset_origin(data, 0) : "");
     size_t count = model->words.count - 1, i;
     if (data->named != count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the table has %zu columns of numbers, "
-                           "that of the model %zu", data->named, count);
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as the "
+                           "model was trained with, found %zu", file, count, data->named);
     for (i = 0; i < count; i++) {
         carnn__span name = carnn__string(data->column_names, data->column_at, i);
         const char *own = carnn__names_get(&model->words, i + 1);
         if (!carnn__is(own, name, 0))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "column %zu of the table is \"%.60s\","
-                               " that of the model \"%.60s\"", i + 1, name.at, own);
+            return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected \"%.60s\" as number %zu of "
+                               "the columns of numbers, as the model was trained with, found "
+                               "\"%.60s\"", file, own, i + 1, name.at);
     }
     return CARNN_OK;
 }

@@ -105,10 +105,12 @@ static void signal_columns(void) {
         "s:1: expected no more columns than the first table has, found \"z\"", "",
         "s:1: expected the column \"the y\", as in the first table, found \"x\""};
     static const char *const refused[] = {
-        "", "", "column 1 of the table is \"the y\", that of the model \"x\"",
-        "the table has 1 columns of numbers, that of the model 2",
-        "the table has 3 columns of numbers, that of the model 2", "",
-        "column 2 of the table is \"x\", that of the model \"the y\""};
+        "", "", "s: expected \"x\" as number 1 of the columns of numbers, as the model was trained "
+                "with, found \"the y\"",
+        "s: expected 2 columns of numbers, as the model was trained with, found 1",
+        "s: expected 2 columns of numbers, as the model was trained with, found 3", "",
+        "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained with, "
+        "found \"x\""};
     carnn_rows_desc rows = {NULL, "kind", NULL, 0, NULL};
     carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data;
     carnn_model *model = test_model("signal", "columns=1 embedding=1", NULL, first);
@@ -137,7 +139,7 @@ static void signal_columns(void) {
         data = signal_text(text[i], "1", &rows);
         error.message[0] = 0;
         CHECK_INT(carnn_test((const carnn_model *const *)&loaded, 1, data, 1, &scores, &error),
-                  *refused[i] ? CARNN_ERR_ARGUMENT : 0);
+                  *refused[i] ? CARNN_ERR_DATA : 0);
         CHECK_TEXT(error.message, refused[i]);
         carnn_dataset_free(data);
     }
