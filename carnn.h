@@ -45,7 +45,8 @@
        @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
-       @@DATA    data sets of items, from lines to records; the formats; questions about books
+       @@DATA    data sets of items, from lines to records; the formats
+       @@BOOK    cloze questions made from books
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
        @@BATCH   token lists, pieces, the texts of a batch, running text
@@ -476,7 +477,7 @@ CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc 
 
 /* The next question as data files have it (see carnn_dataset_load): its lines and an empty one. It
    is the book's and lasts until the next call. *question is NULL where there are no more, and on an
-   error, after which the book can only be freed. */
+   error, after which there are none. */
 CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
                                            carnn_error *error);
 CARNN_API void carnn_book_free(carnn_book *book);
@@ -6042,12 +6043,12 @@ static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Is `c` one of the characters of `set`? */
 static inline int carnn__capital(char c) { return c >= 'A' && c <= 'Z'; }
 
 /* In names: a letter of ASCII, or what is beyond it. */
 static inline int carnn__name_letter(char c) { return carnn__letter(c) || (c & 0x80); }
 
+/* Is `c` one of the characters of `set`? */
 static inline int carnn__among(char c, const char *set) { return c && strchr(set, c) != NULL; }
 
 /* The byte `c`, in lower case if `fold` is set. */
@@ -6676,6 +6677,13 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
     return carnn__prose_end(&p);
 }
 
+/* Is a word letters and hyphens, two or more, the first one a capital? */
+static int carnn__spelled_as_name(carnn__span word) {
+    size_t i = 0;
+    while (i < word.length && (carnn__name_letter(word.at[i]) || word.at[i] == '-')) i++;
+    return i == word.length && i > 1 && carnn__capital(*word.at);
+}
+
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
    The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks),
@@ -6707,16 +6715,22 @@ static carnn_status carnn__too_many_words(carnn_error *error) {
                        (size_t)CARNN__COUNT_LIMIT);
 }
 
+/* Counts the word at hand. */
+static carnn_status carnn__vocabulary_word(void *job) {
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
+                                   carnn__folds(v->text.kind));
+    if (id == CARNN__NO_INDEX) return carnn__too_many_words(v->error);
+    if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
+    v->times[id] += v->text_times;
+    return CARNN_OK;
+}
+
 static carnn_status carnn__vocabulary_count(void *job) {
     carnn__vocabulary *v = (carnn__vocabulary *)job;
-    while (carnn__next_word(&v->text)) {
-        uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
-                                       carnn__folds(v->text.kind));
-        if (id == CARNN__NO_INDEX) return carnn__too_many_words(v->error);
-        if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
-        v->times[id] += v->text_times;
-    }
-    return CARNN_OK;
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_word(&v->text)) status = carnn__vocabulary_word(v);
+    return status;
 }
 
 /* Counts the words of a text that occurs `times` times. */
@@ -6738,14 +6752,14 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
     v->reserved = v->words.count;
 }
 
-/* Adds names, all of which are kept. */
+/* Adds names as they are, all of which are kept. */
 static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
     size_t i;
-    for (i = 0; i < names->count; i++) {
-        carnn__span name = carnn__string(names->bytes, names->at, i);
-        int character = name.length && carnn__character(name.at, name.length) == name.length;
-        carnn__vocabulary_add(v, character ? CARNN__CHARACTERS : CARNN__SPACES, name.at,
-                              name.length, 0);
+    v->text = carnn__words_of(CARNN__SPACES, "", 0); /* does not fold */
+    v->text_times = 0;
+    for (i = 0; i < names->count && !v->status; i++) {
+        v->text.word = carnn__string(names->bytes, names->at, i);
+        v->status = carnn__build(&v->allocator, carnn__vocabulary_word, v, v->error);
     }
     v->reserved = v->words.count;
 }
@@ -7337,7 +7351,7 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 
 #endif
 /* =============================================================================================
-   @@DATA   data sets: texts, items and groups; the formats of their files; questions about books
+   @@DATA   data sets: texts, items and groups; the formats of their files
 
    An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
    (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
@@ -8952,331 +8966,6 @@ static const carnn__reader carnn__cloze_reader = {
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
-/* --- cloze questions about a book ---------------------------------------------------------------
-   The format above, written: see carnn_book. A name of a book has at least two letters, the first
-   one alone a capital, which it has three times or more in the middle of a sentence, behind a word
-   or a comma; with a small letter it occurs a tenth as often at most. Candidates stand in the order
-   of their bytes.
-
-   The answer is the first of a list; the names of the text and the question follow, mixed, then
-   those of the book. The candidates are the first ten. */
-
-#define CARNN__BOOK_NAMES 400 /* of a text, and of a book: the first ones */
-#define CARNN__BOOK_CANDIDATES 10
-#define CARNN__BOOK_LETTERS 60 /* of a name, at most */
-
-typedef struct carnn__book_word {
-    size_t capital; /* how often it has a capital in the middle of a sentence */
-    size_t lower;   /* how often it begins with something else, wherever it stands */
-    int is_name;
-} carnn__book_word;
-
-typedef struct carnn__book_names { /* distinct words */
-    uint32_t word[2 * CARNN__BOOK_NAMES];
-    size_t count;
-} carnn__book_names;
-
-struct carnn_book {
-    carnn_book_desc desc;
-    carnn_allocator allocator;
-    carnn__input input;
-    size_t source;            /* number of the next one */
-    carnn__names asked;       /* desc.asked, growing */
-    uint64_t drawn;           /* state of SplitMix64 */
-    /* of the source at hand, growing: */
-    carnn__names words;
-    carnn__book_word *word;   /* (words.count) */
-    uint32_t *token;          /* sentence by sentence */
-    size_t *at;               /* (sentences + 1) first token of each */
-    carnn__book_names names;  /* of all of it */
-    size_t first, next;       /* sentence where the text begins; the next name of the question */
-    char *line, *question;
-    carnn_error *error;       /* of the call */
-};
-
-static size_t carnn__book_sentences(const carnn_book *b) {
-    return b->at ? stbds_arrlenu(b->at) - 1 : 0;
-}
-
-/* The file at hand has none of what it should have. */
-static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
-    b->input.lines.number += !b->input.lines.number;
-    return carnn__misread(b->error, &b->input.lines, expected, "none");
-}
-
-/* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
-static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
-    size_t room = 2 * line.length + 1, before = stbds_arrlenu(b->token), i;
-    carnn__words w;
-    stbds_arrsetlen(b->line, line.length + room);
-    memcpy(b->line, line.at, line.length);
-    for (i = 0; i < line.length; i++)
-        if (b->line[i] == '|' || !b->line[i]) b->line[i] = ' ';
-    carnn_prose(b->line, line.length, b->line + line.length, room);
-    w = carnn__words_of(CARNN__SPACES, b->line + line.length, strlen(b->line + line.length));
-    while (carnn__next_word(&w)) {
-        carnn__book_word none = {0, 0, 0};
-        uint32_t word = carnn__names_add(&b->words, w.word.at, w.word.length, 0);
-        if (word == CARNN__NO_INDEX) return carnn__too_many_words(b->error);
-        if (word == stbds_arrlenu(b->word)) stbds_arrput(b->word, none);
-        stbds_arrput(b->token, word);
-    }
-    if (stbds_arrlenu(b->token) > before) stbds_arrput(b->at, stbds_arrlenu(b->token));
-    return CARNN_OK;
-}
-
-/* Counts capitals in the middle of sentences and small letters. */
-static void carnn__book_count(carnn_book *b) {
-    size_t s, i;
-    for (s = 0; s < carnn__book_sentences(b); s++)
-        for (i = b->at[s]; i < b->at[s + 1]; i++) {
-            const char *word = carnn__names_get(&b->words, b->token[i]);
-            const char *before = i > b->at[s] ? carnn__names_get(&b->words, b->token[i - 1]) : ".";
-            int middle = carnn__name_letter(*before) || !strcmp(before, ",");
-            b->word[b->token[i]].capital += (size_t)(middle && carnn__capital(*word));
-            b->word[b->token[i]].lower += (size_t)!carnn__capital(*word);
-        }
-}
-
-static int carnn__book_is_name(const carnn_book *b, size_t word) {
-    const char *name = carnn__names_get(&b->words, word);
-    size_t length = carnn__names_length(&b->words, word), capital = b->word[word].capital, i;
-    char lower[CARNN__BOOK_LETTERS];
-    uint32_t same;
-    if (length < 2 || length > CARNN__BOOK_LETTERS || capital < 3 || carnn__capital(name[1]))
-        return 0;
-    for (i = 0; i < length; i++)
-        if (!carnn__name_letter(name[i]) && name[i] != '-') return 0;
-    memcpy(lower, name, length);
-    *lower = (char)carnn__folded(*lower, 1);
-    same = carnn__names_find(&b->words, lower, length);
-    return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
-}
-
-/* Adds the names of sentences [from, to) that are not among the first CARNN__BOOK_NAMES yet. */
-static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
-                                carnn__book_names *names) {
-    size_t i, j;
-    for (i = b->at[from]; i < b->at[to] && names->count < CARNN__BOOK_NAMES; i++) {
-        for (j = 0; j < names->count && names->word[j] != b->token[i]; j++) {}
-        if (j == names->count && b->word[b->token[i]].is_name)
-            names->word[names->count++] = b->token[i];
-    }
-}
-
-static carnn_status carnn__book_read(carnn_book *b) {
-    const carnn_source *source = &b->desc.sources[b->source];
-    carnn_status status = carnn__input_open(&b->input, source, SIZE_MAX, &b->allocator, b->error);
-    size_t i;
-    carnn__names_drop(&b->words);
-    carnn__empty(b->word);
-    carnn__empty(b->token);
-    carnn__empty(b->at);
-    stbds_arrput(b->at, 0);
-    while (!status && carnn__next_line(&b->input.lines))
-        status = carnn__book_line(b, b->input.lines.line);
-    if (!status && !carnn__book_sentences(b))
-        status = carnn__book_lacks(b, "sentences, one a line");
-    carnn__input_close(&b->input, &b->allocator);
-    if (status) return status;
-    carnn__book_count(b);
-    for (i = 0; i < b->words.count; i++)
-        b->word[i].is_name =
-            b->desc.asked ? carnn__names_find(&b->asked, carnn__names_get(&b->words, i),
-                                              carnn__names_length(&b->words, i)) != CARNN__NO_INDEX
-                          : carnn__book_is_name(b, i);
-    b->names.count = b->first = b->next = 0;
-    carnn__book_collect(b, 0, carnn__book_sentences(b), &b->names);
-    b->source++;
-    return CARNN_OK;
-}
-
-static void carnn__book_put(carnn_book *b, const char *s) {
-    size_t length = strlen(s);
-    memcpy(stbds_arraddnptr(b->question, length), s, length);
-}
-
-/* Writes a sentence, as number `number`, with XXXXX for the word `hidden`. */
-static void carnn__book_put_sentence(carnn_book *b, size_t number, size_t s, uint32_t hidden) {
-    char digits[24];
-    size_t i;
-    snprintf(digits, sizeof digits, "%zu", number);
-    carnn__book_put(b, digits);
-    for (i = b->at[s]; i < b->at[s + 1]; i++) {
-        carnn__book_put(b, " ");
-        carnn__book_put(b, b->token[i] == hidden ? "XXXXX"
-                                                 : carnn__names_get(&b->words, b->token[i]));
-    }
-}
-
-/* Fisher-Yates, by SplitMix64's next numbers. */
-static void carnn__book_mix(carnn_book *b, uint32_t *word, size_t count) {
-    for (; count > 1; count--, b->drawn += 0x9E3779B97F4A7C15u) {
-        size_t i = (size_t)((carnn__mix(b->drawn) >> 33) * count >> 31);
-        uint32_t swap = word[count - 1];
-        word[count - 1] = word[i];
-        word[i] = swap;
-    }
-}
-
-/* names: the answer; it becomes the candidates. */
-static void carnn__book_candidates(carnn_book *b, carnn__book_names *names) {
-    size_t own, i, j;
-    carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, names);
-    own = names->count;
-    for (i = 0; i < b->names.count; i++) {
-        for (j = 0; j < own && names->word[j] != b->names.word[i]; j++) {}
-        if (j == own) names->word[names->count++] = b->names.word[i];
-    }
-    carnn__book_mix(b, names->word + 1, own - 1);
-    if (own < CARNN__BOOK_CANDIDATES)
-        carnn__book_mix(b, names->word + own, names->count - own);
-    names->count = carnn__min(names->count, CARNN__BOOK_CANDIDATES);
-    for (i = 1; i < names->count; i++) {
-        uint32_t word = names->word[i];
-        const char *name = carnn__names_get(&b->words, word);
-        for (j = i; j && strcmp(carnn__names_get(&b->words, names->word[j - 1]), name) > 0; j--)
-            names->word[j] = names->word[j - 1];
-        names->word[j] = word;
-    }
-}
-
-static void carnn__book_write(carnn_book *b, uint32_t answer) {
-    carnn__book_names names = {{0}, 1};
-    size_t N = (size_t)b->desc.sentences, i;
-    carnn__empty(b->question);
-    for (i = 0; i < N; i++) {
-        carnn__book_put_sentence(b, i + 1, b->first + i, CARNN__NO_INDEX);
-        carnn__book_put(b, "\n");
-    }
-    carnn__book_put_sentence(b, N + 1, b->first + N, answer);
-    carnn__book_put(b, "\t");
-    carnn__book_put(b, carnn__names_get(&b->words, answer));
-    carnn__book_put(b, "\t");
-    names.word[0] = answer;
-    carnn__book_candidates(b, &names);
-    for (i = 0; i < names.count; i++) {
-        carnn__book_put(b, i ? "|" : "\t");
-        carnn__book_put(b, carnn__names_get(&b->words, names.word[i]));
-    }
-    carnn__book_put(b, "\n\n");
-    stbds_arrput(b->question, 0);
-}
-
-/* How often sentences [from, to) have the word. */
-static size_t carnn__book_occurs(const carnn_book *b, size_t from, size_t to, uint32_t word) {
-    size_t i, times = 0;
-    for (i = b->at[from]; i < b->at[to]; i++) times += b->token[i] == word;
-    return times;
-}
-
-/* Moves on to the next question of the source at hand. Returns its answer; CARNN__NO_INDEX: there
-   are no more. */
-static uint32_t carnn__book_answer(carnn_book *b) {
-    size_t N = (size_t)b->desc.sentences, sentences = carnn__book_sentences(b);
-    for (; N < sentences && b->first < sentences - N; b->next = 0) {
-        size_t asked = b->first + N;
-        carnn__book_names names;
-        names.count = 0;
-        carnn__book_collect(b, asked, asked + 1, &names);
-        while (b->next < names.count) {
-            uint32_t word = names.word[b->next++];
-            if (carnn__book_occurs(b, asked, asked + 1, word) == 1 &&
-                carnn__book_occurs(b, b->first, asked, word))
-                return word;
-        }
-        b->first += carnn__min((size_t)b->desc.stride, sentences);
-    }
-    return CARNN__NO_INDEX;
-}
-
-static carnn_status carnn__book_next(void *job) {
-    carnn_book *b = (carnn_book *)job;
-    carnn_status status = CARNN_OK;
-    uint32_t answer;
-    while ((answer = carnn__book_answer(b)) == CARNN__NO_INDEX) {
-        if (b->source == b->desc.source_count) return CARNN_OK;
-        status = carnn__book_read(b);
-        if (status) return status;
-    }
-    carnn__book_write(b, answer);
-    return CARNN_OK;
-}
-
-/* Frees all but the book itself, which then has no more questions. */
-static carnn_status carnn__book_drop(void *job) {
-    carnn_book *b = (carnn_book *)job;
-    carnn__input_close(&b->input, &b->allocator);
-    carnn__names_drop(&b->asked);
-    carnn__names_drop(&b->words);
-    stbds_arrfree(b->word);
-    stbds_arrfree(b->token);
-    stbds_arrfree(b->at);
-    stbds_arrfree(b->line);
-    stbds_arrfree(b->question);
-    b->source = b->desc.source_count;
-    return CARNN_OK;
-}
-
-/* Reads the words that are asked for. */
-static carnn_status carnn__book_begin(void *job) {
-    carnn_book *b = (carnn_book *)job;
-    carnn_status status = CARNN_OK;
-    if (!b->desc.asked) return CARNN_OK;
-    status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
-    while (!status && carnn__next_line(&b->input.lines)) {
-        carnn__span word = carnn__trim(b->input.lines.line);
-        if (word.length && carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
-            status = carnn__too_many_words(b->error);
-    }
-    if (!status && !b->asked.count)
-        status = carnn__book_lacks(b, "words, one a line");
-    carnn__input_close(&b->input, &b->allocator);
-    return status;
-}
-
-CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
-                                       carnn_error *error) {
-    carnn_allocator a = carnn__allocator(desc ? desc->allocator : NULL);
-    carnn_status status;
-    carnn_book *b;
-    *book = NULL;
-    if (!desc || !desc->sources || !desc->source_count || desc->sentences < 0 || desc->stride < 0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a book needs a source, and no negative "
-                           "numbers of sentences");
-    b = (carnn_book *)carnn__alloc_zero(&a, 1, sizeof *b);
-    if (!b) return carnn__out_of_memory(error);
-    b->desc = *desc;
-    b->allocator = a;
-    if (!b->desc.sentences) b->desc.sentences = 20;
-    if (!b->desc.stride) b->desc.stride = 1;
-    b->drawn = desc->seed ? desc->seed : 1;
-    b->error = error;
-    status = carnn__build(&b->allocator, carnn__book_begin, b, error);
-    if (status) carnn_book_free(b);
-    else *book = b;
-    return status;
-}
-
-CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
-                                           carnn_error *error) {
-    carnn_status status;
-    carnn__empty(book->question);
-    book->error = error;
-    status = carnn__build(&book->allocator, carnn__book_next, book, error);
-    if (status) carnn__build(&book->allocator, carnn__book_drop, book, NULL);
-    *question = stbds_arrlenu(book->question) ? book->question : NULL;
-    return status;
-}
-
-CARNN_API void carnn_book_free(carnn_book *book) {
-    carnn_allocator a;
-    if (!book) return;
-    a = book->allocator;
-    carnn__build(&a, carnn__book_drop, book, NULL);
-    carnn__free(&a, book);
-}
-
 /* --- rows of numbers ----------------------------------------------------------------------------
    A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
    blanks between them. A source is one of
@@ -9305,8 +8994,8 @@ static char carnn__separator(carnn__span line) {
     return *separator ? *separator : ' ';
 }
 
-/* The next field of a line, without quotation marks around it; returns 0 behind the last one. A field
-   with quotation marks in it is what stands there. */
+/* The next field of a line, without quotation marks around it; returns 0 behind the last one. A
+   field with quotation marks in it is what stands there. */
 static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     const char *end;
     int more;
@@ -9686,6 +9375,340 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
 }
 
 #endif /* CARNN_NO_TEXT */
+
+#endif
+/* =============================================================================================
+   @@BOOK   cloze questions made from books
+
+   The format of the Children's Book Test (@@DATA), written: see carnn_book. A name of a book has at
+   least two letters, the first one alone a capital, which it has three times or more in the middle
+   of a sentence, behind a word or a comma; with a small letter it occurs a tenth as often at most.
+   Candidates stand in the order of their bytes.
+
+   The answer is the first of a list; the names of the text and the question follow, mixed, then
+   those of the book. The candidates are the first ten.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+
+#define CARNN__BOOK_NAMES 400 /* of a text, and of a book: the first ones */
+#define CARNN__BOOK_CANDIDATES 10
+#define CARNN__BOOK_LETTERS 60 /* of a name, at most */
+
+typedef struct carnn__book_word {
+    size_t capital; /* how often it has a capital in the middle of a sentence */
+    size_t lower;   /* how often it begins with something else, wherever it stands */
+    int is_name;
+} carnn__book_word;
+
+typedef struct carnn__book_names { /* distinct words */
+    uint32_t word[2 * CARNN__BOOK_NAMES];
+    size_t count;
+} carnn__book_names;
+
+struct carnn_book {
+    carnn_book_desc desc;
+    carnn_allocator allocator;
+    carnn__input input;
+    size_t source;            /* number of the next one */
+    carnn__names asked;       /* desc.asked, growing */
+    uint64_t drawn;           /* state of SplitMix64 */
+    /* of the source at hand, growing: */
+    carnn__names words;
+    carnn__book_word *word;   /* (words.count) */
+    uint32_t *token;          /* sentence by sentence */
+    size_t *at;               /* (sentences + 1) first token of each */
+    carnn__book_names names;  /* of all of it */
+    size_t first, next;       /* sentence where the text begins; the next name of the question */
+    char *line, *question;
+    carnn_error *error;       /* of the call */
+};
+
+static size_t carnn__book_sentences(const carnn_book *b) {
+    return b->at ? stbds_arrlenu(b->at) - 1 : 0;
+}
+
+/* The file at hand has none of what it should have. */
+static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
+    b->input.lines.number += !b->input.lines.number;
+    return carnn__misread(b->error, &b->input.lines, expected, "none");
+}
+
+/* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
+static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
+    size_t room = 2 * line.length + 1, before = stbds_arrlenu(b->token), i;
+    carnn__words w;
+    stbds_arrsetlen(b->line, line.length + room);
+    memcpy(b->line, line.at, line.length);
+    for (i = 0; i < line.length; i++)
+        if (b->line[i] == '|' || !b->line[i]) b->line[i] = ' ';
+    carnn_prose(b->line, line.length, b->line + line.length, room);
+    w = carnn__words_of(CARNN__SPACES, b->line + line.length, strlen(b->line + line.length));
+    while (carnn__next_word(&w)) {
+        carnn__book_word none = {0, 0, 0};
+        uint32_t word = carnn__names_add(&b->words, w.word.at, w.word.length, 0);
+        if (word == CARNN__NO_INDEX) return carnn__too_many_words(b->error);
+        if (word == stbds_arrlenu(b->word)) stbds_arrput(b->word, none);
+        stbds_arrput(b->token, word);
+    }
+    if (stbds_arrlenu(b->token) > before) stbds_arrput(b->at, stbds_arrlenu(b->token));
+    return CARNN_OK;
+}
+
+/* Counts capitals in the middle of sentences and small letters. */
+static void carnn__book_count(carnn_book *b) {
+    size_t s, i;
+    for (s = 0; s < carnn__book_sentences(b); s++)
+        for (i = b->at[s]; i < b->at[s + 1]; i++) {
+            const char *word = carnn__names_get(&b->words, b->token[i]);
+            const char *before = i > b->at[s] ? carnn__names_get(&b->words, b->token[i - 1]) : ".";
+            int middle = carnn__name_letter(*before) || !strcmp(before, ",");
+            b->word[b->token[i]].capital += (size_t)(middle && carnn__capital(*word));
+            b->word[b->token[i]].lower += (size_t)!carnn__capital(*word);
+        }
+}
+
+static int carnn__book_is_name(const carnn_book *b, size_t word) {
+    carnn__span name = carnn__string(b->words.bytes, b->words.at, word);
+    size_t capital = b->word[word].capital;
+    char lower[CARNN__BOOK_LETTERS];
+    uint32_t same;
+    if (!carnn__spelled_as_name(name) || name.length > CARNN__BOOK_LETTERS || capital < 3 ||
+        carnn__capital(name.at[1]))
+        return 0;
+    memcpy(lower, name.at, name.length);
+    *lower = (char)carnn__folded(*lower, 1);
+    same = carnn__names_find(&b->words, lower, name.length);
+    return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
+}
+
+/* Is the word among the first `count` of the list? */
+static int carnn__book_has(const carnn__book_names *names, size_t count, uint32_t word) {
+    size_t i = 0;
+    while (i < count && names->word[i] != word) i++;
+    return i < count;
+}
+
+/* Adds the names of sentences [from, to) that are not among the first CARNN__BOOK_NAMES yet. */
+static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
+                                carnn__book_names *names) {
+    size_t i;
+    for (i = b->at[from]; i < b->at[to] && names->count < CARNN__BOOK_NAMES; i++)
+        if (b->word[b->token[i]].is_name && !carnn__book_has(names, names->count, b->token[i]))
+            names->word[names->count++] = b->token[i];
+}
+
+static carnn_status carnn__book_read(carnn_book *b) {
+    const carnn_source *source = &b->desc.sources[b->source];
+    carnn_status status = carnn__input_open(&b->input, source, SIZE_MAX, &b->allocator, b->error);
+    size_t i;
+    carnn__names_drop(&b->words);
+    carnn__empty(b->word);
+    carnn__empty(b->token);
+    carnn__empty(b->at);
+    stbds_arrput(b->at, 0);
+    while (!status && carnn__next_line(&b->input.lines))
+        status = carnn__book_line(b, b->input.lines.line);
+    if (!status && !carnn__book_sentences(b))
+        status = carnn__book_lacks(b, "sentences, one a line");
+    carnn__input_close(&b->input, &b->allocator);
+    if (status) return status;
+    carnn__book_count(b);
+    for (i = 0; i < b->words.count; i++)
+        b->word[i].is_name =
+            b->desc.asked ? carnn__names_find(&b->asked, carnn__names_get(&b->words, i),
+                                              carnn__names_length(&b->words, i)) != CARNN__NO_INDEX
+                          : carnn__book_is_name(b, i);
+    b->names.count = b->first = b->next = 0;
+    carnn__book_collect(b, 0, carnn__book_sentences(b), &b->names);
+    b->source++;
+    return CARNN_OK;
+}
+
+static void carnn__book_put(carnn_book *b, const char *s) {
+    size_t length = strlen(s);
+    memcpy(stbds_arraddnptr(b->question, length), s, length);
+}
+
+/* Writes a sentence, as number `number`, with XXXXX for the word `hidden`. */
+static void carnn__book_put_sentence(carnn_book *b, size_t number, size_t s, uint32_t hidden) {
+    char digits[24];
+    size_t i;
+    snprintf(digits, sizeof digits, "%zu", number);
+    carnn__book_put(b, digits);
+    for (i = b->at[s]; i < b->at[s + 1]; i++) {
+        carnn__book_put(b, " ");
+        carnn__book_put(b, b->token[i] == hidden ? "XXXXX"
+                                                 : carnn__names_get(&b->words, b->token[i]));
+    }
+}
+
+/* Fisher-Yates, by SplitMix64's next numbers. */
+static void carnn__book_mix(carnn_book *b, uint32_t *word, size_t count) {
+    for (; count > 1; count--, b->drawn += 0x9E3779B97F4A7C15u) {
+        size_t i = (size_t)((carnn__mix(b->drawn) >> 33) * count >> 31);
+        uint32_t swap = word[count - 1];
+        word[count - 1] = word[i];
+        word[i] = swap;
+    }
+}
+
+/* names: the answer; it becomes the candidates. */
+static void carnn__book_candidates(carnn_book *b, carnn__book_names *names) {
+    size_t own, i, j;
+    carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, names);
+    own = names->count;
+    for (i = 0; i < b->names.count; i++)
+        if (!carnn__book_has(names, own, b->names.word[i]))
+            names->word[names->count++] = b->names.word[i];
+    carnn__book_mix(b, names->word + 1, own - 1);
+    if (own < CARNN__BOOK_CANDIDATES)
+        carnn__book_mix(b, names->word + own, names->count - own);
+    names->count = carnn__min(names->count, CARNN__BOOK_CANDIDATES);
+    for (i = 1; i < names->count; i++) {
+        uint32_t word = names->word[i];
+        const char *name = carnn__names_get(&b->words, word);
+        for (j = i; j && strcmp(carnn__names_get(&b->words, names->word[j - 1]), name) > 0; j--)
+            names->word[j] = names->word[j - 1];
+        names->word[j] = word;
+    }
+}
+
+static void carnn__book_write(carnn_book *b, uint32_t answer) {
+    carnn__book_names names = {{0}, 1};
+    size_t N = (size_t)b->desc.sentences, i;
+    carnn__empty(b->question);
+    for (i = 0; i < N; i++) {
+        carnn__book_put_sentence(b, i + 1, b->first + i, CARNN__NO_INDEX);
+        carnn__book_put(b, "\n");
+    }
+    carnn__book_put_sentence(b, N + 1, b->first + N, answer);
+    carnn__book_put(b, "\t");
+    carnn__book_put(b, carnn__names_get(&b->words, answer));
+    carnn__book_put(b, "\t");
+    names.word[0] = answer;
+    carnn__book_candidates(b, &names);
+    for (i = 0; i < names.count; i++) {
+        carnn__book_put(b, i ? "|" : "\t");
+        carnn__book_put(b, carnn__names_get(&b->words, names.word[i]));
+    }
+    carnn__book_put(b, "\n\n");
+    stbds_arrput(b->question, 0);
+}
+
+/* How often sentences [from, to) have the word. */
+static size_t carnn__book_occurs(const carnn_book *b, size_t from, size_t to, uint32_t word) {
+    size_t i, times = 0;
+    for (i = b->at[from]; i < b->at[to]; i++) times += b->token[i] == word;
+    return times;
+}
+
+/* Moves on to the next question of the source at hand. Returns its answer; CARNN__NO_INDEX: there
+   are no more. */
+static uint32_t carnn__book_answer(carnn_book *b) {
+    size_t N = (size_t)b->desc.sentences, sentences = carnn__book_sentences(b);
+    for (; N < sentences && b->first < sentences - N; b->next = 0) {
+        size_t asked = b->first + N;
+        carnn__book_names names;
+        names.count = 0;
+        carnn__book_collect(b, asked, asked + 1, &names);
+        while (b->next < names.count) {
+            uint32_t word = names.word[b->next++];
+            if (carnn__book_occurs(b, asked, asked + 1, word) == 1 &&
+                carnn__book_occurs(b, b->first, asked, word))
+                return word;
+        }
+        b->first += carnn__min((size_t)b->desc.stride, sentences);
+    }
+    return CARNN__NO_INDEX;
+}
+
+static carnn_status carnn__book_next(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn_status status = CARNN_OK;
+    uint32_t answer;
+    while ((answer = carnn__book_answer(b)) == CARNN__NO_INDEX) {
+        if (b->source == b->desc.source_count) return CARNN_OK;
+        status = carnn__book_read(b);
+        if (status) return status;
+    }
+    carnn__book_write(b, answer);
+    return CARNN_OK;
+}
+
+/* Frees all but the book itself, which then has no more questions. */
+static carnn_status carnn__book_drop(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn__input_close(&b->input, &b->allocator);
+    carnn__names_drop(&b->asked);
+    carnn__names_drop(&b->words);
+    stbds_arrfree(b->word);
+    stbds_arrfree(b->token);
+    stbds_arrfree(b->at);
+    stbds_arrfree(b->line);
+    stbds_arrfree(b->question);
+    b->source = b->desc.source_count;
+    return CARNN_OK;
+}
+
+/* Reads the words that are asked for. */
+static carnn_status carnn__book_begin(void *job) {
+    carnn_book *b = (carnn_book *)job;
+    carnn_status status = CARNN_OK;
+    if (!b->desc.asked) return CARNN_OK;
+    status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
+    while (!status && carnn__next_line(&b->input.lines)) {
+        carnn__span word = carnn__trim(b->input.lines.line);
+        if (word.length && carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
+            status = carnn__too_many_words(b->error);
+    }
+    if (!status && !b->asked.count)
+        status = carnn__book_lacks(b, "words, one a line");
+    carnn__input_close(&b->input, &b->allocator);
+    return status;
+}
+
+CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
+                                       carnn_error *error) {
+    carnn_allocator a = carnn__allocator(desc ? desc->allocator : NULL);
+    carnn_status status;
+    carnn_book *b;
+    *book = NULL;
+    if (!desc || !desc->sources || !desc->source_count || desc->sentences < 0 || desc->stride < 0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a book needs a source, and no negative "
+                           "numbers of sentences");
+    b = (carnn_book *)carnn__alloc_zero(&a, 1, sizeof *b);
+    if (!b) return carnn__out_of_memory(error);
+    b->desc = *desc;
+    b->allocator = a;
+    if (!b->desc.sentences) b->desc.sentences = 20;
+    if (!b->desc.stride) b->desc.stride = 1;
+    b->drawn = desc->seed ? desc->seed : 1;
+    b->error = error;
+    status = carnn__build(&b->allocator, carnn__book_begin, b, error);
+    if (status) carnn_book_free(b);
+    else *book = b;
+    return status;
+}
+
+CARNN_API carnn_status carnn_book_question(carnn_book *book, const char **question,
+                                           carnn_error *error) {
+    carnn_status status;
+    carnn__empty(book->question);
+    book->error = error;
+    status = carnn__build(&book->allocator, carnn__book_next, book, error);
+    if (status) carnn__build(&book->allocator, carnn__book_drop, book, NULL);
+    *question = stbds_arrlenu(book->question) ? book->question : NULL;
+    return status;
+}
+
+CARNN_API void carnn_book_free(carnn_book *book) {
+    carnn_allocator a;
+    if (!book) return;
+    a = book->allocator;
+    carnn__build(&a, carnn__book_drop, book, NULL);
+    carnn__free(&a, book);
+}
 
 #endif
 /* =============================================================================================
@@ -10580,6 +10603,28 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
     carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
                            model->task->reserved_count, error);
     if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
+}
+
+/* Appends words: word i is carnn__string(bytes, at, i). CARNN_ERR_MODEL if two are the same. */
+static carnn_status carnn__model_add_words(carnn_model *model, const char *bytes, const size_t *at,
+                                           size_t count, carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    const carnn__names *old = &model->words;
+    size_t n = old->count, i;
+    carnn__span *s;
+    carnn__names all;
+    carnn_status status;
+    if (!count) return CARNN_OK;
+    s = (carnn__span *)carnn__alloc(a, n + count, sizeof *s);
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < n; i++) s[i] = carnn__string(old->bytes, old->at, i);
+    for (i = 0; i < count; i++) s[n + i] = carnn__string(bytes, at, i);
+    status = carnn__names_build(&all, a, s, n + count, error);
+    carnn__free(a, s);
+    if (status) return status;
+    carnn__names_free(&model->words, a);
+    model->words = all;
+    return CARNN_OK;
 }
 
 /* The choices of a new model: those of the model that it goes on from, then those of the data. */
@@ -12085,8 +12130,8 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     }
 }
 
-/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. Inputs
-   of before the first step are kept as U_e val_u, a constant for gradients. */
+/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. What
+   was read before the first step is kept as U_e val_u, a constant for gradients. */
 static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const carnn__wire *w, const carnn__rnn_input *in,
                             const uint32_t *index, size_t t, int backward) {
@@ -16742,15 +16787,12 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
     int begins = 1; /* a sentence */
     while (carnn__next_word(&w)) {
-        const char *s = w.word.at;
-        size_t i = 0;
-        while (i < w.word.length && (carnn__name_letter(s[i]) || s[i] == '-')) i++;
         listed.length = carnn__min(p.length, size ? size - 1 : 0);
-        if (i == w.word.length && i > 1 && carnn__capital(*s) &&
+        if (carnn__spelled_as_name(w.word) &&
             !(begins && carnn__prose_common(model, w.word, text)) &&
             carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
-            carnn__prose_word(&p, '|', s, i);
-        begins = w.word.length == 1 && carnn__among(*s, ".?!\"'`:");
+            carnn__prose_word(&p, '|', w.word.at, w.word.length);
+        begins = w.word.length == 1 && carnn__among(*w.word.at, ".?!\"'`:");
     }
     return carnn__prose_end(&p);
 }
@@ -19577,27 +19619,14 @@ static double carnn__signal_kind(const carnn_dataset *data) {
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
-/* The words of a model of tables: <unk>, and the names of their columns where no two are the same.
+/* The words of a model of tables are the names of their columns, too, where no two are the same.
    One that goes on from another model has its words. */
 static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    const carnn__names *old = model->desc.from ? &model->desc.from->words : &model->words;
-    size_t more = model->desc.from ? 0 : data->named, n = old->count, i;
-    carnn__span *word = (carnn__span *)carnn__alloc(a, n + more, sizeof *word);
-    carnn__names words;
     carnn_status status;
-    if (!word) return carnn__out_of_memory(error);
-    for (i = 0; i < n + more; i++)
-        word[i] = i < n ? carnn__string(old->bytes, old->at, i)
-                        : carnn__string(data->column_names, data->column_at, i - n);
-    status = carnn__names_build(&words, a, word, n + more, NULL);
-    if (status == CARNN_ERR_MODEL) status = carnn__names_build(&words, a, word, n, NULL);
-    carnn__free(a, word);
-    if (status) return carnn__out_of_memory(error);
-    carnn__names_free(&model->words, a);
-    model->words = words;
-    return CARNN_OK;
+    if (model->desc.from) return CARNN_OK;
+    status = carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL);
+    return status == CARNN_ERR_MEMORY ? carnn__out_of_memory(error) : CARNN_OK;
 }
 
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
@@ -20244,28 +20273,6 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 
 #ifndef CARNN_NO_TEXT
 
-/* Appends to the words of the model those that only its vectors have. */
-static carnn_status carnn__model_vector_words(carnn_model *model, const carnn__names *more,
-                                              carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    const carnn__names *part[] = {&model->words, more};
-    carnn__names all;
-    carnn__span *s = (carnn__span *)carnn__alloc(a, part[0]->count + more->count, sizeof *s);
-    size_t k, i, n = 0;
-    carnn_status status;
-    if (!s) return carnn__out_of_memory(error);
-    for (k = 0; k < 2; k++)
-        for (i = 0; i < part[k]->count; i++)
-            s[n++] = carnn__string(part[k]->bytes, part[k]->at, i);
-    status = carnn__names_build(&all, a, s, n, error);
-    carnn__free(a, s);
-    if (status) return status;
-    carnn__names_free(&model->words, a);
-    model->words = all;
-    model->vector_words = more->count;
-    return CARNN_OK;
-}
-
 /* Reads the vectors of the model's words, and of further words; an embedding whose size is left
    open has theirs. */
 static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_model_desc *desc,
@@ -20277,7 +20284,9 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     for (i = 0; !status && i < desc->vector_count; i++)
         status = carnn__vectors_read(v, &desc->vectors[i], &model->words, &model->allocator,
                                      error);
-    if (!status && v->more.count) status = carnn__model_vector_words(model, &v->more, error);
+    if (!status)
+        status = carnn__model_add_words(model, v->more.bytes, v->more.at, v->more.count, error);
+    if (!status) model->vector_words = v->more.count;
     if (status || !v->dimension) return status;
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;

@@ -117,11 +117,18 @@ static void signal_columns(void) {
     carnn_model *loaded = test_reload(model), *other;
     carnn_source two[2];
     carnn_dataset_desc desc;
+    carnn_model_desc next;
     carnn_scores scores;
     carnn_error error;
     size_t i;
     CHECK_INT(carnn_model_word_count(loaded), 3);
     CHECK_TEXT(carnn_model_word(loaded, 2), "the y");
+    memset(&next, 0, sizeof next);
+    next.from = loaded;
+    CHECK_INT(carnn_model_create(&other, &next, first, &error), CARNN_OK);
+    CHECK_INT(carnn_model_word_count(other), 3);
+    CHECK_TEXT(carnn_model_word(other, 2), "the y");
+    carnn_model_free(other);
     memset(&desc, 0, sizeof desc);
     desc.task = "signal";
     desc.sources = two;
