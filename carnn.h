@@ -6898,6 +6898,11 @@ static inline int carnn__gzipped(const carnn__input *in) {
     return in->lines.rest.length >= 2 && memcmp(in->lines.rest.at, "\x1F\x8B", 2) == 0;
 }
 
+static carnn_status carnn__gzip_error(const carnn__input *in, const char *reason,
+                                        carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: %s", carnn__name_end(in->lines.name), reason);
+}
+
 #ifdef CARNN__GZIP
 /* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
    as its output, and no messages. */
@@ -6970,7 +6975,7 @@ static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error 
         return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
 #ifdef CARNN__GZIP
     if (!got && !carnn__gzip_wait(in))
-        return carnn__io_error(error, in->lines.name, "gzip cannot unpack it, it is damaged");
+        return carnn__gzip_error(in, "gzip cannot unpack it, it is damaged", error);
 #endif
     in->lines.rest.length += got;
     in->ended = !got;
@@ -7035,7 +7040,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     }
 #endif
     if (!status && carnn__gzipped(in))
-        status = carnn__io_error(error, in->lines.name, "is packed; unpack it first with gzip -d");
+        status = carnn__gzip_error(in, "is packed; unpack it first with gzip -d", error);
     if (!status) carnn__skip_order_mark(&in->lines.rest);
     if (!status) status = carnn__input_want(in, want, a, error);
     if (status) carnn__input_close(in, a);
@@ -9223,6 +9228,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
         status = carnn__input_open(&r->input[1], &rows->labels[r->source], SIZE_MAX, &r->allocator,
                                    p->error);
     if (status) return status;
+    r->input[1].lines.number = 1; /* as of the images, for errors */
     labels = &r->input[1].lines.rest;
     if (r->input[1].lines.name &&
         (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801))

@@ -535,14 +535,16 @@ static FILE *open_input(const char *name) {
     return in;
 }
 
-/* Names the checkpoint. No file may be written that is read or that another option writes. */
+/* Names the checkpoint. No file may be written that is read or that another option writes, and none
+   may be named that is not read. */
 static void check_files(void) {
     const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
                          arg.candidates, arg.folds_by, arg.from,  arg.text,  arg.permutation};
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
+    const list *images[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
     list all = {NULL, 0, 0};
-    size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
+    size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
         char *name = (char *)resize((void *)arg.training.checkpoint,
                                     strlen(arg.out) + sizeof ".resume", 1);
@@ -558,6 +560,9 @@ static void check_files(void) {
         for (k = i + 1; k < all.count; k++)
             if (is_same_file(all.item[i], all.item[k]))
                 say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
+    for (i = 0; i < COUNT(images); i++) data_files += images[i]->count;
+    if (arg.labels.count > most(data_files, 1)) /* 1: standard input */
+        say(USAGE, "--labels: expected a file for each file of images, found more");
     free((void *)all.item);
 }
 
@@ -570,7 +575,7 @@ typedef struct line {
 /* What begins like a file of gzip is no text. */
 static void check_plain(const line *l, const char *name) {
     if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
-        say(FAILED, "%s: is packed; unpack it first with gzip -d", name);
+        say(BAD_DATA, "%s: is packed; unpack it first with gzip -d", name);
 }
 
 /* Adds all of a file. */
@@ -770,6 +775,8 @@ static void check_training(int folds) {
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
         say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds");
+    if (arg.folds && arg.folds_by)
+        say(USAGE, "train: --folds-by names the folds; --folds counts them: give one of them");
     if (arg.clean && !folds && !arg.valid.count && !arg.test.count)
         say(USAGE, "train: --clean is for what is scored: --valid, --test, --folds");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");

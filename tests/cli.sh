@@ -661,8 +661,11 @@ run 1 info pipe
 says err 'pipe: not a regular file'
 gzip -c odd.tsv >odd.gz
 { cat odd.gz >pipe & } 2>/dev/null
-run 1 predict q.gguf --data pipe
+run 3 predict q.gguf --data pipe
 says err 'pipe: is packed; unpack it first with gzip -d'
+head -c 40 odd.gz >cut.gz
+run 3 predict q.gguf --data cut.gz
+says err 'cut.gz: '
 printf 'Label\t Sentence\tQuestion \n1\tit rained .\twhere is it ?\n' >odd.tsv
 "$carnn" predict q.gguf <odd.tsv >odd
 lines odd 1
@@ -883,7 +886,7 @@ echo hello | "$carnn" chat t.gguf >out 2>err
 check 'a task that does not reply' [ $? -eq 2 ]
 gzip <classes.txt >classes.gz
 "$carnn" predict t.gguf <classes.gz >out 2>err
-check 'bytes of gzip are predicted' [ $? -eq 1 ]
+check 'bytes of gzip are predicted' [ $? -eq 3 ]
 says err 'is packed; unpack it first'
 run 0 train --task classify --train classes.txt --fine --hidden 4 --epochs 1 --out f.gguf
 run 0 info f.gguf
@@ -928,6 +931,8 @@ head -n 7 by.txt >short.txt
 run 3 train $small --epochs 1 --folds-by short.txt
 says err 'short.txt'
 run 1 train $small --epochs 1 --folds-by no-such-file
+run 2 train $small --folds 3 --folds-by by.txt
+says err 'give one of them'
 run 2 train $small --folds 1
 run 2 train $small --folds 1000
 run 2 train $small --folds 0
@@ -1217,6 +1222,8 @@ run 3 train $small --train images --out i.gguf
 says err 'images:1: expected a file of labels beside the images, found none'
 run 2 train $small --train images --labels i.gguf --out i.gguf
 says err 'the same file'
+run 2 predict i.gguf --data images --labels labels --labels labels
+says err 'expected a file for each file of images, found more'
 
 # ---- gradcheck
 
