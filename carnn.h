@@ -59,7 +59,7 @@
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
-       @@TRAIN   training, scoring, cross-validation
+       @@TRAIN   scoring, ensembles, significance, training, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
@@ -326,7 +326,7 @@ typedef struct carnn_train_desc {
     int64_t threads;       /* 0: as many as there are processors */
     double max_time;       /* seconds of this run; 0: no limit */
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
-                               between epochs, at most every 10 seconds; NULL: none */
+                               between steps, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint` */
     int64_t probe;         /* not 0: `progress` is told of a carnn_probe, too */
     carnn_progress_fn progress;
@@ -371,7 +371,8 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
 
-/* The value of an option as carnn_option_set() would read it, "" where a name is not chosen. */
+/* Writes the value of an option to `text` (size bytes), as carnn_option_set() would read it, ""
+   where a name is not chosen. Returns text. */
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size);
 
@@ -397,8 +398,8 @@ CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a pro
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
-/* A data set is text read from files in one of the published formats; it knows nothing of a
-   vocabulary and can be shared between models and threads. */
+/* A data set is what files in one of the published formats have: texts, or rows of numbers
+   (signal). It knows nothing of a vocabulary and can be shared between models and threads. */
 
 /* How rows of numbers are read (signal). */
 typedef struct carnn_rows_desc {
@@ -444,9 +445,9 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
    said before, the user's words last; of lm the sentence, after the one before where there is one),
-   and what is right, by name. NULL: past the last text; rows of numbers (signal); what is right
-   where that is not known, a label of answer, or a number, which have no name. Strings end with a
-   NUL and belong to the data set. */
+   and what is right, by name, of signal also a number as it is written. NULL: past the last text;
+   rows of numbers; what is right where that is not known, a label of answer, or a grade of pair,
+   which have no name. Strings end with a NUL and belong to the data set. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -455,10 +456,10 @@ CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t 
 #ifndef CARNN_NO_TEXT
 /* --- cloze questions about a book ------------------------------------------------------------- */
 
-/* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text, and
-   the next one is a question for each name that both have, it once. Its ten candidates are the
-   answer and names of the text and the question, then of the book, drawn at random. A name has a
-   capital in the middle of sentences. */
+/* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text; the
+   next sentence is a question for each name that it has once and the text has, too. Its ten
+   candidates are the answer and names of the text and the question, then of the book, drawn at
+   random. A name has a capital in the middle of sentences. */
 typedef struct carnn_book carnn_book;
 
 typedef struct carnn_book_desc {
@@ -729,10 +730,10 @@ typedef struct carnn_session_desc {
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
 
-/* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size: in
-   bytes; 0 where the task has no sessions, or where there is no memory to count with, which it
-   takes and gives back, as does carnn_session_open for an ensemble. Scoring and carnn_predict read
-   as much as a session can at most. One with less has the same answers for what fits into it. */
+/* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size:
+   bytes; 0 where the task has no sessions or memory runs out: it allocates while it counts, and so
+   does carnn_session_open for an ensemble. A session reads as much as scoring and carnn_predict do
+   at most; a smaller one has the same answers for what fits into it. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -832,10 +833,11 @@ typedef struct carnn_explanation {
     size_t count;       /* contributions that there are */
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
-    int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7, and, but in lm, for RCRN: the last states of
-                           the last layer are sums of what it adds at each word; 0: for this cell
-                           they are what each step has by itself, or all is left to the rest */
+    int exact;          /* 1: scores (shares) and the rest add up exactly, as the states of the last
+                           layer are sums of what each word adds: additive cells (Eq. 4 and 7) and,
+                           but in lm, RCRN; or as vectors are compared (ca, ap, cosine) or shares
+                           added (attention sum). 0: a contribution is what its step has by itself,
+                           or all is left to the rest */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -1709,7 +1711,7 @@ typedef struct carnn__scatter {
     size_t rows, columns;
     const uint32_t *index; /* (rows) */
     const float *from;     /* (rows, columns) */
-    float *to;
+    float *to;             /* (.., columns) */
 } carnn__scatter;
 
 /* Attention over packed histories (@@PART); B sequences, N rows, T steps, D columns. */
@@ -2018,7 +2020,8 @@ typedef union carnn__lanes_room {
 
 #define CARNN__LANES 16
 
-/* One panel of a product: the rows of A against at most tile_columns columns of B. */
+/* A part of a product: rows of A against one panel of B, or several side by side, of tile_columns
+   columns each. */
 typedef struct carnn__panel {
     size_t m, n, k;
     const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
@@ -3172,8 +3175,8 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* An engine of one thread, which is not to be closed, for prediction, where products have few rows;
-   scratch (CARNN__PANEL_SIZE). */
+/* An engine of one thread, not to be closed, for products of few rows; scratch (CARNN__PANEL_SIZE),
+   or NULL where every product has one row. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
@@ -3499,7 +3502,7 @@ typedef struct carnn__param {
     char name[48]; /* "cell.input.weight" */
     size_t rows, columns;
     size_t offset; /* of the first weight in the arrays, a multiple of 16 floats */
-    size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
+    size_t block;  /* rows that are one matrix to the initialiser, as a gate's are; 0: all */
     carnn__init init;
     float scale;
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
@@ -3738,17 +3741,17 @@ static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, si
     return CARNN_OK;
 }
 
-typedef struct carnn__norm_job {
+typedef struct carnn__flat_norm_job {
     const carnn__kernels *k;
     const float *x;
     double *partial;
     size_t size;
-} carnn__norm_job;
+} carnn__flat_norm_job;
 
 /* Where squares are too large for a float they are summed up in a double: a gradient that explodes
    is clipped like any other. */
-static void carnn__norm_range(const void *job_, size_t from, size_t to) {
-    const carnn__norm_job *job = (const carnn__norm_job *)job_;
+static void carnn__flat_norm_range(const void *job_, size_t from, size_t to) {
+    const carnn__flat_norm_job *job = (const carnn__flat_norm_job *)job_;
     size_t piece, i;
     for (piece = from; piece < to; piece++) {
         const float *x = job->x + piece * CARNN__FLAT_PIECE;
@@ -3762,10 +3765,10 @@ static void carnn__norm_range(const void *job_, size_t from, size_t to) {
 
 /* Euclidean norm of a flat array: NaN or infinity in it shows in the result. */
 static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, double *partial) {
-    carnn__norm_job job = {e->k, x, partial, size};
+    carnn__flat_norm_job job = {e->k, x, partial, size};
     double sum = 0.0;
     size_t i;
-    carnn__split(e, carnn__norm_range, &job, carnn__flat_pieces(size), 1, size);
+    carnn__split(e, carnn__flat_norm_range, &job, carnn__flat_pieces(size), 1, size);
     for (i = 0; i < carnn__flat_pieces(size); i++) sum += partial[i];
     return sqrt(sum);
 }
@@ -4320,7 +4323,8 @@ static CARNN__INLINE vec CARNN__K(norm_load)(const carnn__norm *s, size_t i, siz
     return loadn(s->v + (s->index ? s->index[i] : i) * s->stride + j, n);
 }
 
-/* Returns the mean; scale: 1 / sqrt(variance + eps). `moves`: towards them, the population. */
+/* Returns the mean; *scale is 1 / sqrt(variance + eps). `moves`: the population moves towards the
+   mean and the variance of this step. */
 static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, size_t n, int moves,
                                              vec *scale) {
     vec mean = loadn(s->mean + j, n), variance = loadn(s->variance + j, n);
@@ -4601,9 +4605,10 @@ typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
     size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
-    size_t skip, skipping; /* k of a skip connection (0: none), parameter number of its weights */
-    int normal;            /* batch normalisation */
-    size_t norm;           /* parameter number of its gains; the rest follows, see there */
+    size_t skip;        /* k of a skip connection; 0: none */
+    size_t skip_weight; /* parameter number of its weights */
+    int normal;         /* batch normalisation */
+    size_t norm;        /* parameter number of its gains; the rest follows, see there */
 } carnn__cell;
 
 /* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
@@ -4648,9 +4653,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* The range of the initial weights of one of n matrices (h, h) whose products with states a gate
-   adds up: an n-th of Glorot's, since states are chaotic with so much more, and nothing is learnt
-   from far. Of states more than a step back it is all of it, n = 1: signals last on that way. */
+/* The range of the initial weights of a recurrent matrix (h, h): Glorot's, divided by the number n
+   of such matrices that a gate adds up, since with more the states are chaotic and nothing is
+   learnt from far. A matrix that reads states of more than one step back has n = 1, so that signals
+   last. */
 static float carnn__recurrent_range(size_t h, size_t n) {
     return (float)sqrt(3.0 / (double)h) / (float)n;
 }
@@ -4666,7 +4672,7 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
     size_t gates = carnn__cells[cell->kind].recurrent_gates;
     if (k < 2 || !gates) return;
     cell->skip = k;
-    cell->skipping = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
+    cell->skip_weight = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
                                     cell->h, CARNN__INIT_GLOROT, 0.0f);
     carnn__param_at(store, cell->recurrent)->scale = carnn__recurrent_range(cell->h, 2);
 }
@@ -4674,8 +4680,8 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
 /* Batch normalisation of a cell (Cooijmans et al. 2017, Eq. 6 to 9; with multiplicative integration
    as in Zhang 2019, section 6.3.5): all that is projected and what h reads of c,
 
-     px_t = BN(Wx x_t; gain_x, b)    ph_t = BN(Wh h_{t-1}; gain_h, 0)    h_t = o * tanh(BN(c_t;
-     gain_c, shift_c))
+     px_t = BN(Wx x_t; gain_x, b)    ph_t = BN(Wh h_{t-1}; gain_h, 0)
+     h_t = o * tanh(BN(c_t; gain_c, shift_c))
 
    over the rows that are live at step t. b is the bias, 0 where gates have one of their own
    (multiplicative integration). The c that is carried on is not normalised.
@@ -4683,15 +4689,15 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
    Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
    a batch, is normalised by the population (among few rows, some are nearly equal in some column;
    divided by that, gradients grow with each step of a long text until they are no floats), and so
-   is everything that does not train. The population: mean and variance of each step t, averaged
-   over batches with a rate of 0.05, over the first 20 that have the step equally. Steps behind the
-   last one that has them use those of that one. They are weights that no optimiser changes, as
-   their gradient is zero: training sets them after each batch, those in the moving average of the
-   weights, too. */
+   is everything that does not train. The population has a mean and a variance for each step: the
+   plain average over the first 20 batches that reach the step, from then on a moving average with
+   rate 0.05. Later steps than any so far use those of the last one. They are weights that no
+   optimiser changes, as their gradient is zero: training sets them after each batch, those in the
+   moving average of the weights, too. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
-#define CARNN__NORM_SHARE 4 /* at least one in so many sequences has a step with own rows */
+#define CARNN__NORM_SHARE 4 /* a step uses its own rows if one in so many sequences reaches it */
 
 enum { CARNN__NORM_X, CARNN__NORM_H, CARNN__NORM_C, CARNN__NORM_TERMS };
 enum { /* parameters, from cell->norm on: (1, W), (steps, W), (steps, W), (1, steps), (1, h) */
@@ -4911,7 +4917,7 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
         carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight);
         if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back);
         if (!r->cell->skip) continue;
-        w = carnn__cell_weight(r, r->cell->skipping) + p->first * h * h;
+        w = carnn__cell_weight(r, r->cell->skip_weight) + p->first * h * h;
         carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->skip);
         if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->skip_back);
     }
@@ -5382,7 +5388,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     if (r->cell->skip)
         carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph, s->h,
                                 s->out, r->past, r->last,
-                                carnn__piece(r->store, r->g, r->cell->skipping));
+                                carnn__piece(r->store, r->g, r->cell->skip_weight));
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
@@ -5967,9 +5973,9 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
 }
 
 /* --- alignment of two sentences -----------------------------------------------------------------
-   Of the words x (m, D) of one sentence, each with a mean of the words y (n, D) of the other:
+   Each word of one sentence, x (m, D), gets a mean of the words of the other one, y (n, D):
 
-     E = softmax of the rows of x y'      a = E y
+     E = softmax of the rows of x y'  (m, n)      a = E y  (m, D)
      dE = da y'     dM = E * (dE - rows' sums of E * dE)     dx += dM y     dy += dM' x + E' da */
 
 /* dp (n), the gradient at the probabilities p, becomes that at the logits. */
@@ -6243,7 +6249,7 @@ static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); 
 /* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
    only marks are left, a run of one mark ("..."). A single period at the end belongs to an
    abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
-   `marks` prevents a second search from the end, hence quadratic time. */
+   `marks` prevents a second search from the end, which would take quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
     const char *at = w->rest;
     size_t length = (size_t)(w->stop - at), end = length, run = 1;
@@ -9495,7 +9501,7 @@ static int carnn__book_has(const carnn__book_names *names, size_t count, uint32_
     return i < count;
 }
 
-/* Adds the names of sentences [from, to) that are not among the first CARNN__BOOK_NAMES yet. */
+/* Adds the names of sentences [from, to) that are not in the list yet, until it is full. */
 static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
                                 carnn__book_names *names) {
     size_t i;
@@ -9761,8 +9767,8 @@ typedef struct carnn__graph_work {
     uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
     carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
                                                 and of -delay */
-    carnn__mean worst[CARNN__GRAPH_NODES];
-    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
+    carnn__mean worst[CARNN__GRAPH_NODES]; /* (node) the largest (D_N - D_k) / (N - k) over k */
+    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES]; /* scratch */
     uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
     char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
 } carnn__graph_work;
@@ -10454,8 +10460,9 @@ typedef struct carnn__plan {
 
 /* --- the entry of a task ---------------------------------------------------------------------- */
 
-/* An item has two sizes, which add up over a batch: counts that its task chooses, such as rows, and
-   the numbers in matrices of words by words. */
+/* An item has two sizes, which add up over a batch. Its task chooses what they count: the first one
+   rows; the second one the entries of matrices of words by words (answer), or the words of a
+   question (cloze) or of the piece before (lm). */
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
@@ -11162,7 +11169,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
 static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t list = c->list[member];
-    size_t i, s = t->texts - (t->joined > 0), at = t->at[s + (t->joined > 0)];
+    size_t i, s = t->texts - (t->joined > 0), at = t->at[t->texts];
     if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
@@ -11437,7 +11444,8 @@ static size_t carnn__declare_words(carnn__plan *p, float deviation) {
 
 typedef struct carnn__embed {
     size_t table, e;      /* parameter E, from carnn__declare_words; its columns */
-    size_t rows, vectors; /* of E without the last ones; the parameter that these are */
+    size_t rows;          /* of E that are trained */
+    size_t vectors;       /* parameter that has the others, behind them */
     carnn__mat y;         /* (U, e + more) */
 } carnn__embed;
 
@@ -11835,13 +11843,13 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* Encodes `count` lists to the rows of y from `row` on: list first + which[i], or first + i where
-   which is NULL. Backward: from their gradients to dE. */
+/* Encodes lists first .. first + count - 1 to the rows of y from `row` on. Backward: from their
+   gradients to dE. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
-                                const carnn__lists *lists, size_t first, const uint32_t *which,
-                                size_t count, const carnn__mat *y, size_t row, int backward) {
+                                const carnn__lists *lists, size_t first, size_t count,
+                                const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
-    carnn__encoder job = {count, y->columns, which, lists->ids,
+    carnn__encoder job = {count, y->columns, NULL, lists->ids,
                           lists->at ? lists->at + first : NULL, m->ramp,
                           carnn__weight(work, m->table), y->x + at,
                           backward ? carnn__gradient(work, m->table) : NULL,
@@ -13699,7 +13707,7 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
 #define CARNN__OVERLAPS 2 /* columns of inputs */
 
-enum { CARNN__VERY_WORD, CARNN__EQUAL_WORD, CARNN__SIMILAR_WORD, CARNN__WORD_BEFORE,
+enum { CARNN__VERY_WORD, CARNN__EQUAL_WORD, CARNN__SIMILAR_WORD, CARNN__NEXT_WORD,
        CARNN__SHARE_KINDS };
 #define CARNN__SHARES (2 * CARNN__SHARE_KINDS) /* of a pair */
 
@@ -13785,7 +13793,7 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
             if (other == word) found[CARNN__VERY_WORD] = 1.0f;
             if (i + 1 < begin && j + 1 < end &&
                 m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
-                found[CARNN__WORD_BEFORE] = 1.0f;
+                found[CARNN__NEXT_WORD] = 1.0f;
         } else if (m->vector) {
             similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e,
                                            carnn__embed_row(work, m->vector, word),
@@ -13809,7 +13817,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
         carnn__overlap_word(work, m, t, pair, i, found);
         for (k = 0; k < CARNN__SHARE_KINDS; k++) {
             share[2 * k] += found[k];
-            share[2 * k + 1] += found[k] * (k == CARNN__WORD_BEFORE ? (rare + after) / 2.0f : rare);
+            share[2 * k + 1] += found[k] * (k == CARNN__NEXT_WORD ? (rare + after) / 2.0f : rare);
         }
     }
     for (k = 0; k < CARNN__SHARES; k++) {
@@ -14599,7 +14607,7 @@ static void carnn__count_top(const float *z, size_t n, size_t best, size_t right
    rank) / rank; its reciprocal rank RR is 1 / the rank of the first right item. Of equal scores the
    wrong ones rank first. Groups without a right item do not count. */
 
-/* The sums of a tally. The last one is the number of losses where these are not one an item. */
+/* The sums of a tally. The last one: how many losses were summed; 0: one for each item. */
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
@@ -14607,7 +14615,7 @@ typedef struct carnn__ranks {
     float *moved;     /* (items) scratch */
     uint32_t *ranked; /* (items) scratch */
     uint32_t *first;  /* (items) the first item of each item's group */
-    double learnt;    /* groups with a loss in a step of several batches; 0: of one batch */
+    double learnt;    /* in a step of several batches: groups with a loss, in all of them; else 0 */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
@@ -17498,7 +17506,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__encode_lists(work, &m->words, &m->kept, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
@@ -17633,8 +17641,8 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     L = carnn__dialog_choices(m);
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
-    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 0);
-    carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 0);
+    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 0);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
@@ -17657,9 +17665,9 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
-    carnn__encode_lists(work, &m->words, &m->read.lists, 0, NULL, U, e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->kept, 0, NULL, own, &m->y, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, NULL, L - own, &m->y, own, 1);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 1);
 }
 
 /* The loss is that of the mean probability of the right candidate, also where plurality decides. */
@@ -17735,7 +17743,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const c
     }
     words->at[0] = 0;
     words->at[1] = carnn__history_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
-    carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
+    carnn__encode_lists(&s->work, &m->words, words, 0, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
     carnn__keep_text(said->text, sizeof said->text, span);
@@ -17755,7 +17763,7 @@ static void carnn__dialog_reencode_facts(carnn_session *s) {
         uint32_t mark = m->read.fact[i].word[CARNN__FACT_WORDS - 1];
         if (m->said[i].mark == mark) continue;
         m->said[i].mark = mark;
-        carnn__encode_lists(&s->work, &m->words, &fact, 0, NULL, 1, &m->e, i, 0);
+        carnn__encode_lists(&s->work, &m->words, &fact, 0, 1, &m->e, i, 0);
         m->projected = carnn__min(m->projected, i);
     }
 }
@@ -17806,7 +17814,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, D = m->e.columns, best = m->net.best[0];
-    carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, NULL, 1, &m->y, 0, 0);
+    carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
     for (t = 0; t < D; t++) s->share[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
@@ -18704,7 +18712,8 @@ static const carnn__task carnn__answer_task = {
    learnt sooner, leave the network too little to learn.
 
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
-   itself. Dropout is on E w_i, between layers, and on v. Word vectors from a file are trained, too.
+   itself. Dropout is on E w_i, between layers, and on v. The vectors of the data's words are
+   trained, also where a file has them; those of words that only the file has are not.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -19551,8 +19560,8 @@ static const carnn__task carnn__cloze_task = {
    Without it, number is chosen if every target is a number and some are not whole; steps if every
    target has as many words as its sequence has rows and some have several; else class.
 
-   There is no context c, also of cells that read one: the same c for all sequences would only be a
-   second bias of the gates. With --context rows it is the position encoding of the rows.
+   There is no context c, not even for cells that read one: the same c for all sequences would only
+   be a second bias of the gates. With --context rows there is: the position encoding of the rows.
 
    A session whose layers read in one direction takes row after row. It keeps their states and what
    is pooled so far.
@@ -20560,9 +20569,10 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 
    A string is a u64 length and its bytes. The data of a model is its flat parameter vector
    (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
-   several such vectors. Options that change nothing of the result (threads, seconds) are left out:
-   the same training gives the same bytes. An ensemble has the keys and tensors of all members, with
-   "member.0.", "member.1.", ... before their names, and their data one after the other.
+   several such vectors. Options of a run (threads, max_time) are left out: the same training gives
+   the same bytes, with any number of threads and however often it was stopped and resumed. An
+   ensemble has the keys and tensors of all members, with "member.0.", "member.1.", ... before their
+   names, and their data one after the other.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -20600,7 +20610,7 @@ static inline void carnn__set64(unsigned char *b, uint64_t x) {
 }
 
 /* Floats to little-endian bytes, or such bytes to floats. */
-static void carnn__swap_floats(void *to, const void *from, size_t count) {
+static void carnn__convert_floats(void *to, const void *from, size_t count) {
     const unsigned char *bytes = (const unsigned char *)from;
     size_t i;
     for (i = 0; i < count; i++) {
@@ -20618,60 +20628,60 @@ static void carnn__swap_floats(void *to, const void *from, size_t count) {
 #define CARNN__SUM_4 0x85EBCA77C2B2AE63u
 #define CARNN__SUM_5 0x27D4EB2F165667C5u
 
-typedef struct carnn__sum {
+typedef struct carnn__checksum {
     uint64_t lane[4], total;
     unsigned char rest[32]; /* the last total % 32 bytes, until their stripe of 32 is complete */
-} carnn__sum;
+} carnn__checksum;
 
 static inline uint64_t carnn__rotate(uint64_t x, unsigned by) { return x << by | x >> (64 - by); }
 
-static inline uint64_t carnn__sum_round(uint64_t lane, uint64_t input) {
+static inline uint64_t carnn__checksum_round(uint64_t lane, uint64_t input) {
     return carnn__rotate(lane + input * CARNN__SUM_2, 31) * CARNN__SUM_1;
 }
 
-static void carnn__sum_start(carnn__sum *h) {
+static void carnn__checksum_start(carnn__checksum *h) {
     memset(h, 0, sizeof *h);
     h->lane[0] = CARNN__SUM_1 + CARNN__SUM_2;
     h->lane[1] = CARNN__SUM_2;
     h->lane[3] = 0u - CARNN__SUM_1;
 }
 
-static void carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t bytes) {
+static void carnn__checksum_stripes(carnn__checksum *h, const unsigned char *b, size_t bytes) {
     uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
     for (; bytes; bytes -= 32, b += 32) {
-        l0 = carnn__sum_round(l0, carnn__get64(b));
-        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
-        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
-        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+        l0 = carnn__checksum_round(l0, carnn__get64(b));
+        l1 = carnn__checksum_round(l1, carnn__get64(b + 8));
+        l2 = carnn__checksum_round(l2, carnn__get64(b + 16));
+        l3 = carnn__checksum_round(l3, carnn__get64(b + 24));
     }
     h->lane[0] = l0, h->lane[1] = l1, h->lane[2] = l2, h->lane[3] = l3;
 }
 
 /* Adds n bytes; a carnn__sink. */
-static int carnn__sum_add(void *sum, const void *bytes, size_t n) {
-    carnn__sum *h = (carnn__sum *)sum;
+static int carnn__checksum_add(void *sum, const void *bytes, size_t n) {
+    carnn__checksum *h = (carnn__checksum *)sum;
     const unsigned char *b = (const unsigned char *)bytes;
     size_t held, count;
     for (; n; n -= count, b += count, h->total += count) {
         held = (size_t)(h->total % 32);
         count = held || n < 32 ? carnn__min(n, 32 - held) : n - n % 32;
         if (count >= 32) {
-            carnn__sum_stripes(h, b, count);
+            carnn__checksum_stripes(h, b, count);
         } else {
             memcpy(h->rest + held, b, count);
-            if (held + count == 32) carnn__sum_stripes(h, h->rest, 32);
+            if (held + count == 32) carnn__checksum_stripes(h, h->rest, 32);
         }
     }
     return 1;
 }
 
-static void carnn__sum_add64(carnn__sum *h, uint64_t x) {
+static void carnn__checksum_add64(carnn__checksum *h, uint64_t x) {
     unsigned char bytes[8];
     carnn__set64(bytes, x);
-    carnn__sum_add(h, bytes, sizeof bytes);
+    carnn__checksum_add(h, bytes, sizeof bytes);
 }
 
-static uint64_t carnn__sum_end(const carnn__sum *h) {
+static uint64_t carnn__checksum_end(const carnn__checksum *h) {
     const unsigned char *b = h->rest;
     size_t i, n = (size_t)(h->total % 32);
     uint64_t x = CARNN__SUM_5;
@@ -20679,11 +20689,11 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
         x = carnn__rotate(h->lane[0], 1) + carnn__rotate(h->lane[1], 7) +
             carnn__rotate(h->lane[2], 12) + carnn__rotate(h->lane[3], 18);
         for (i = 0; i < 4; i++)
-            x = (x ^ carnn__sum_round(0, h->lane[i])) * CARNN__SUM_1 + CARNN__SUM_4;
+            x = (x ^ carnn__checksum_round(0, h->lane[i])) * CARNN__SUM_1 + CARNN__SUM_4;
     }
     x += h->total;
     for (; n >= 8; n -= 8, b += 8) {
-        x ^= carnn__sum_round(0, carnn__get64(b));
+        x ^= carnn__checksum_round(0, carnn__get64(b));
         x = carnn__rotate(x, 27) * CARNN__SUM_1 + CARNN__SUM_4;
     }
     if (n >= 4) {
@@ -20815,7 +20825,7 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
     for (; count; count -= n, value += n) {
         n = carnn__min(count, sizeof block / 4);
-        carnn__swap_floats(block, value, n);
+        carnn__convert_floats(block, value, n);
         carnn__put_bytes(g, block, n * 4);
     }
 }
@@ -20827,17 +20837,17 @@ typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
 static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
                                 void *to) {
     carnn__gguf g;
-    carnn__sum sum;
+    carnn__checksum sum;
     int run;
     memset(&g, 0, sizeof g);
     g.writing = 1;
-    carnn__sum_start(&sum);
+    carnn__checksum_start(&sum);
     for (run = 0; run < (sink ? 3 : 1); run++) {
         g.all_keys = g.keys;
         g.keys = g.size = 0;
-        g.sink = run == 0 ? NULL : run == 1 ? carnn__sum_add : sink;
+        g.sink = run == 0 ? NULL : run == 1 ? carnn__checksum_add : sink;
         g.to = run == 1 ? &sum : to;
-        if (run == 2) g.checksum = carnn__sum_end(&sum); /* in the second run it was 0 */
+        if (run == 2) g.checksum = carnn__checksum_end(&sum); /* in the second run it was 0 */
         fill(&g, from);
     }
     return g.status == CARNN_OK ? g.size : 0;
@@ -20928,14 +20938,14 @@ static uint64_t carnn__gguf_key_number(carnn__gguf *g, const char *name, uint32_
 static void carnn__gguf_verify(carnn__gguf *g) {
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
     size_t at;
-    carnn__sum sum;
+    carnn__checksum sum;
     if (!key) return;
     at = (size_t)(key->value - g->bytes);
-    carnn__sum_start(&sum);
-    carnn__sum_add(&sum, g->bytes, at);
-    carnn__sum_add64(&sum, 0);
-    carnn__sum_add(&sum, key->value + 8, g->size - at - 8);
-    if (carnn__sum_end(&sum) != carnn__get64(key->value))
+    carnn__checksum_start(&sum);
+    carnn__checksum_add(&sum, g->bytes, at);
+    carnn__checksum_add64(&sum, 0);
+    carnn__checksum_add(&sum, key->value + 8, g->size - at - 8);
+    if (carnn__checksum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
@@ -21301,7 +21311,8 @@ static void carnn__gguf_close(carnn__gguf *g) {
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
 
-/* How fast or for how long a training ran is not kept: it changes nothing of the result. */
+/* How many threads ran, and when the time was over, is not kept: a training that was stopped and
+   resumed gives the bytes of one that was not. */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
@@ -21700,7 +21711,7 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_
             g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
             if (g->status) break;
             parts[i]->block = store->value;
-            carnn__swap_floats(store->value, from, store->size);
+            carnn__convert_floats(store->value, from, store->size);
         }
         broken = carnn__not_finite(store, store->value, store->size);
         if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
@@ -21790,24 +21801,25 @@ static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, floa
     c->array[c->arrays++].value = value;
 }
 
-static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
-    carnn__sum_add64(sum, count);
-    carnn__sum_add(sum, list, count * size);
+static void carnn__checksum_list(carnn__checksum *sum, const void *list, size_t count,
+                                 size_t size) {
+    carnn__checksum_add64(sum, count);
+    carnn__checksum_add(sum, list, count * size);
 }
 
 static uint64_t carnn__names_sum(const carnn_model *model) {
     const carnn__names *words = &model->words, *choices = &model->choices;
-    carnn__sum sum;
+    carnn__checksum sum;
     char line[128];
     size_t i, n;
-    carnn__sum_start(&sum);
-    carnn__sum_list(&sum, words->at, words->count, sizeof(size_t));
-    carnn__sum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
-    carnn__sum_list(&sum, choices->at, choices->count, sizeof(size_t));
-    carnn__sum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
+    carnn__checksum_start(&sum);
+    carnn__checksum_list(&sum, words->at, words->count, sizeof(size_t));
+    carnn__checksum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
+    carnn__checksum_list(&sum, choices->at, choices->count, sizeof(size_t));
+    carnn__checksum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
     for (i = 0; model->graph && (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
-        carnn__sum_add(&sum, line, n);
-    return carnn__sum_end(&sum);
+        carnn__checksum_add(&sum, line, n);
+    return carnn__checksum_end(&sum);
 }
 
 static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
@@ -21899,7 +21911,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     carnn__gguf_count(&g, c->arrays);
     size = carnn__key_arrays(&g, c);
     values = (float *)(uintptr_t)carnn__gguf_data(&g, size); /* in the block, aligned */
-    if (values) carnn__swap_floats(values, values, size);
+    if (values) carnn__convert_floats(values, values, size);
     for (i = at = 0; values && i < c->arrays; at += c->array[i++].size)
         if (!carnn__finite(values + at, c->array[i].size))
             carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
@@ -21918,7 +21930,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
 
 #endif
 /* =============================================================================================
-   @@TRAIN   training and scoring
+   @@TRAIN   scoring, ensembles, significance, training, cross-validation
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22306,11 +22318,11 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 #ifndef CARNN_NO_TRAIN
 
 /* --- training -----------------------------------------------------------------------------------
-   Each of the shuffled batches of an epoch is one step of the optimiser. After an epoch the
-   validation set is scored, and the best weights so far are kept. The learning rate falls along
-   half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the
-   factor lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed,
-   step), so that a run that was stopped in an epoch can be resumed exactly. */
+   A step of the optimiser has one of the shuffled batches of an epoch, or several: carnn__net_step.
+   After an epoch the validation set is scored, and the best weights so far are kept. The learning
+   rate falls along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter
+   2017), and by the factor lr_decay from epoch to epoch. All that is random is drawn from (seed,
+   epoch) or (seed, step), so that a run that was stopped in an epoch can be resumed exactly. */
 
 #define CARNN__PI 3.14159265358979323846
 
@@ -22336,32 +22348,32 @@ typedef struct carnn__training {
 
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    carnn__sum sum;
+    carnn__checksum sum;
     size_t i;
     if (!data) return 0;
-    carnn__sum_start(&sum);
-    carnn__sum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
-    carnn__sum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
-    carnn__sum_list(&sum, data->members, data->member_count, sizeof *data->members);
+    carnn__checksum_start(&sum);
+    carnn__checksum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
+    carnn__checksum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
+    carnn__checksum_list(&sum, data->members, data->member_count, sizeof *data->members);
     for (i = 0; i < data->item_count; i++) /* without the padding behind the last field */
-        carnn__sum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
-    carnn__sum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
-    carnn__sum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
-    carnn__sum_add64(&sum, (uint64_t)data->spoken);
-    carnn__sum_add64(&sum, data->columns);
+        carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
+    carnn__checksum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
+    carnn__checksum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
+    carnn__checksum_add64(&sum, (uint64_t)data->spoken);
+    carnn__checksum_add64(&sum, data->columns);
     if (data->columns) {
-        carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
+        carnn__checksum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
         for (i = 0; i < data->row_count; i++)
-            carnn__sum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
+            carnn__checksum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
     }
-    return carnn__sum_end(&sum);
+    return carnn__checksum_end(&sum);
 }
 
 /* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
 static void carnn__training_checkpoint(carnn__training *t) {
     const carnn__store *store = &t->model->params;
     const carnn__corpus *c = carnn__corpus_of(&t->train);
-    carnn__sum fixed;
+    carnn__checksum fixed;
     size_t size = store->trained;
     t->at.model = t->model;
     carnn__checkpoint_array(&t->at, "weights", store->value, size);
@@ -22371,11 +22383,11 @@ static void carnn__training_checkpoint(carnn__training *t) {
     carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1], size);
     carnn__checkpoint_array(&t->at, "carried", c->carried, c->carried_count);
     if (!t->desc.checkpoint) return;
-    carnn__sum_start(&fixed);
-    carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
+    carnn__checksum_start(&fixed);
+    carnn__checksum_list(&fixed, store->value + store->trained, store->size - store->trained,
                     sizeof(float));
     t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
-    t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
+    t->at.same[CARNN__SAME_VECTORS] = carnn__checksum_end(&fixed);
     t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
     t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
@@ -23459,10 +23471,10 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 /* =============================================================================================
    @@BENCH   the benchmark
 
-   Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
-   tasks. A value is the median of several runs in wall-clock time; its share says how much of the
-   peak that bounds it was reached. A peak is the best run, measured anew for each group of rows:
-   what else the machine does changes.
+   Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, encoders,
+   whole tasks. A value is the median of several runs in wall-clock time; its share says how much of
+   the peak that bounds it was reached. A peak is the best run, measured anew for each group of
+   rows: what else the machine does changes.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)

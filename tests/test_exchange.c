@@ -251,10 +251,10 @@ static void test_gradient(void) {
 }
 
 static uint64_t weights_sum(const carnn_model *model) {
-    carnn__sum sum;
-    carnn__sum_start(&sum);
-    carnn__sum_list(&sum, model->params.value, model->params.size, sizeof(float));
-    return carnn__sum_end(&sum);
+    carnn__checksum sum;
+    carnn__checksum_start(&sum);
+    carnn__checksum_list(&sum, model->params.value, model->params.size, sizeof(float));
+    return carnn__checksum_end(&sum);
 }
 
 /* The accuracy on dialogs with names that training has not seen. */

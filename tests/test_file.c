@@ -99,21 +99,21 @@ static void test_sum(void) {
     static const uint64_t expected[] = {0xEF46DB3751D8E999u, 0xD24EC4F1A98C6E5Bu,
                                         0x44BC2CF5AD770999u, 0xFBCEA83C8A378BF1u};
     unsigned char bytes[257];
-    carnn__sum one, many;
+    carnn__checksum one, many;
     size_t i, from, n;
     for (i = 0; i < 4; i++) {
-        carnn__sum_start(&one);
-        carnn__sum_add(&one, text[i], strlen(text[i]));
-        CHECK(carnn__sum_end(&one) == expected[i]);
+        carnn__checksum_start(&one);
+        carnn__checksum_add(&one, text[i], strlen(text[i]));
+        CHECK(carnn__checksum_end(&one) == expected[i]);
     }
     for (i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37);
     for (n = 1; n < 70; n++) { /* the same sum in pieces of n bytes */
-        carnn__sum_start(&one);
-        carnn__sum_start(&many);
-        carnn__sum_add(&one, bytes, sizeof bytes);
+        carnn__checksum_start(&one);
+        carnn__checksum_start(&many);
+        carnn__checksum_add(&one, bytes, sizeof bytes);
         for (from = 0; from < sizeof bytes; from += n)
-            carnn__sum_add(&many, bytes + from, carnn__min(n, sizeof bytes - from));
-        CHECK(carnn__sum_end(&one) == carnn__sum_end(&many));
+            carnn__checksum_add(&many, bytes + from, carnn__min(n, sizeof bytes - from));
+        CHECK(carnn__checksum_end(&one) == carnn__checksum_end(&many));
     }
 }
 
