@@ -531,8 +531,9 @@ struct carnn_progress {
 };
 
 #ifndef CARNN_NO_TRAIN
-/* Trains in place. Afterwards the model holds the weights with the best validation score (the
-   last ones where valid is NULL), also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED. */
+/* Trains in place. Afterwards the model holds the weights with the best validation score (where
+   valid is NULL those after the last epoch that ended, or at which max_time ended it), also after
+   CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -7422,6 +7423,8 @@ struct carnn_dataset {
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     int linked;          /* the last text of an item tells which words of the others are aligned */
+    int listed;          /* the choices are those of a list; else all targets */
+    const carnn_dataset *whole; /* of which it has some groups (cross-validation); or NULL */
     size_t groups_left_out;
 };
 
@@ -8103,6 +8106,7 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, r->desc->candidates);
         r->reader = reader;
         r->lists = 0;
+        r->draft.listed = 1;
     }
     for (; !status && r->source < r->desc->source_count; r->source++)
         status = carnn__reading_source(r, &r->desc->sources[r->source]);
@@ -9355,11 +9359,11 @@ static carnn_status carnn__subset_all(void *job) {
     const carnn_dataset *data = r->whole;
     carnn_status status = CARNN_OK;
     size_t i, end;
-    for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
+    for (i = 0; data->listed && i < data->choice_count; i++) {
         carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
-    r->lists = !r->reader->candidates;
+    r->lists = !data->listed;
     for (i = 0; !status && i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
@@ -9383,6 +9387,8 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.draft.spoken = data->spoken;
     r.reader = carnn__reader_of(&r.draft, NULL);
     r.draft.linked = data->linked;
+    r.draft.listed = data->listed;
+    r.draft.whole = data;
     return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
@@ -13648,7 +13654,8 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
     size_t D = m->s.columns, first = m->first, b, i;
     for (i = 0; i < 2; i++) {
-        m->side[i].pack.shares = i == first ? 2 : 0;
+        /* Y is read under another state of X in each pair; flags tell words of X that Y has, too */
+        m->side[i].pack.shares = i == first && !t->flag ? 2 : 0;
         carnn__texts_pack(&m->side[i].pack, t, i, 2);
     }
     carnn__mat_clear(&m->s, carnn__texts_rows(t));
@@ -17621,11 +17628,14 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
     return o;
 }
 
-/* Counts a turn by its logits z (L). */
+/* Counts a turn by its logits z (L), but none of the odd ones, which training adds behind the
+   others. */
 static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const float *z, size_t L,
                                      uint32_t right, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t best = work->engine->k->argmax(z, L);
+    size_t best;
+    if (turn >= m->read.turns - m->read.odd) return;
+    best = work->engine->k->argmax(z, L);
     m->right[turn] = best == right;
     tally->sum[CARNN__DIALOG_DECLINED] += best == work->model->unsure;
     carnn__count_top(z, L, best, right, &tally->sum[CARNN__DIALOG_TOP]);
@@ -17661,6 +17671,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         if (work->g) carnn__dialog_backward(work, key);
     }
     carnn__dialog_count_batch(work, number, tally);
+    tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
     carnn__cell_project_back(&m->run, work->engine, e->d);
@@ -18782,8 +18793,9 @@ typedef struct carnn__classify {
     carnn__ngrams ngrams;   /* (B, classes) */
     carnn__mat z;           /* (B, classes) the mean of both; without n-grams that of output */
     uint32_t *target;       /* (B) */
-    uint32_t *count[2];     /* (classes, 3) texts so far that are predicted to be of a class, that
-                               are of it, and both; [1]: predicted by a vote */
+    uint32_t *count[2];     /* (classes + 1, 3) texts so far that are predicted to be of a class, that
+                               are of it, and both; the last one has the texts of classes that the
+                               model does not know; [1]: predicted by a vote */
 } carnn__classify;
 
 /* Streams of a step's random numbers. */
@@ -18820,7 +18832,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
     for (i = 0; i < 2; i++)
-        m->count[i] = (uint32_t *)carnn__take(p->arena, classes, 3 * sizeof(uint32_t));
+        m->count[i] = (uint32_t *)carnn__take(p->arena, classes + 1, 3 * sizeof(uint32_t));
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
@@ -18858,15 +18870,16 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
 }
 
 /* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean
-   of F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are
-   of. */
+   of F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are of;
+   those that the model does not know count as one. In training, where an epoch may be resumed and
+   weights change, there is none. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
     size_t i, K = o.z->columns, classes = 0, known;
     uint32_t *count = m->count[work->as_vote];
     double sum, f1 = 0.0;
-    if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
+    if (!tally->examples) memset(count, 0, 3 * (K + 1) * sizeof(uint32_t));
     sum = carnn__choices_loss(work, tally);
     if (work->g && m->ngrams.longest)
         sum = 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5,
@@ -18876,15 +18889,16 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     for (i = 0; i < o.count; i++) {
         size_t told = work->engine->k->argmax(o.z->x + i * K, K);
         count[3 * told]++;
-        if (m->target[i] < K) count[3 * m->target[i] + 1]++;
+        count[3 * carnn__min(m->target[i], K) + 1]++;
         count[3 * told + 2] += told == m->target[i];
     }
-    for (i = 0; i < 3 * K; i += 3) {
+    for (i = 0; i < 3 * (K + 1); i += 3) {
         if (!count[i] && !count[i + 1]) continue;
         f1 += 2.0 * count[i + 2] / ((double)count[i] + (double)count[i + 1]);
         classes++;
     }
-    tally->sum[1] = f1 / (double)classes * (double)tally->examples; /* the score divides by them */
+    /* the score divides by the examples */
+    tally->sum[1] = work->g ? NAN : f1 / (double)classes * (double)tally->examples;
     return sum;
 }
 
@@ -19619,9 +19633,10 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 
 #ifndef CARNN_NO_TEXT
 
-/* The option target_kind that the data show. */
+/* The option target_kind that the data show. It is the same in all folds. */
 static double carnn__signal_kind(const carnn_dataset *data) {
     size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
+    if (data->whole) data = data->whole;
     for (i = 0; i < data->item_count; i++) {
         float y = data->items[i].value;
         numbers += y == y;
@@ -22234,7 +22249,7 @@ static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn
             c->order[j - 1] = moved;
         }
     if (c->desc->share > 0.0)
-        *count = all = carnn__max((size_t)(c->desc->share * (double)all), 1);
+        *count = all = carnn__max((size_t)(c->desc->share * (double)all + 1e-9), 1); /* 0.58 of 50 are 29 */
     for (i = 0; !status && c->desc->greedy && i < all; i++) {
         c->order[kept] = c->order[i];
         status = carnn__choosing_try(c, kept + 1, &found, error);
@@ -22342,7 +22357,8 @@ typedef struct carnn__training {
     carnn_status save;      /* of the last checkpoint */
     carnn_scores valid_scores;
     double started, reported, saved;
-    double norm, rate_started, rate_ended; /* rate_ended: behind the last batch of an epoch */
+    double norm;            /* of the last gradient */
+    double rate_started, rate_ended; /* rate_ended: behind the last batch of an epoch */
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
@@ -22494,12 +22510,13 @@ static double carnn__training_loss(const carnn__training *t) {
     return scores.loss;
 }
 
-static double carnn__learning_rate(const carnn__training *t, double done) {
+/* Where so much of an epoch, counted from 0, is done. */
+static double carnn__learning_rate(const carnn__training *t, uint64_t epoch, double done) {
     const carnn_train_desc *d = &t->desc;
-    double along = ((double)t->at.epoch + done) / (double)d->epochs;
+    double along = ((double)epoch + done) / (double)d->epochs;
     double end = fmax(d->lr_end, 0.0);
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
-    return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
+    return d->lr * cosine * pow(d->lr_decay, (double)epoch);
 }
 
 /* Tells the callback how things are; returns what it says. */
@@ -22515,7 +22532,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              ((epoch_ended ? t->rate_ended : now) - t->rate_started + 1e-9);
-    p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
+    p.lr = carnn__learning_rate(t, t->at.epoch - (epoch_ended != 0), done);
     p.gradient_norm = t->norm;
     p.seconds = t->at.seconds + now - t->started;
     epochs_done = (double)t->at.epoch + (epoch_ended ? 0.0 : done);
@@ -22583,7 +22600,7 @@ static void carnn__training_statistics(carnn__training *t) {
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
-    double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    double lr = carnn__learning_rate(t, t->at.epoch, (double)t->at.batch / (double)batches);
     const carnn__store *store = &t->model->params;
     size_t size = store->trained;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step);
@@ -22689,7 +22706,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
     /* where the time was over inside an epoch, that has been saved */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
     if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
-    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid.data || t->average)))
+    if (status == CARNN_ERR_DIVERGED || t->model->best_epoch)
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
@@ -22849,32 +22866,45 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     return status;
 }
 
-/* The loss, or metric k - 1. */
-static double *carnn__validation_number(carnn_scores *scores, size_t k) {
-    return k ? &scores->metric[k - 1].value : &scores->loss;
+/* The loss (name NULL) or a metric; NULL: these scores do not have it. */
+static double *carnn__validation_number(carnn_scores *scores, const char *name) {
+    size_t i;
+    if (!name) return &scores->loss;
+    for (i = 0; i < scores->count; i++)
+        if (!strcmp(scores->metric[i].name, name)) return &scores->metric[i].value;
+    return NULL;
 }
 
-/* Mean and standard deviation over the folds. */
+/* Mean and standard deviation over the folds that have the metric: a part of the texts of lm, for
+   instance, may have no labels. */
 static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
                                     carnn_scores *deviation) {
     size_t i, k;
-    *mean = *deviation = f->scores[0]; /* names of metrics */
+    *mean = f->scores[0];
+    for (i = 1; i < f->count; i++) {
+        const carnn_scores *more = &f->scores[i];
+        mean->examples += more->examples;
+        mean->tokens += more->tokens;
+        mean->seconds += more->seconds;
+        for (k = 0; k < more->count; k++)
+            if (!carnn__validation_number(mean, more->metric[k].name))
+                mean->metric[mean->count++] = more->metric[k];
+    }
+    *deviation = *mean; /* names of metrics */
     deviation->examples = deviation->tokens = 0;
     deviation->seconds = 0.0;
-    for (i = 1; i < f->count; i++) {
-        mean->examples += f->scores[i].examples;
-        mean->tokens += f->scores[i].tokens;
-        mean->seconds += f->scores[i].seconds;
-    }
     for (k = 0; k <= mean->count; k++) {
-        double sum = 0.0, squares = 0.0, off;
-        for (i = 0; i < f->count; i++) sum += *carnn__validation_number(&f->scores[i], k);
-        *carnn__validation_number(mean, k) = sum /= (double)f->count;
-        for (i = 0; i < f->count; i++) {
-            off = *carnn__validation_number(&f->scores[i], k) - sum;
-            squares += off * off;
-        }
-        *carnn__validation_number(deviation, k) = sqrt(squares / (double)(f->count - 1));
+        const char *name = k ? mean->metric[k - 1].name : NULL;
+        double sum = 0.0, squares = 0.0, n = 0.0, *number;
+        for (i = 0; i < f->count; i++)
+            if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
+                sum += *number, n += 1.0;
+        sum /= n;
+        for (i = 0; i < f->count; i++)
+            if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
+                squares += (*number - sum) * (*number - sum);
+        *carnn__validation_number(mean, name) = sum;
+        *carnn__validation_number(deviation, name) = sqrt(squares / (n - 1.0)); /* NaN: of one */
     }
 }
 

@@ -913,6 +913,7 @@ static int train(void) {
 typedef struct report { /* what a model chose */
     const carnn_model *model;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
+    int steps;      /* a class for each row */
     size_t *times;  /* (classes, classes) how often which class, by row, was taken for which */
     size_t seen;
 } report;
@@ -965,7 +966,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
     size_t right = 0, length, part;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     length = strlen(target);
-    if (p->parts > 1) { /* a class for each, "-" where there is nothing to score */
+    if (r->steps) { /* a class for each row, "-" where there is nothing to score */
         for (part = 0; part < p->part && strchr(target, ' '); part++) /* one is that of all */
             target += strcspn(target, " "), target += strspn(target, " ");
         length = strcspn(target, " ");
@@ -1037,9 +1038,17 @@ static void print_report(const report *r) {
     else print_matrix(r, shown, count);
 }
 
+/* Does it tell a class of each row of numbers? */
+static int tells_steps(const carnn_model *m) {
+    guess g = guess_for("target-kind");
+    const carnn_option *o = option_named(task_of(m), TRAIN, &g);
+    char text[OPTION_TEXT];
+    return o && !strcmp(option_text(o, carnn_model_describe(m), NULL, text), "steps");
+}
+
 static void make_report(report *r, const carnn_model *m) {
     carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
-    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1};
+    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1, .steps = tells_steps(m)};
     r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
     memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
     check(carnn_predict(m, data, &desc, &error));

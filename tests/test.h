@@ -223,12 +223,12 @@ static inline double test_metric(const carnn_scores *s, const char *name) {
 /* Makes the checksum of a model file right again, as an attacker would. */
 static inline void test_seal(unsigned char *bytes, size_t size) {
     size_t at = 0;
-    carnn__sum all;
+    carnn__checksum all;
     while (memcmp(bytes + at, "carnn.checksum", 14)) at++;
     memset(bytes + at + 18, 0, 8);
-    carnn__sum_start(&all);
-    carnn__sum_add(&all, bytes, size);
-    carnn__set64(bytes + at + 18, carnn__sum_end(&all));
+    carnn__checksum_start(&all);
+    carnn__checksum_add(&all, bytes, size);
+    carnn__set64(bytes + at + 18, carnn__checksum_end(&all));
 }
 
 /* Options of `train` as most tests want them. */

@@ -280,6 +280,8 @@ static void classify_one_class(void) {
     scores = test_scores(model, other);
     CHECK_TEXT(scores.metric[0].name, "accuracy");
     CHECK_NEAR(scores.metric[0].value, 0.75, 1e-12);
+    CHECK_TEXT(scores.metric[1].name, "macro_f1");
+    CHECK_NEAR(scores.metric[1].value, (2.0 * 3 / (4 + 3) + 0.0) / 2.0, 1e-12); /* w: none right */
     CHECK_INT(scores.examples, 4);
     carnn_model_free(model);
     carnn_dataset_free(other);

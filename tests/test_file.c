@@ -335,7 +335,7 @@ static void test_weights_that_are_no_numbers(void) {
     size_t i;
     for (i = 0; i < 4; i++) {
         image sealed = image_of(model, 0);
-        carnn__swap_floats(sealed.bytes + sealed.size - 4 * model->params.size, &wrong[i], 1);
+        carnn__convert_floats(sealed.bytes + sealed.size - 4 * model->params.size, &wrong[i], 1);
         test_seal(sealed.bytes, sealed.size);
         CHECK(refused(sealed.bytes, sealed.size, &error));
         CHECK(strstr(error.message, "NaN or infinity") != NULL);

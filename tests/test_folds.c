@@ -73,10 +73,24 @@ static const char *const fold_dialogs[] = {
     "1 the fact\n2 hi\thello\n3 more \tbye\n\n", "1 hi\tno\tin other words\n2 why\tbye\n\n",
     "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n", NULL};
 
-/* Of dialogs the replies of all are the candidates, of a part as well. */
+/* A list of candidates is that of a part of the dialogs, too; its texts are "hello", "no" and "bye".
+   Without one a part has its own replies. */
 static void test_subset_of_dialogs(void) {
     static const uint32_t number[] = {1, 0, 0, 1, 0};
-    carnn_dataset *all = load_groups("dialog", fold_dialogs, number, -1), *subset;
+    static const char list[] = "hello\nno\nbye\n";
+    carnn_source candidates = test_source("list", list, strlen(list)), source;
+    carnn_dataset *all, *subset;
+    carnn_dataset_desc desc;
+    char text[1024] = "";
+    size_t i;
+    for (i = 0; fold_dialogs[i]; i++) strcat(text, fold_dialogs[i]);
+    source = test_source("dialogs", text, strlen(text));
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.candidates = &candidates;
+    CHECK_INT(carnn_dataset_load(&all, &desc, NULL), CARNN_OK);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
     CHECK_INT(carnn_dataset_groups(subset), 2);
     CHECK_INT(carnn_dataset_examples(subset), 3);
@@ -90,6 +104,7 @@ static void test_subset_of_dialogs(void) {
     CHECK_INT(subset->text_count, 7); /* three candidates, four other texts */
     carnn_dataset_free(subset);
     carnn_dataset_free(all);
+    check_subset("dialog", fold_dialogs, number);
 }
 
 static void test_subsets(void) {
@@ -209,7 +224,7 @@ static carnn_model_desc fold_desc(const char *task) {
     memset(&m, 0, sizeof m);
     m.task = task;
     m.hidden = 6;
-    m.embedding = strcmp(task, "dialog") ? 5 : 6;
+    if (strcmp(task, "signal")) m.embedding = strcmp(task, "dialog") ? 5 : 6; /* else its columns */
     m.seed = 7;
     return m;
 }
@@ -244,17 +259,22 @@ static carnn_status cross(const carnn_dataset *data, int64_t count, const char *
     return carnn_cross_validate(&model, &train, data, &folds, mean, deviation, error);
 }
 
-/* Mean and deviation by their definitions. */
-static void check_mean(const folds_seen *s, double mean, double deviation, long metric) {
+/* Mean and deviation by their definitions, of the loss (name NULL) or of a metric, over the folds
+   that have it; returns how many. */
+static size_t check_mean(const folds_seen *s, double mean, double deviation, const char *name) {
     double sum = 0.0, squares = 0.0, x[16];
-    size_t i;
+    size_t i, k, n = 0;
     for (i = 0; i < s->folds; i++) {
-        x[i] = metric < 0 ? s->scores[i].loss : s->scores[i].metric[metric].value;
-        sum += x[i];
+        if (!name) x[n++] = s->scores[i].loss;
+        for (k = 0; name && k < s->scores[i].count; k++)
+            if (!strcmp(s->scores[i].metric[k].name, name)) x[n++] = s->scores[i].metric[k].value;
     }
-    for (i = 0; i < s->folds; i++) squares += pow(x[i] - sum / (double)s->folds, 2.0);
-    CHECK_NEAR(mean, sum / (double)s->folds, 1e-12);
-    CHECK_NEAR(deviation, sqrt(squares / (double)(s->folds - 1)), 1e-12);
+    for (i = 0; i < n; i++) sum += x[i];
+    for (i = 0; i < n; i++) squares += pow(x[i] - sum / (double)n, 2.0);
+    CHECK_NEAR(mean, sum / (double)n, 1e-12);
+    if (n > 1) CHECK_NEAR(deviation, sqrt(squares / (double)(n - 1)), 1e-12);
+    else CHECK(deviation != deviation);
+    return n;
 }
 
 static void check_task(const char *task, const char *const *group, int64_t count) {
@@ -269,11 +289,12 @@ static void check_task(const char *task, const char *const *group, int64_t count
     for (i = 0; i < s.folds; i++) examples += s.scores[i].examples;
     CHECK_INT(examples, carnn_dataset_examples(data));
     CHECK_INT(mean.examples, examples);
-    CHECK_INT(mean.count, s.scores[0].count);
-    check_mean(&s, mean.loss, deviation.loss, -1);
+    CHECK_INT(check_mean(&s, mean.loss, deviation.loss, NULL), count);
     for (i = 0; i < mean.count; i++) {
-        CHECK_TEXT(mean.metric[i].name, s.scores[0].metric[i].name);
-        check_mean(&s, mean.metric[i].value, deviation.metric[i].value, (long)i);
+        size_t n = check_mean(&s, mean.metric[i].value, deviation.metric[i].value,
+                              mean.metric[i].name);
+        CHECK(n == s.folds || (!strcmp(mean.metric[i].name, "label_accuracy") && n));
+        CHECK_TEXT(mean.metric[i].name, deviation.metric[i].name);
     }
     CHECK_INT(cross(data, count, NULL, 2, &s, &again, &unused, &error), CARNN_OK);
     CHECK(!memcmp(&mean.loss, &again.loss, sizeof mean.loss));
@@ -331,6 +352,22 @@ static void test_unknown_class(void) {
     CHECK_INT(s.scores[1].examples, 1);
     CHECK_INT(s.scores[2].examples, 3);
     CHECK_NEAR(s.scores[1].metric[0].value, 0.0, 0.0);
+    carnn_dataset_free(data);
+}
+
+/* One row of all has a target that is no whole number: all folds learn numbers, also those that do
+   not have it. */
+static void test_kind_of_all(void) {
+    static const char *const rows[] = {"1\t0.5\n", "2\t1\n", "1\t0.1\n", "2.5\t2\n", "2\t1.1\n",
+                                       "1\t0.3\n", "2\t0.9\n", "1\t0.2\n", NULL};
+    carnn_dataset *data = load_groups("signal", rows, NULL, -1);
+    carnn_scores mean, deviation;
+    static folds_seen s;
+    carnn_error error;
+    size_t i;
+    CHECK_INT(cross(data, 4, NULL, 1, &s, &mean, &deviation, &error), CARNN_OK);
+    for (i = 0; i < s.folds; i++) CHECK_TEXT(s.scores[i].metric[0].name, "mse");
+    CHECK_INT(check_mean(&s, mean.metric[0].value, deviation.metric[0].value, "mse"), 4);
     carnn_dataset_free(data);
 }
 
@@ -437,6 +474,7 @@ int main(void) {
     check_task("dialog", fold_dialogs, 3);
     test_by_hand();
     test_unknown_class();
+    test_kind_of_all();
     test_errors();
     test_memory_of_folds();
     return test_end();

@@ -120,7 +120,7 @@ static double bn_loss(bn_subject *s, const double *all) {
     const double *w = all, *x = w + s->store.size, *h = x + BN_INPUTS * BN_E, *c = h + BN_B * BN_H;
     const double *wx = w + s->store.item[s->cell.input].offset;
     const double *wh = w + s->store.item[s->cell.recurrent].offset;
-    const double *wk = s->cell.skip ? w + s->store.item[s->cell.skipping].offset : NULL;
+    const double *wk = s->cell.skip ? w + s->store.item[s->cell.skip_weight].offset : NULL;
     const double *bias = k->vectors ? NULL : w + s->store.item[s->cell.bias].offset;
     static double m[BN_B * 4 * BN_H], n[BN_B * 4 * BN_H], y[BN_B * BN_H], state[BN_B * BN_H];
     size_t t, b, g, j, G = k->gates, lstm = k->flags & CARNN__HAS_CELL_STATE;

@@ -260,7 +260,7 @@ static void signal_bad_images(void) {
         labels.size = i;
         CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     }
-    CHECK_TEXT(error.message, "l:0: expected a label (idx1-ubyte) for each image, found others");
+    CHECK_TEXT(error.message, "l:1: expected a label (idx1-ubyte) for each image, found others");
     labels.size = sizeof marks;
     CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected images that are whole rows (columns), found others");

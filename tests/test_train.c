@@ -248,7 +248,7 @@ static int watch_reports(const carnn_progress *p, void *user) {
     double done = whole + (p->epoch_ended ? 0.0 : p->done);
     double end = r->train.lr_end > 0.0 ? r->train.lr_end : 0.0;
     r->last = r->train.lr * (end + (1.0 - end) * (0.5 + 0.5 * cos(CARNN__PI * done / all))) *
-              pow(r->train.lr_decay, whole);
+              pow(r->train.lr_decay, (double)(p->epoch - 1));
     CHECK_NEAR(p->lr, r->last, 1e-12);
     CHECK(p->seconds > 0.0 && p->seconds <= carnn__clock() - r->started);
     CHECK_NEAR(p->seconds_left, p->seconds * (all - done) / done, 1e-6);
@@ -273,7 +273,7 @@ static void test_reports(void) {
         r.train.user = &r;
         r.started = carnn__clock();
         CHECK_INT(carnn_train(model, data, NULL, &r.train, NULL), CARNN_OK);
-        CHECK_NEAR(r.last, r.train.lr * fmax(ends[i], 0.0) * pow(decay[i], 8.0), 1e-12);
+        CHECK_NEAR(r.last, r.train.lr * fmax(ends[i], 0.0) * pow(decay[i], 7.0), 1e-12);
         CHECK(r.inside > 0);
         carnn_model_free(model);
     }
@@ -319,6 +319,35 @@ static uint64_t interrupted(script s, carnn_train_desc train, const carnn_datase
     sum = model_digest(model);
     carnn_model_free(model);
     return sum;
+}
+
+typedef struct stopping {
+    carnn_model *model;
+    float weight; /* the first one after the first epoch */
+} stopping;
+
+static int stop_in_the_second(const carnn_progress *progress, void *user) {
+    stopping *s = (stopping *)user;
+    if (progress->epoch == 1 && progress->epoch_ended) {
+        s->weight = *s->model->params.value;
+        wait_a_little();
+    }
+    return progress->epoch > 1;
+}
+
+/* Without validation a model that is stopped within an epoch has the weights of the one before. */
+static void test_stopped(void) {
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    stopping s = {new_model("icarnn", 8, data), 0.0f};
+    carnn_train_desc train = train_desc(8);
+    train.average = CARNN_NONE;
+    train.progress = stop_in_the_second;
+    train.user = &s;
+    CHECK_INT(carnn_train(s.model, data, NULL, &train, NULL), CARNN_ERR_STOPPED);
+    CHECK_INT(carnn_model_best_epoch(s.model), 1);
+    CHECK(*s.model->params.value == s.weight);
+    carnn_model_free(s.model);
+    carnn_dataset_free(data);
 }
 
 static void test_resume(void) {
@@ -914,6 +943,7 @@ int main(void) {
     test_learns();
     test_average();
     test_reports();
+    test_stopped();
     test_same_bytes();
     test_simd_choice();
     test_resume();

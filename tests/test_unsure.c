@@ -281,6 +281,9 @@ static void unsure_learns(void) {
         next = unsure_model(data);
         train.threads = threads;
         CHECK_INT(carnn_train(next, data, NULL, &train, &error), CARNN_OK);
+        CHECK_TEXT(next->scores.metric[2].name, "accuracy_top2"); /* odd turns are not counted */
+        CHECK_NEAR(next->scores.metric[2].value, 1.0, 0.0);
+        CHECK_NEAR(next->scores.metric[4].value, 0.0, 0.0);
         if (!model) {
             model = next;
             continue;
