@@ -50,6 +50,8 @@ yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2)
 
 cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 cells MEMBER=icarnn,ncarnn,scarnn,icarnn ncarnn scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > cells.managers
+cells MEMBER=icarnn,ncarnn,scarnn;OPTION=--seed 2,--seed 3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt OPTION > cells.managers
+cells BY=managers,dev | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > nine.BY
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
