@@ -323,11 +323,11 @@ static void set_own_options(void) {
     }
 }
 
-/* Is it 0 or 1? Such an option may stand without its value: --fine is --fine 1. */
+/* Is it 0 or 1? Such an option may stand without its value before another one or at the end: --fine
+   is --fine 1. */
 static int is_switch(const carnn_option *o) {
     return o->kind == CARNN_OPTION_INTEGER && o->low == 0.0 && o->high == 1.0;
 }
-static int is_bit(const char *word) { return !strcmp(word, "0") || !strcmp(word, "1"); }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
 static void read_option(unsigned bit, int count, char **argument, int *at) {
@@ -346,7 +346,7 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
     if (name[length]) value = name + length + 1;
-    else if (f ? !f->value : is_switch(o) && !is_bit(*at + 1 < count ? argument[*at + 1] : ""))
+    else if (f ? !f->value : is_switch(o) && (*at + 1 == count || *argument[*at + 1] == '-'))
         value = f ? "" : "1";
     else value = *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
@@ -459,7 +459,8 @@ static double peak_memory(void) { return 0.0; }
 static int is_same_file(const char *a, const char *b) {
     struct stat x, y;
     if (stat(a, &x)) return !strcmp(a, b);
-    return S_ISREG(x.st_mode) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode)) && !stat(b, &y) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
@@ -535,32 +536,47 @@ static FILE *open_input(const char *name) {
     return in;
 }
 
-/* Names the checkpoint. No file may be written that is read or that another option writes, and none
-   may be named that is not read. */
+/* The name of a file with something behind it. */
+static char *beside(const char *name, const char *ending) {
+    char *text = (char *)resize(NULL, strlen(name) + strlen(ending) + 1, 1);
+    return strcat(strcpy(text, name), ending);
+}
+
+/* The folder that a file is in. */
+static const char *folder_of(const char *name) {
+    const char *end = strrchr(name, '/');
+    char *folder = beside(name, "");
+    if (!end) return ".";
+    folder[end - name + (end == name)] = '\0';
+    return folder;
+}
+
+/* Names the checkpoint. No file may be written that is read, is in a folder of data or that another
+   option writes, and none may be named that is not read. */
 static void check_files(void) {
     const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
                          arg.candidates, arg.folds_by, arg.from,  arg.text,  arg.permutation};
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
-    const list *images[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
+    const list *read[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
     list all = {NULL, 0, 0};
     size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
-    if (arg.out) {
-        char *name = (char *)resize((void *)arg.training.checkpoint,
-                                    strlen(arg.out) + sizeof ".resume", 1);
-        sprintf(name, "%s.resume", arg.out);
-        add_item(&all, arg.training.checkpoint = name);
-    }
+    if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
     for (i = 0; i < COUNT(one); i++)
         if (one[i]) add_item(&all, one[i]), written += i < 5;
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
             add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
+    for (i = 0; i < COUNT(read); data_files += read[i++]->count)
+        for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
+    for (i = 0; i < arg.own.count; i += 2)
+        if (!strcmp(arg.own.item[i], "graph")) add_item(&all, arg.own.item[i + 1]);
     for (i = 0; i < written; i++)
         for (k = i + 1; k < all.count; k++)
             if (is_same_file(all.item[i], all.item[k]))
                 say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
-    for (i = 0; i < COUNT(images); i++) data_files += images[i]->count;
+            else if (k >= written && is_same_file(folder_of(all.item[i]), all.item[k]))
+                say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
     if (arg.labels.count > most(data_files, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
     free((void *)all.item);
@@ -687,6 +703,7 @@ static struct { /* the training */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
     size_t shown;           /* length of the line of progress that is to be overwritten */
+    int begun;              /* there has been a report */
 } job;
 
 /* Begins a line of the log or of probes. */
@@ -694,6 +711,13 @@ static void log_line(FILE *f, const carnn_progress *p, double loss) {
     json(f, "{");
     if (job.fold) json(f, "'fold': %z", job.fold);
     json(f, "'epoch': %g, 'loss': %g", (double)p->epoch, loss);
+}
+
+/* A log is opened before the training and emptied by its first line: what is refused in between
+   leaves that of the last run as it is. */
+static void begin_log(FILE **f, const char *name) {
+    if (*f && !arg.resume && !(*f = freopen(name, "w", *f)))
+        say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
 }
 
 static void log_epoch(const carnn_progress *p) {
@@ -734,6 +758,7 @@ static int on_progress(const carnn_progress *p, void *user) {
     size_t at = 0;
     (void)user;
 #define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
+    if (!job.begun++) begin_log(&job.log, arg.log), begin_log(&job.probe, arg.probe);
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
     if (job.log && p->epoch_ended) log_epoch(p);
@@ -775,6 +800,8 @@ static void check_training(int folds) {
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
         say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds");
+    if (folds && arg.training.max_time > 0.0)
+        say(USAGE, "train: --max-time ends a training; --folds has several");
     if (arg.folds && arg.folds_by)
         say(USAGE, "train: --folds-by names the folds; --folds counts them: give one of them");
     if (arg.clean && !folds && !arg.valid.count && !arg.test.count)
@@ -872,7 +899,6 @@ static void cross_validate(void) {
     }
 }
 
-/* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
     int result = DONE, folds = arg.folds || arg.folds_by;
@@ -887,8 +913,8 @@ static int train(void) {
     arg.model.known = known;
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
-    job.log = open_result(arg.log, arg.resume ? "a" : "w");
-    job.probe = open_result(arg.probe, arg.resume ? "a" : "w");
+    job.log = open_result(arg.log, "a");
+    job.probe = open_result(arg.probe, "a");
     check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
@@ -1148,7 +1174,6 @@ static void make_ensemble(void) {
     desc.valid = load_data(task_of(model), &arg.valid, NULL, arg.clean, 0);
     check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
                                tested.count, &desc, &error));
-    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
     if (!desc.valid) return;
     scores = carnn_model_scores(models[tested.count]);
     fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, *arg.valid.item,
@@ -1186,6 +1211,7 @@ static int test(void) {
     close_result(tested.qrels, arg.qrels);
     close_result(tested.run, arg.run);
     for (i = 0; i < tested.count && arg.report; i++) make_report(&tested.report[i], models[i]);
+    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
     (arg.json ? json_test : print_test)();
     return DONE;
 }
@@ -1501,11 +1527,15 @@ static int cloze(void) {
                             .seed = (uint64_t)arg.model.seed, .asked = arg.asked ? &asked : NULL};
     const char *question;
     carnn_book *book;
+    size_t questions = 0;
     check(carnn_book_open(&book, &desc, &error));
     do {
         check(carnn_book_question(book, &question, &error));
-        if (question) fputs(question, stdout);
+        if (question) fputs(question, stdout), questions++;
     } while (question);
+    if (!questions)
+        say(BAD_DATA, "%s: expected names that are said twice within some sentences, found none",
+            *arg.files.item);
     carnn_book_free(book);
     free(sources);
     return DONE;
@@ -1620,9 +1650,9 @@ static void json_info(const char *file) {
         if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
         json(stdout, "{");
         json_options(carnn_model_describe(member), NULL);
-        json(stdout, "'parameters': %z", carnn_model_parameters(member));
+        json(stdout, "'parameters': %z, 'scores': {", carnn_model_parameters(member));
         json_metrics(stdout, carnn_model_scores(member), "");
-        json(stdout, "}");
+        json(stdout, "}}");
     }
     if (i) json(stdout, "]");
     if (carnn_model_describe(model)->unsure)
@@ -2600,6 +2630,7 @@ int main(int count, char **argument) {
 #ifndef _WIN32
     FILE *spare;
     if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing */
     /* no file is to get the number of a standard stream that is closed */
     while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
     if (spare) fclose(spare);

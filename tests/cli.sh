@@ -345,6 +345,14 @@ says err 'link.txt and mine.txt are the same file'
 run 2 test link.txt --data bad.txt --qrels mine.txt
 run 2 test a.gguf --data mine.txt --qrels f --run f
 run 2 plot log.jsonl --out same/log.jsonl
+mkdir texts
+for name in texts/f texts/f.resume; do
+    run 2 train --task answer --train texts --out "$name"
+    says err 'is in the folder texts, which is read'
+done
+run 2 train --task answer --model ca --alignment file --train mine.txt --out mine.txt.align
+run 2 train --task lm --cell lstm --encoder graph --graph link.txt --train bad.txt --out mine.txt
+says err 'mine.txt and link.txt are the same file'
 check 'data is lost' cmp -s mine.txt "$data/dialog-dev.txt"
 check 'a refused run left a file' [ ! -e f ]
 run 0 train $kept --hidden 4 --epochs 1 --quiet --out /dev/null --log /dev/null
@@ -431,6 +439,9 @@ for rule in mean vote greedy; do
 done
 run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble mean --out all.gguf --json
 says out '^{"models": \[{.*}, {.*}, {.*}\], "ensemble": {.*"rule": "mean", "members": \["a.gguf", '
+cp all.gguf kept.gguf
+run 1 test a.gguf b.gguf --data no-such-file --ensemble vote --out all.gguf
+check 'an ensemble is replaced by one that is not scored' cmp -s all.gguf kept.gguf
 run 0 test all.gguf --data "$data/dialog-test.txt" --counts
 says out 'accuracy_top2 0.*accuracy_top5 '
 run 0 info all.gguf
@@ -438,6 +449,7 @@ says out '^ensemble      mean$'
 says out '^member 2 '
 run 0 info all.gguf --json
 says out '"members": \[{.*}, {.*}, {.*}\], '
+says out '"parameters": [0-9]*, "scores": {"loss": [0-9.]*, "accuracy": [0-9.]*, '
 run 0 predict all.gguf --data "$data/dialog-test.txt" --top 2
 lines out "$examples"
 "$carnn" predict all.gguf --top 2 <"$data/dialog-test.txt" | cmp -s - out
@@ -694,7 +706,7 @@ cp out explained
 run 0 explain r.gguf --data "$data/answer-test.tsv" --example 2
 says out '^not exact for the cell lstm: '
 cp explained out
-mkdir folder
+mkdir texts
 tail -n +2 "$data/answer-test.tsv" | cut -f 2 >folder/a.toks
 tail -n +2 "$data/answer-test.tsv" | cut -f 3 >folder/b.toks
 cp out explained
@@ -888,6 +900,8 @@ gzip <classes.txt >classes.gz
 "$carnn" predict t.gguf <classes.gz >out 2>err
 check 'bytes of gzip are predicted' [ $? -eq 3 ]
 says err 'is packed; unpack it first'
+run 2 train --task classify --train classes.txt --fine 2 --hidden 4 --epochs 1 --out f.gguf
+says err 'fine: expected'
 run 0 train --task classify --train classes.txt --fine --hidden 4 --epochs 1 --out f.gguf
 run 0 info f.gguf
 says out '^fine *1$'
@@ -933,6 +947,12 @@ says err 'short.txt'
 run 1 train $small --epochs 1 --folds-by no-such-file
 run 2 train $small --folds 3 --folds-by by.txt
 says err 'give one of them'
+echo kept >kept.jsonl # what is refused leaves the log of the last run as it is
+run 3 train $small --epochs 1 --folds-by short.txt --log kept.jsonl
+run 2 train $small --epochs 1 --folds 600 --log kept.jsonl
+check 'a refused run has emptied a log' [ "$(cat kept.jsonl)" = kept ]
+run 2 train $small --folds 3 --max-time 1
+says err '--folds has several'
 run 2 train $small --folds 1
 run 2 train $small --folds 1000
 run 2 train $small --folds 0
