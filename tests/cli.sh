@@ -345,10 +345,10 @@ says err 'link.txt and mine.txt are the same file'
 run 2 test link.txt --data bad.txt --qrels mine.txt
 run 2 test a.gguf --data mine.txt --qrels f --run f
 run 2 plot log.jsonl --out same/log.jsonl
-mkdir texts
-for name in texts/f texts/f.resume; do
-    run 2 train --task answer --train texts --out "$name"
-    says err 'is in the folder texts, which is read'
+mkdir qa
+for name in qa/f qa/f.resume; do
+    run 2 train --task answer --train qa --out "$name"
+    says err 'is in the folder qa, which is read'
 done
 run 2 train --task answer --model ca --alignment file --train mine.txt --out mine.txt.align
 run 2 train --task lm --cell lstm --encoder graph --graph link.txt --train bad.txt --out mine.txt
@@ -706,7 +706,7 @@ cp out explained
 run 0 explain r.gguf --data "$data/answer-test.tsv" --example 2
 says out '^not exact for the cell lstm: '
 cp explained out
-mkdir texts
+mkdir folder
 tail -n +2 "$data/answer-test.tsv" | cut -f 2 >folder/a.toks
 tail -n +2 "$data/answer-test.tsv" | cut -f 3 >folder/b.toks
 cp out explained
