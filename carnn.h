@@ -4846,46 +4846,29 @@ static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, 
     carnn__population_plan(&m->population, arena, r->store, r->cell->norm + CARNN__NORM_MEAN);
 }
 
-/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
-   kind and size may share what they need only during a pass, that of `other` (or NULL): then each
-   is projected and run forward, and backward and back through the projection, before the next. */
-static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
-                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
-                             size_t B, const carnn__cell_run *other) {
-    const carnn__cell_kind *k = &carnn__cells[cell->kind];
-    size_t h = cell->h, recurrent = k->recurrent_gates, i;
-    carnn__scan *s = &r->scan;
-    memset(r, 0, sizeof *r);
-    r->cell = cell;
-    r->store = store;
-    r->w = w;
-    r->g = g;
-    r->zeros = carnn__floats(arena, B, h);
-    if (r->zeros) memset((float *)r->zeros, 0, B * h * sizeof(float));
+/* Memory for the weights of the products, packed, and for the backward pass transposed. */
+static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, recurrent = k->recurrent_gates, i;
     r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
     for (i = 0; i < r->products; i++) {
         carnn__cell_product *p = &r->product[i];
         p->first = i ? recurrent - 1 : 0;
         p->gates = i ? 1 : recurrent + 1 - r->products;
         p->weight = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
-        if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
-        if (!cell->skip) continue;
+        if (r->g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+        if (!r->cell->skip) continue;
         p->skip = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
-        if (g) p->skip_back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+        if (r->g) p->skip_back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
     }
-    s->h = h;
-    if (cell->normal) {
-        carnn__norm_plan(r, arena, U, N, B, other);
-        U = N;
-    }
-    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
-    else s->px = carnn__floats(arena, U, k->gates * h);
-    s->pc = carnn__floats(arena, B, k->context_gates * h);
-    s->ph = carnn__floats(arena, k->vectors ? N : B, recurrent * h);
-    s->out = carnn__floats(arena, N, h);
-    s->tape = carnn__floats(arena, N, k->tape * h);
-    if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
-    if (!g) return;
+}
+
+/* Memory for the gradients, its own or that of `other`. */
+static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_t U, size_t N,
+                                  size_t B, const carnn__cell_run *other) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, recurrent = k->recurrent_gates;
+    carnn__scan *s = &r->scan;
     if (other) {
         s->dh = other->scan.dh;
         s->dc = other->scan.dc;
@@ -4903,6 +4886,38 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->dph = carnn__floats(arena, N, recurrent * h);
     if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
     if (recurrent) r->last = carnn__floats(arena, N, h);
+}
+
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
+   kind and size may share what they need only during a pass, that of `other` (or NULL): then each
+   is projected and run forward, and backward and back through the projection, before the next. */
+static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
+                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
+                             size_t B, const carnn__cell_run *other) {
+    const carnn__cell_kind *k = &carnn__cells[cell->kind];
+    size_t h = cell->h;
+    carnn__scan *s = &r->scan;
+    memset(r, 0, sizeof *r);
+    r->cell = cell;
+    r->store = store;
+    r->w = w;
+    r->g = g;
+    r->zeros = carnn__floats(arena, B, h);
+    if (r->zeros) memset((float *)r->zeros, 0, B * h * sizeof(float));
+    carnn__cell_plan_products(r, arena);
+    s->h = h;
+    if (cell->normal) {
+        carnn__norm_plan(r, arena, U, N, B, other);
+        U = N;
+    }
+    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
+    else s->px = carnn__floats(arena, U, k->gates * h);
+    s->pc = carnn__floats(arena, B, k->context_gates * h);
+    s->ph = carnn__floats(arena, k->vectors ? N : B, k->recurrent_gates * h);
+    s->out = carnn__floats(arena, N, h);
+    s->tape = carnn__floats(arena, N, k->tape * h);
+    if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
+    if (g) carnn__cell_plan_back(r, arena, U, N, B, other);
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
@@ -5193,32 +5208,40 @@ static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_
     memset(dh, 0, count * sizeof(float));
 }
 
+/* Step t, or the stage of it that is at hand; last: there is none behind it. */
+static void carnn__cell_step(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
+    if (r->products) {
+        carnn__cell_recur(r, e, t);
+        carnn__cell_skip(r, e, t);
+    }
+    if (r->cell->normal) carnn__norm_products(r, e, t);
+    carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
+    if (r->scan.tanh_c) carnn__norm_state(r, e, t);
+    if (r->gate && last) carnn__gate_forward(r, e, t);
+}
+
+/* The same in reverse order, for the gradients. */
+static void carnn__cell_step_back(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
+    if (r->gathers && last) carnn__cell_gather(r, e, t);
+    if (r->gate && last) carnn__gate_backward(r, e, t);
+    if (r->scan.tanh_c) carnn__norm_state(r, e, t);
+    carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
+    if (r->gate && r->scan.stage == 0) carnn__gate_mix(r, t);
+    if (r->cell->normal) carnn__norm_products(r, e, t);
+    if (r->products) {
+        carnn__cell_recur(r, e, t);
+        carnn__cell_skip(r, e, t);
+    }
+}
+
 /* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
-    int normal = r->cell->normal, state = r->scan.tanh_c != NULL;
+    size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i;
     for (i = 0; i < count; i++) {
-        size_t number = r->scan.back ? count - 1 - i : i;
-        int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
-        t = number / stages;
-        r->scan.stage = (int)(number % stages);
-        if (!r->scan.back && r->products) {
-            carnn__cell_recur(r, e, t);
-            carnn__cell_skip(r, e, t);
-        }
-        if (!r->scan.back && normal) carnn__norm_products(r, e, t);
-        if (r->scan.back && r->gathers && (number + 1) % stages == 0) carnn__cell_gather(r, e, t);
-        if (r->scan.back && gates) carnn__gate_backward(r, e, t);
-        if (r->scan.back && state) carnn__norm_state(r, e, t);
-        carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
-        if (!r->scan.back && state) carnn__norm_state(r, e, t);
-        if (r->scan.back && mixes) carnn__gate_mix(r, t);
-        if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
-        if (r->scan.back && normal) carnn__norm_products(r, e, t);
-        if (r->scan.back && r->products) {
-            carnn__cell_recur(r, e, t);
-            carnn__cell_skip(r, e, t);
-        }
+        size_t number = r->scan.back ? count - 1 - i : i, stage = number % stages;
+        r->scan.stage = (int)stage;
+        (r->scan.back ? carnn__cell_step_back : carnn__cell_step)(r, e, number / stages,
+                                                                  stage + 1 == stages);
     }
 }
 
@@ -10383,7 +10406,7 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
                            "has been loaded without them");
     if (data->columns && data->columns != (size_t)model->desc.embedding)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, "
-                           "the model reads rows of %lld", data->columns,
+                           "the model reads rows of %lld (embedding)", data->columns,
                            (long long)model->desc.embedding);
     return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
                                                  : CARNN_OK;
@@ -17935,7 +17958,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
                         "words that are kept, the most frequent"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
-                         "what the context is, previous or none"),
+                         "what the context is, previous or none, as for cells that read none, "
+                         "chunks and characters"),
     CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
                         "1: embedding and output share their weights"),
@@ -18558,6 +18582,17 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__hinge_plan(p, &m->hinge, t->most_items);
 }
 
+#ifndef CARNN_NO_TEXT
+static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    size_t i;
+    for (i = 0; i < data->item_count; i++)
+        if (data->items[i].value > 0.0f) return carnn__net_build(model, data, error);
+    return carnn__fail(error, CARNN_ERR_DATA, 0, "an answer model needs training data with right "
+                       "sentences");
+}
+#endif
+
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_SIAMESE)
@@ -18697,7 +18732,7 @@ static const carnn__task carnn__answer_task = {
     "epochs=5 batch=64 lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn "
     "normalise=none",
     carnn__answer_adapt, NULL, carnn__two_reserved, CARNN__COUNT(carnn__two_reserved),
-    CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check, sizeof(carnn__answer),
+    CARNN__TEXT_ONLY(carnn__answer_build), carnn__answer_check, sizeof(carnn__answer),
     carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
@@ -18793,9 +18828,9 @@ typedef struct carnn__classify {
     carnn__ngrams ngrams;   /* (B, classes) */
     carnn__mat z;           /* (B, classes) the mean of both; without n-grams that of output */
     uint32_t *target;       /* (B) */
-    uint32_t *count[2];     /* (classes + 1, 3) texts so far that are predicted to be of a class, that
-                               are of it, and both; the last one has the texts of classes that the
-                               model does not know; [1]: predicted by a vote */
+    uint32_t *count[2];     /* (classes + 1, 3) texts so far that are predicted to be of a class,
+                               that are of it, and both; the last one has the texts of classes that
+                               the model does not know; [1]: predicted by a vote */
 } carnn__classify;
 
 /* Streams of a step's random numbers. */
@@ -22248,8 +22283,8 @@ static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn
             c->order[j] = c->order[j - 1];
             c->order[j - 1] = moved;
         }
-    if (c->desc->share > 0.0)
-        *count = all = carnn__max((size_t)(c->desc->share * (double)all + 1e-9), 1); /* 0.58 of 50 are 29 */
+    if (c->desc->share > 0.0) /* 0.58 of 50 are 29, also as doubles */
+        *count = all = carnn__max((size_t)(c->desc->share * (double)all + 1e-9), 1);
     for (i = 0; !status && c->desc->greedy && i < all; i++) {
         c->order[kept] = c->order[i];
         status = carnn__choosing_try(c, kept + 1, &found, error);
@@ -22967,8 +23002,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
    counts: a right derivative agrees with one of them, a wrong one with none.
 
    Errors are relative to the root mean square of the array plus 1/1000, since a slope is known to a
-   few 1e-7. Right derivatives stay below 2e-4 over many seeds, of answer models below 2e-3; an array
-   that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1.
+   few 1e-7. Right derivatives stay below 2e-4 over many seeds, of answer models below 2e-3; an
+   array that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)

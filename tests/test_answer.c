@@ -685,6 +685,12 @@ static void test_descriptions(void) {
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "vectors: the vectors have 3 numbers, the embedding has 4");
     carnn_dataset_free(data);
+    data = answer_data("q\ta\t0\nq\tb\t0\n");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "an answer model needs training data with right sentences");
+    carnn_dataset_free(data);
 }
 
 /* Every allocation may fail: nothing leaks, and the error says what it is. */

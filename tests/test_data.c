@@ -968,7 +968,7 @@ static void test_number_rows(void) {
     desc.embedding = 3;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
-               "the data set has rows of 2 numbers, the model reads rows of 3");
+               "the data set has rows of 2 numbers, the model reads rows of 3 (embedding)");
     desc.embedding = 2;
     desc.hidden = 8;
     training.epochs = 60;

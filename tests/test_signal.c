@@ -434,7 +434,7 @@ static void signal_kinds(void) {
     desc.embedding = 3;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
-               "the data set has rows of 2 numbers, the model reads rows of 3");
+               "the data set has rows of 2 numbers, the model reads rows of 3 (embedding)");
     carnn_dataset_free(data);
 }
 
