@@ -3623,21 +3623,27 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 
 #if defined(CARNN__ISA)
 
-#define load(array) CARNN__V(load)((array) + i)
-#define store(array, v) CARNN__V(store)((array) + i, v)
-#define every(x) CARNN__V(set1)(x) /* x in every lane */
+/* The vector operations of @@SIMD under short names, from here to the end of @@PART. */
+#define vec carnn__v
+#define load CARNN__V(load)
+#define loadn CARNN__V(loadn)
+#define store CARNN__V(store)
+#define storen CARNN__V(storen)
 #define add CARNN__V(add)
+#define sub CARNN__V(sub)
 #define mul CARNN__V(mul)
 #define div CARNN__V(div)
 #define root CARNN__V(sqrt)
-#define fma CARNN__V(fma)
-#define fnma CARNN__V(fnma)
+#define fma CARNN__V(fma)   /* a b + c */
+#define fnma CARNN__V(fnma) /* c - a b */
+#define set1 CARNN__V(set1) /* a number in every lane */
+#define zero CARNN__V(zero)
 
 /* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of
    a rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal
    number, which processors are slow with. */
-static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x, float least) {
-    return CARNN__V(if_less)(CARNN__V(abs)(x), every(least), CARNN__V(zero)(), x);
+static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
+    return CARNN__V(if_less)(CARNN__V(abs)(x), set1(least), zero(), x);
 }
 
 #define CARNN__LEAST_MOMENT 1e-30f
@@ -3649,57 +3655,47 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v x, float least) {
 static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
     const carnn__optimizer_kind *k = u->kind;
-    const carnn__v a = every((float)k->a), a1 = every((float)(1.0 - k->a));
-    const carnn__v b = every((float)k->b), b1 = every((float)(1.0 - k->b));
-    const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
-    const carnn__v eps = every((float)k->eps), correct = every(u->correct);
+    const vec a = set1((float)k->a), a1 = set1((float)(1.0 - k->a));
+    const vec b = set1((float)k->b), b1 = set1((float)(1.0 - k->b));
+    const vec clip = set1(u->clip), keep = set1(u->keep), lr = set1(u->lr);
+    const vec eps = set1((float)k->eps), correct = set1(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
     const size_t number = u->number;
     size_t i;
     for (i = from; i < to; i += CARNN__LANES) {
-        carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
+        vec g = mul(clip, load(u->g + i)), w = mul(keep, load(u->w + i)), d = g, m, s, x;
         switch (number) {
         case CARNN__OPTIMIZER_adagrad:
-            s = fma(g, g, load(m0));
+            s = fma(g, g, load(m0 + i));
             d = div(g, add(root(s), eps));
-            store(m0, s);
+            store(m0 + i, s);
             break;
         case CARNN__OPTIMIZER_rmsprop:
-            s = fma(mul(a1, g), g, mul(a, load(m0)));
+            s = fma(mul(a1, g), g, mul(a, load(m0 + i)));
             d = div(g, add(root(s), eps));
-            store(m0, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
+            store(m0 + i, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
             break;
         case CARNN__OPTIMIZER_adadelta:
-            s = fma(mul(a1, g), g, mul(a, load(m0)));
-            x = load(m1);
+            s = fma(mul(a1, g), g, mul(a, load(m0 + i)));
+            x = load(m1 + i);
             d = mul(root(div(add(x, eps), add(s, eps))), g);
             x = fma(mul(a1, d), d, mul(a, x));
-            store(m0, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
-            store(m1, CARNN__K(faded)(x, CARNN__LEAST_MOMENT));
+            store(m0 + i, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
+            store(m1 + i, CARNN__K(faded)(x, CARNN__LEAST_MOMENT));
             break;
         case CARNN__OPTIMIZER_adam: /* lr and correct hold the corrections by 1-a^t and 1-b^t */
-            m = fma(a1, g, mul(a, load(m0)));
-            s = fma(mul(b1, g), g, mul(b, load(m1)));
+            m = fma(a1, g, mul(a, load(m0 + i)));
+            s = fma(mul(b1, g), g, mul(b, load(m1 + i)));
             d = div(m, fma(correct, root(s), eps));
-            store(m0, CARNN__K(faded)(m, CARNN__LEAST_MOMENT));
-            store(m1, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
+            store(m0 + i, CARNN__K(faded)(m, CARNN__LEAST_MOMENT));
+            store(m1 + i, CARNN__K(faded)(s, CARNN__LEAST_MOMENT));
             break;
         default: break; /* sgd: d = g */
         }
-        store(u->g, CARNN__V(zero)());
-        store(u->w, fnma(lr, d, w));
+        store(u->g + i, zero());
+        store(u->w + i, fnma(lr, d, w));
     }
 }
-
-#undef load
-#undef store
-#undef every
-#undef add
-#undef mul
-#undef div
-#undef root
-#undef fma
-#undef fnma
 
 #endif
 
@@ -3868,19 +3864,7 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
 
 #if defined(CARNN__ISA)
 
-/* The vector operations of @@SIMD and @@MATH under short names, in this section only. */
-#define vec carnn__v
-#define load CARNN__V(load)
-#define loadn CARNN__V(loadn)
-#define store CARNN__V(store)
-#define storen CARNN__V(storen)
-#define add CARNN__V(add)
-#define sub CARNN__V(sub)
-#define mul CARNN__V(mul)
-#define fma CARNN__V(fma)   /* a b + c */
-#define fnma CARNN__V(fnma) /* c - a b */
-#define set1 CARNN__V(set1)
-#define zero CARNN__V(zero)
+/* In this section also those of @@MATH. */
 #define sigmoid CARNN__V(sigmoid)
 #define tanh CARNN__V(tanh)
 /* The functions below that every cell uses. */
@@ -4558,18 +4542,6 @@ static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell
 CARNN__CELLS(CARNN__SCAN)
 #undef CARNN__SCAN
 
-#undef vec
-#undef load
-#undef loadn
-#undef store
-#undef storen
-#undef add
-#undef sub
-#undef mul
-#undef fma
-#undef fnma
-#undef set1
-#undef zero
 #undef sigmoid
 #undef tanh
 #undef get
@@ -5559,17 +5531,6 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #if defined(CARNN__ISA)
 
-/* The vector operations of @@SIMD under short names, in this section only. */
-#define vec carnn__v
-#define loadn CARNN__V(loadn)
-#define storen CARNN__V(storen)
-#define add CARNN__V(add)
-#define sub CARNN__V(sub)
-#define mul CARNN__V(mul)
-#define fma CARNN__V(fma) /* a b + c */
-#define set1 CARNN__V(set1)
-#define zero CARNN__V(zero)
-
 /* Loops over columns take sixteen at a time. Their bodies are functions of the first column j and
    the number n of columns: the constant 16, for plain loads and stores, or the rest of a row. */
 
@@ -5922,12 +5883,17 @@ static void CARNN__K(compose_back)(const carnn__compose *job) {
 }
 
 #undef vec
+#undef load
 #undef loadn
+#undef store
 #undef storen
 #undef add
 #undef sub
 #undef mul
+#undef div
+#undef root
 #undef fma
+#undef fnma
 #undef set1
 #undef zero
 
