@@ -125,7 +125,8 @@
 
    CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
-   shared inputs. Losses are in nats.
+   shared inputs. Losses are in nats. A pointer may be NULL only where this is said; a carnn_error *
+   always may, and every _free takes NULL.
 
    WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
    strings, *reply too, belong to the object that was asked.
@@ -210,6 +211,7 @@ typedef enum carnn_status {
 #undef CARNN_STATUS_ENUM
 } carnn_status;
 
+/* May be NULL wherever one is asked for; a call that succeeds leaves it as it was. */
 typedef struct carnn_error {
     carnn_status code;
     size_t line;       /* line of the data file where the error is, 0 where there is none */
@@ -305,7 +307,8 @@ typedef struct carnn_probe {
 
 typedef struct carnn_progress carnn_progress;
 /* Called after every few batches and after every epoch, with a report that is valid during the call
-   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
+   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. The model is
+   not to be used or saved in the call: its weights are those of the moment. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -577,9 +580,9 @@ typedef struct carnn_ranked {
 } carnn_ranked;
 
 /* carnn_test that tells more. `part` is called with the parts that metric[0] averages: metric[0] =
-   sum of values / sum of weights. A part (value, weight) is a dialog (right turns, turns), a
-   question (average precision, 1), a piece of a sentence (-log P, words) or an example (1 if it is
-   right, 1); of grades, whose metric is no mean, (squared error, 1). All models have the same parts
+   sum of values / sum of weights, of lm exp of that. A part (value, weight) is a dialog (right
+   turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words) or an
+   example (1 if it is right, 1); of grades, whose metric is no mean, (squared error, 1). All models have the same parts
    in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
@@ -693,7 +696,7 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
 CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number);
 CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 
-#define CARNN_MEMBERS_MAX 64
+#define CARNN_MEMBERS_MAX 64 /* models in an ensemble */
 
 /* --- model files ------------------------------------------------------------------------------ */
 
@@ -740,7 +743,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_m
                                           const carnn_session_desc *desc, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
 
-/* Forgets the dialog. */
+/* Forgets what was read: the dialog, the sentence before (lm), the rows (signal). */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
 typedef struct carnn_text { /* of an example */
@@ -796,7 +799,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
 
 /* The names in such words, as candidates "c1|c2": words with a capital inside a sentence, or at its
-   beginning where neither text nor model has them without one. They need no more room than the
+   beginning where neither text nor model (or NULL) has them without one. They need no more room than the
    text: with less they are cut short, and the length that is returned may be too large, as a name
    counts once only where it has been written. */
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
@@ -818,7 +821,8 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
-    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "text" */
+    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "first",
+                         "second"; "text" */
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
@@ -844,10 +848,11 @@ typedef struct carnn_explanation {
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
    order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit of
    the best reply. lm: the words of the sentence before with their shares in the context, then those
-   of the sentence with what they add to the logit of the most probable next word. answer: the words
-   of the question and of the sentence; where shares are meant, they and the rest are 1 in all for
-   each of the two (*rest has the sum of both). cloze: the words of the text, to the probability of
-   the answer, which is exactly the sum of the attention to its places. */
+   of the sentence with what they add to the logit of the most probable next word. answer, pair:
+   the words of both texts; where shares are meant, they and the rest are 1 in all for each of the
+   two (*rest has the sum of both). cloze: the words of the text, to the probability of the answer,
+   which by default is exactly the sum of the attention to its places. classify and signal do not
+   explain. count is 0 where nothing has been predicted. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -857,12 +862,14 @@ typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
-    uint64_t seed;
+    uint64_t seed;      /* with how many words the session has drawn so far it decides what comes: a
+                           new session with the same seed says the same */
     int64_t words;      /* at most so many are drawn for a sentence [100] */
 } carnn_sampling;
 
-/* lm: writes a sentence that begins with the words of `prompt` (may be empty) into text[0 .. size),
-   with a NUL; from the first word that does not fit on they are left out. */
+/* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
+   does not know are <unk>) into text[0 .. size), with a NUL; from the first word that does not fit
+   on they are left out. It is the sentence before for the next call. how may be NULL. */
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error);
@@ -15922,11 +15929,13 @@ static carnn_status carnn__session_open_members(carnn_session *s, char *at, carn
     s->member[0] = s;
     s->work.rule = model->rule;
     for (i = 1; !status && i < s->members; i++) {
+        size_t bytes = carnn_session_size(model->members[i], &desc);
+        if (!bytes) return carnn__out_of_memory(error); /* counting takes some, too */
         desc.memory = at;
         status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
         if (status) break;
         s->member[i]->silent = 1;
-        at += carnn__round_up(carnn_session_size(model->members[i], &desc), CARNN__ALIGN);
+        at += carnn__round_up(bytes, CARNN__ALIGN);
     }
     for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
     return status;
@@ -15944,6 +15953,9 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     if (!model->task->session)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
                            model->desc.task);
+    if ((uintptr_t)memory % CARNN__ALIGN)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the memory of a session is not aligned to "
+                           "%d bytes", CARNN__ALIGN);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
         arena.size = carnn_session_size(model, desc);
@@ -16086,9 +16098,16 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error) {
+    static const carnn_sampling usual;
     if (size) *text = 0;
+    if (!how) how = &usual;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
+    if (!((how->temperature >= 0.0 && how->temperature <= DBL_MAX) ||
+          how->temperature == CARNN_NONE) ||
+        how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a temperature, top_k and words "
+                           "from 0 on, and top_p from 0 to 1");
     if (session->members)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
                            "members do, each by itself");
@@ -16248,6 +16267,21 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     return status;
 }
 
+/* Reads the items of a group before x, each without those before it. */
+static void carnn__session_read_before(carnn_session *s, const carnn_dataset *data,
+                                       const carnn__item *x, carnn_prediction *prediction) {
+    const carnn__role *roles = s->model->task->roles;
+    const carnn__item *y = x;
+    while (y > data->items && y[-1].group == x->group) y--;
+    for (; y < x; y++) {
+        size_t m = y->first + y->count - 1;
+        carnn_text text;
+        while (roles[data->members[m].role].labels == 1) m--;
+        text = carnn__text(data, data->members[m].text);
+        carnn__session_predict_all(s, &text, 1, prediction);
+    }
+}
+
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error) {
@@ -16256,6 +16290,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     const carnn__role *roles = session->model->task->roles;
     const carnn__item *x;
     size_t m, end, left = 0, count = 0, most = carnn__session_texts(session);
+    int runs_on = carnn__corpus_of(&session->work)->chunk > 0; /* all of the text comes before it */
     carnn_status status;
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
@@ -16269,13 +16304,14 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     if (data->linked && !carnn__model_links(session->model)) end--;
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
     carnn_session_reset(session);
+    if (runs_on) carnn__session_read_before(session, data, x, prediction);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
         if (roles[data->members[m].role].labels == 1) continue;
         if (left-- <= most) texts[count++] = text;
         else if (kind->hear)
             carnn__session_hear_all(session, data->members[m].role, text.at, text.length);
-        else carnn__session_predict_all(session, &text, 1, prediction);
+        else if (!runs_on) carnn__session_predict_all(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -16786,7 +16822,7 @@ static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn
     memcpy(small, word.at, word.length);
     *small = (char)carnn__folded(*small, 1);
     word.at = small;
-    return carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX ||
+    return (model && carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX) ||
            carnn__any_candidate(text, word);
 }
 

@@ -349,11 +349,25 @@ static void chars_generate(void) {
     carnn_prediction p;
     carnn_contribution part[32];
     carnn_explanation e;
+    test_answers all;
     size_t i;
     CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
     CHECK(test_metric(carnn_model_scores(model), "bpc") < 0.3);
     CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
+    all = test_predict_all(model, data, 1);
+    for (i = 0; i < 3; i++) { /* after all that comes before it, not one line */
+        CHECK_INT(carnn_session_example(s, data, i, 0, &p, NULL), CARNN_OK);
+        CHECK(test_value(&p) == all.value[i]);
+    }
+    carnn_session_reset(s);
     memset(&how, 0, sizeof how);
+    how.top_p = 1.5;
+    CHECK_INT(carnn_session_generate(s, &how, "", 0, tiny, sizeof tiny, NULL), CARNN_ERR_ARGUMENT);
+    how.top_p = 0.0;
+    how.temperature = -0.5;
+    CHECK_INT(carnn_session_generate(s, &how, "", 0, tiny, sizeof tiny, NULL), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_session_generate(s, NULL, "", 0, tiny, sizeof tiny, NULL), CARNN_OK);
+    carnn_session_reset(s);
     how.temperature = CARNN_NONE;
     for (i = 0; i < 2; i++)
         CHECK_INT(carnn_session_generate(s, &how, i ? "" : "ab", i ? 0 : 2, text[i], 40, NULL), 0);

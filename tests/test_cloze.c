@@ -626,6 +626,8 @@ static void cloze_names(void) {
     CHECK_TEXT(names, "Mona|Felix|Old|Anna-Lee|The");
     CHECK_INT(carnn_prose_names(model, "", names, sizeof names), 0);
     CHECK_TEXT(names, "");
+    CHECK_INT(carnn_prose_names(NULL, "Ann is Tom", names, sizeof names), 7);
+    CHECK_TEXT(names, "Ann|Tom");
     memset(names, '#', sizeof names);
     CHECK(carnn_prose_names(model, text, names, 7) >= 27);
     CHECK(!memcmp(names, "Mona|F\0#", 8));

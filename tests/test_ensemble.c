@@ -610,6 +610,7 @@ static void ensemble_files(void) {
     ensemble_image i;
     carnn_source file = {"ensemble.gguf", NULL, 0};
     carnn_error error;
+    carnn_session *session = NULL;
     size_t at, bad = 0, v, head;
     test_memory memory = {0, 0, 0};
     carnn_allocator a = test_allocator(&memory);
@@ -663,6 +664,15 @@ static void ensemble_files(void) {
         CHECK_INT(memory.blocks, 0);
     }
     CHECK(memory.fail_at > 6);
+    for (memory.fail_at = 1;; memory.fail_at++) {
+        carnn_status status;
+        memory.calls = 0;
+        status = carnn_session_open(&session, again, NULL, &error);
+        if (!status) break;
+        CHECK_INT(status, CARNN_ERR_MEMORY);
+    }
+    CHECK(memory.calls < memory.fail_at); /* it opens only where nothing has failed */
+    carnn_session_free(session);
     carnn_model_free(again);
     CHECK_INT(memory.blocks, 0);
     carnn__free_aligned(&e->allocator, i.bytes);

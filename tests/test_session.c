@@ -186,6 +186,9 @@ static void test_own_memory(void) {
     block = (char *)malloc(carnn_session_size(model, &desc) + 64);
     desc.memory = block + (64 - (uintptr_t)block % 64) % 64;
     memset(desc.memory, 0xA5, carnn_session_size(model, &desc));
+    desc.memory = (char *)desc.memory + 16;
+    CHECK_INT(carnn_session_open(&session, model, &desc, NULL), CARNN_ERR_ARGUMENT);
+    desc.memory = (char *)desc.memory - 16;
     calls = memory.calls;
     CHECK(!carnn_session_open(&session, model, &desc, NULL));
     for (i = 0; i < 1000000; i++) long_text[i] = i % 7 ? (char)('a' + i % 26) : ' ';

@@ -507,7 +507,7 @@ static void test_packed_files(void) {
     carnn__input in;
     source.bytes = packed;
     source.size = sizeof packed;
-    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "test_text.tmp: is packed; unpack it first with gzip -d");
     source.bytes = NULL;
     if (!gzip_at_hand()) return;
@@ -518,7 +518,7 @@ static void test_packed_files(void) {
     CHECK(in.lines.rest.at[10999] == '\n');
     carnn__input_close(&in, &a);
     test_write(temporary, packed, sizeof packed - 10);
-    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
@@ -549,7 +549,7 @@ static void test_packed_input(void) {
     if (!gzip_at_hand()) return;
     test_write(temporary, packed, sizeof packed);
     if (system("mkfifo test_text.fifo && (cat test_text.tmp >test_text.fifo &)") == 0) {
-        CHECK_INT(carnn__input_open(&in, &pipe_source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
+        CHECK_INT(carnn__input_open(&in, &pipe_source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
         CHECK_TEXT(error.message, "test_text.fifo: is packed; unpack it first with gzip -d");
         remove(fifo);
     }
