@@ -16098,7 +16098,7 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error) {
-    static const carnn_sampling usual;
+    static const carnn_sampling usual = {0.0, 0, 0.0, 0, 0};
     if (size) *text = 0;
     if (!how) how = &usual;
     if (!carnn__session_of(session)->generate)
@@ -20027,7 +20027,7 @@ static const carnn_option carnn__options[] = {
     CARNN__TRAIN_OPTION(dropout, NUMBER, 0, 0.99, 1, "probability of a value to be dropped"),
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
-    CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1, "label smoothing"),
+    CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1, "label smoothing, of losses by softmax"),
     CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),

@@ -530,8 +530,14 @@ static const char *task_of(const carnn_model *m) { return carnn_model_describe(m
 
 #define STANDARD_INPUT "/dev/stdin" /* what errors call it */
 
+static void take_standard_input(void) {
+    static int taken;
+    if (taken++) say(USAGE, "standard input can be read only once");
+}
+
 static FILE *open_input(const char *name) {
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
+    if (in == stdin) take_standard_input();
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
 }
@@ -605,13 +611,12 @@ static void read_all(FILE *in, const char *name, line *l) {
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
     static line all;
-    static int used;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
         sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
-        if (used++) say(USAGE, "standard input can be read only once");
+        take_standard_input();
         read_all(stdin, STANDARD_INPUT, &all);
         sources[i] = (carnn_source){STANDARD_INPUT, all.text, all.length};
     }

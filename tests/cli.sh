@@ -1115,6 +1115,9 @@ run 2 train --task pair --train "$data/pair-dev.tsv" --quiet --out f.gguf --prob
 says err 'a probe is of the tasks lm, classify and signal'
 run 2 train $chars --train "$data/lm-dev.txt" --out f.gguf --log f.jsonl --probe f.jsonl
 says err 'f.jsonl and f.jsonl are the same file'
+"$carnn" plot - - <log.jsonl >out 2>err
+check 'two runs from standard input' [ $? -eq 2 ]
+says err 'standard input can be read only once'
 run 1 train $chars --train "$data/lm-dev.txt" --out f.gguf --probe no-such-folder/f.jsonl
 for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
     '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
