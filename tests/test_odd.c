@@ -241,11 +241,18 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
         CHECK_TEXT(reply, "");
     }
     if (kind->generate) {
+        static const carnn_sampling wrong[] = {
+            {-0.5, 0, 0.0, 1, 0}, {NAN, 0, 0.0, 1, 0},  {INFINITY, 0, 0.0, 1, 0},
+            {0.0, -3, 0.0, 1, 0}, {0.0, 0, 2.0, 1, 0},  {0.0, 0, -0.1, 1, 0},
+            {0.0, 0, NAN, 1, 0},  {0.0, 0, 0.0, 1, -9}};
         WORKS(carnn_session_generate(s, &how, NULL, 0, text, sizeof text, NULL));
+        WORKS(carnn_session_generate(s, NULL, NULL, 0, text, sizeof text, NULL));
         WORKS(carnn_session_generate(s, &how, "a", 1, NULL, 0, NULL));
-        how.temperature = 1e-300, how.top_k = INT64_MAX, how.top_p = 2.0, how.words = 9;
+        for (rows = 0; rows < sizeof wrong / sizeof *wrong; rows++)
+            FAILS(carnn_session_generate(s, &wrong[rows], "", 0, text, sizeof text, &error));
+        how.temperature = 1e-300, how.top_k = INT64_MAX, how.top_p = 1.0, how.words = 9;
         WORKS(carnn_session_generate(s, &how, "", 0, text, sizeof text, NULL));
-        how.temperature = 1e300, how.top_k = -3, how.top_p = 1e-300, how.words = -9;
+        how.temperature = 1e300, how.top_k = 1, how.top_p = 1e-300;
         WORKS(carnn_session_generate(s, &how, "", 0, text, 1, NULL));
         CHECK_TEXT(text, "");
     } else {
