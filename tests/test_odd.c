@@ -225,7 +225,7 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
     const char *reply = NULL;
     carnn_error error;
     char text[8] = "xxxxxxx";
-    size_t rows = 1, columns = 1;
+    size_t rows = 1, columns = 1, i;
     memset(&how, 0, sizeof how);
     if (kind->talks) {
         WORKS(carnn_session_hear(s, CARNN_USER, NULL, 0, NULL));
@@ -248,8 +248,8 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
         WORKS(carnn_session_generate(s, &how, NULL, 0, text, sizeof text, NULL));
         WORKS(carnn_session_generate(s, NULL, NULL, 0, text, sizeof text, NULL));
         WORKS(carnn_session_generate(s, &how, "a", 1, NULL, 0, NULL));
-        for (rows = 0; rows < sizeof wrong / sizeof *wrong; rows++)
-            FAILS(carnn_session_generate(s, &wrong[rows], "", 0, text, sizeof text, &error));
+        for (i = 0; i < sizeof wrong / sizeof *wrong; i++)
+            FAILS(carnn_session_generate(s, &wrong[i], "", 0, text, sizeof text, &error));
         how.temperature = 1e-300, how.top_k = INT64_MAX, how.top_p = 1.0, how.words = 9;
         WORKS(carnn_session_generate(s, &how, "", 0, text, sizeof text, NULL));
         how.temperature = 1e300, how.top_k = 1, how.top_p = 1e-300;
