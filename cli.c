@@ -1211,6 +1211,9 @@ static int test(void) {
     if (tested.scores->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
             *arg.data.item, 100.0 * tested.scores->unknown);
+    if (tested.scores->loss == 0.0 && tested.scores->metric[0].value == 0.0) /* of no target */
+        say(DONE, "%s: nothing is scored, as no target is one that the model knows",
+            *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     close_result(tested.qrels, arg.qrels);

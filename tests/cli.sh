@@ -508,6 +508,7 @@ says err '^carnn: spaces.txt:[0-9]*: expected a tab between user and response'
 awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
 run 0 test a.gguf --data foreign.txt
 says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
+says err '^carnn: foreign.txt: nothing is scored, as no target is one that the model knows$'
 run 0 test a.gguf --data "$data/dialog-test.txt"
 empty err
 printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
