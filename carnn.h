@@ -582,8 +582,8 @@ typedef struct carnn_ranked {
 /* carnn_test that tells more. `part` is called with the parts that metric[0] averages: metric[0] =
    sum of values / sum of weights, of lm exp of that. A part (value, weight) is a dialog (right
    turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words) or an
-   example (1 if it is right, 1); of grades, whose metric is no mean, (squared error, 1). All models have the same parts
-   in the same order. */
+   example (1 if it is right, 1); of grades, whose metric is no mean, (squared error, 1). All models
+   have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -799,9 +799,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
 
 /* The names in such words, as candidates "c1|c2": words with a capital inside a sentence, or at its
-   beginning where neither text nor model (or NULL) has them without one. They need no more room than the
-   text: with less they are cut short, and the length that is returned may be too large, as a name
-   counts once only where it has been written. */
+   beginning where neither text nor model (or NULL) has them without one. They need no more room
+   than the text: with less they are cut short, and the length that is returned may be too large, as
+   a name counts once only where it has been written. */
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
                                    size_t size);
 #endif
@@ -4653,7 +4653,7 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
     if (k < 2 || !gates) return;
     cell->skip = k;
     cell->skip_weight = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
-                                    cell->h, CARNN__INIT_GLOROT, 0.0f);
+                                       cell->h, CARNN__INIT_GLOROT, 0.0f);
     carnn__param_at(store, cell->recurrent)->scale = carnn__recurrent_range(cell->h, 2);
 }
 
@@ -6902,7 +6902,7 @@ static inline int carnn__gzipped(const carnn__input *in) {
 }
 
 static carnn_status carnn__gzip_error(const carnn__input *in, const char *reason,
-                                        carnn_error *error) {
+                                      carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: %s", carnn__name_end(in->lines.name), reason);
 }
 
@@ -7419,7 +7419,7 @@ struct carnn_dataset {
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     int linked;          /* the last text of an item tells which words of the others are aligned */
-    int listed;          /* the choices are those of a list; else all targets */
+    int listed;          /* the choices are those of a list that has been read; else all targets */
     const carnn_dataset *whole; /* of which it has some groups (cross-validation); or NULL */
     size_t groups_left_out;
 };
@@ -7689,7 +7689,6 @@ typedef struct carnn__reading {
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
     size_t group_first;   /* first member of the group at hand */
     size_t records;       /* so far */
-    int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
     char *scratch;         /* a path, a sentence as words, candidates, pixels in another order */
@@ -7703,9 +7702,8 @@ typedef struct carnn__reading {
     uint32_t *order;       /* of pixels */
     carnn__names keys;     /* of the groups of a table */
     char label[4];         /* of an image */
-    /* a part of another data set instead of sources */
-    const carnn_dataset *whole;
-    const uint32_t *of_group; /* (groups of `whole`) */
+    /* a part of another data set, draft.whole, instead of sources */
+    const uint32_t *of_group; /* (groups of it) */
     uint32_t wanted;          /* groups with this number are kept */
 } carnn__reading;
 
@@ -7799,7 +7797,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     r->records++;
     if (record->has_target) {
         target = carnn__reading_text(r, record->target);
-        if (r->lists) carnn__reading_choice(r, target, record->target);
+        if (!r->draft.listed) carnn__reading_choice(r, target, record->target);
     }
     if (!record->count) return CARNN_OK;
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
@@ -8096,12 +8094,10 @@ static carnn_status carnn__reading_all(void *job) {
     const carnn__reader *reader = r->reader;
     const carnn_rows_desc *rows = r->desc->rows;
     carnn_status status = CARNN_OK;
-    r->lists = 1;
     if (r->desc->candidates) {
         r->reader = &carnn__candidate_reader;
         status = carnn__reading_source(r, r->desc->candidates);
         r->reader = reader;
-        r->lists = 0;
         r->draft.listed = 1;
     }
     for (; !status && r->source < r->desc->source_count; r->source++)
@@ -9318,7 +9314,7 @@ static const carnn__reader carnn__signal_reader = {
 
 /* A group: items [i, end), and the members up to those of the next group, each as a record. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
-    const carnn_dataset *data = r->whole;
+    const carnn_dataset *data = r->draft.whole;
     size_t first = data->items[i].first, m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
     const char *origin = carnn__dataset_origin(data, i);
@@ -9352,14 +9348,13 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
 
 static carnn_status carnn__subset_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
-    const carnn_dataset *data = r->whole;
+    const carnn_dataset *data = r->draft.whole;
     carnn_status status = CARNN_OK;
     size_t i, end;
     for (i = 0; data->listed && i < data->choice_count; i++) {
         carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
-    r->lists = !data->listed;
     for (i = 0; !status && i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
@@ -9374,7 +9369,6 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
                                           carnn_error *error) {
     carnn__reading r;
     memset(&r, 0, sizeof r);
-    r.whole = data;
     r.of_group = of_group;
     r.wanted = wanted;
     r.allocator = data->allocator;
@@ -15954,8 +15948,8 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
                            model->desc.task);
     if ((uintptr_t)memory % CARNN__ALIGN)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the memory of a session is not aligned to "
-                           "%d bytes", CARNN__ALIGN);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the memory of a session is not aligned "
+                           "to %d bytes", CARNN__ALIGN);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
         arena.size = carnn_session_size(model, desc);
@@ -18906,25 +18900,17 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Cross entropy; in training the mean of those of the network and of n-grams. Macro F1 is the mean
-   of F1 = 2 both / (predicted + of it), over the classes that are predicted or that texts are of;
-   those that the model does not know count as one. In training, where an epoch may be resumed and
-   weights change, there is none. */
-static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
+/* Macro F1 of the texts so far: the mean of F1 = 2 both / (predicted + of it), over the classes that
+   are predicted or that texts are of; those that the model does not know count as one. `first`: the
+   batch is the first one. */
+static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o, int first) {
     const carnn__classify *m = (const carnn__classify *)work->state;
-    carnn__logits o = carnn__classify_output(work);
-    size_t i, K = o.z->columns, classes = 0, known;
+    size_t i, K = o->z->columns, classes = 0;
     uint32_t *count = m->count[work->as_vote];
-    double sum, f1 = 0.0;
-    if (!tally->examples) memset(count, 0, 3 * (K + 1) * sizeof(uint32_t));
-    sum = carnn__choices_loss(work, tally);
-    if (work->g && m->ngrams.longest)
-        sum = 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5,
-                                         work->smoothing, &known) +
-                     carnn__softmax_loss(work, &m->ngrams.z, o.count, o.target, 0.5,
-                                         work->smoothing, &known));
-    for (i = 0; i < o.count; i++) {
-        size_t told = work->engine->k->argmax(o.z->x + i * K, K);
+    double f1 = 0.0;
+    if (first) memset(count, 0, 3 * (K + 1) * sizeof(uint32_t));
+    for (i = 0; i < o->count; i++) {
+        size_t told = work->engine->k->argmax(o->z->x + i * K, K);
         count[3 * told]++;
         count[3 * carnn__min(m->target[i], K) + 1]++;
         count[3 * told + 2] += told == m->target[i];
@@ -18934,8 +18920,24 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
         f1 += 2.0 * count[i + 2] / ((double)count[i] + (double)count[i + 1]);
         classes++;
     }
+    return f1 / (double)classes;
+}
+
+/* Cross entropy; in training the mean of those of the network and of n-grams, and no macro F1, as
+   weights change in an epoch, which may be resumed. */
+static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
+    const carnn__classify *m = (const carnn__classify *)work->state;
+    carnn__logits o = carnn__classify_output(work);
+    size_t known;
+    int first = !tally->examples;
+    double sum = carnn__choices_loss(work, tally);
+    if (work->g && m->ngrams.longest)
+        sum = 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5,
+                                         work->smoothing, &known) +
+                     carnn__softmax_loss(work, &m->ngrams.z, o.count, o.target, 0.5,
+                                         work->smoothing, &known));
     /* the score divides by the examples */
-    tally->sum[1] = work->g ? NAN : f1 / (double)classes * (double)tally->examples;
+    tally->sum[1] = work->g ? NAN : carnn__classify_f1(work, &o, first) * (double)tally->examples;
     return sum;
 }
 
@@ -22438,7 +22440,7 @@ static void carnn__training_checkpoint(carnn__training *t) {
     if (!t->desc.checkpoint) return;
     carnn__checksum_start(&fixed);
     carnn__checksum_list(&fixed, store->value + store->trained, store->size - store->trained,
-                    sizeof(float));
+                         sizeof(float));
     t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
     t->at.same[CARNN__SAME_VECTORS] = carnn__checksum_end(&fixed);
     t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);

@@ -577,12 +577,15 @@ static void check_files(void) {
         for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
     for (i = 0; i < arg.own.count; i += 2)
         if (!strcmp(arg.own.item[i], "graph")) add_item(&all, arg.own.item[i + 1]);
-    for (i = 0; i < written; i++)
-        for (k = i + 1; k < all.count; k++)
+    for (i = 0; i < written; i++) {
+        const char *folder = folder_of(all.item[i]);
+        for (k = i + 1; k < all.count; k++) {
             if (is_same_file(all.item[i], all.item[k]))
                 say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
-            else if (k >= written && is_same_file(folder_of(all.item[i]), all.item[k]))
+            if (k >= written && is_same_file(folder, all.item[k]))
                 say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
+        }
+    }
     if (arg.labels.count > most(data_files, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
     free((void *)all.item);
