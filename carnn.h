@@ -743,7 +743,8 @@ CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_m
                                           const carnn_session_desc *desc, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
 
-/* Forgets what was read: the dialog, the sentence before (lm), the rows (signal). */
+/* Forgets what was read: the dialog, the sentence before (lm), the rows (signal), the candidates
+   (answer). */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
 typedef struct carnn_text { /* of an example */
@@ -788,7 +789,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
 
-/* Predicts example `number` of a data set of the task, with all that comes before it. */
+/* Predicts example `number` of a data set of the task, with all that comes before it, and of answer
+   with the candidates of its group. */
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error);
@@ -816,6 +818,16 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
    unsure. *reply belongs to the model. */
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
+
+/* answer: a sentence that may answer the questions to come. Models with `redundancy` score a
+   sentence by what such sentences have in common with it, too: tell a session all sentences, then
+   predict each with its question. Those that differ from it count, the first 1,024 that were told
+   since the last reset, and 64 times as many words in all as the session reads of one. */
+CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
+                                               size_t length, carnn_error *error);
+
+/* 1: predictions depend on the sentences that carnn_session_candidate has told. */
+CARNN_API int carnn_session_compares(const carnn_session *session);
 
 /* What a part of an example contributed to the last prediction; `has` says which numbers count. */
 enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
@@ -7557,7 +7569,9 @@ enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 10 }; /* among the options 
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
-/* Those of tasks with two texts, answer and pair, that mean the same in both. */
+enum { CARNN__SECOND_ROLE = 1 }; /* of tasks with two texts, answer and pair: of the second */
+
+/* Their options that mean the same in both. */
 enum {
     CARNN__TWO_OVERLAP = 10,
     CARNN__TWO_TUNE,
@@ -10797,6 +10811,16 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
     return l->at[i + 1] - l->at[i];
 }
 
+typedef struct carnn__list { /* one of them */
+    const uint32_t *ids;
+    size_t length;
+} carnn__list;
+
+static inline carnn__list carnn__list_at(const carnn__lists *l, size_t i) {
+    carnn__list list = {l->ids + l->at[i], carnn__list_length(l, i)};
+    return list;
+}
+
 typedef struct carnn__batch_piece {
     size_t first; /* item */
     uint32_t count, continues; /* items; 1: of the same group as the piece before */
@@ -10806,6 +10830,7 @@ typedef struct carnn__batch_piece {
 typedef struct carnn__corpus {
     void *blocks;          /* carnn__own */
     carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
+    carnn__lists others;   /* of a session: other sentences of the question; at NULL: none */
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces; /* (piece_count), 0: of a session */
@@ -13754,14 +13779,19 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
                      ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
 }
 
-/* 1: the other text has the word or one that counts as equal. */
+/* 1: the text has the word or one that counts as equal. */
+static unsigned carnn__overlap_has(const carnn__overlap *m, carnn__list text, uint32_t word) {
+    size_t i;
+    for (i = 0; i < text.length && m->stem[text.ids[i]] != m->stem[word];) i++;
+    return i < text.length;
+}
+
+/* The flag of a word: the other text of its pair has it. */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t other = t->work->data->members[member].role ? member - 1 : member + 1;
-    size_t list = c->list[other], i, end = c->tokens.at[list + 1];
-    for (i = c->tokens.at[list]; i < end && m->stem[c->tokens.ids[i]] != m->stem[word];) i++;
-    return i < end;
+    return carnn__overlap_has(m, carnn__list_at(&c->tokens, c->list[other]), word);
 }
 
 /* Sets the last CARNN__OVERLAPS columns of the inputs x (U, e + overlaps). */
@@ -13823,17 +13853,160 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     }
 }
 
-/* y = score + W x; x are the shares of a pair. Backward, from the gradient at the score, which is
+/* --- words that other sentences of the question have --------------------------------------------
+   What answers a question is often in several of the sentences that were found for it (redundancy;
+   Clarke, Cormack and Lynam 2001). Of each sentence k of the question, o_k is the share of the
+   question's words, each as idf^3, that it has or has equals of. A word w of the sentence j that
+   has no equal in the question is supported by the others with w:
+
+     support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all with other words than j
+
+   So a pair has two more shares, times 20, too: the maximum of idf_w^3 support_w over these words
+   of its sentence, and their mean, weighted by idf^3. The sentences of a question are those of its
+   group; in a session, those that it was told. Sums of powers are exact in doubles, so that the
+   order of the sentences does not matter. */
+
+#define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
+
+typedef struct carnn__redundancy {
+    double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches */
+    double all;      /* of all sentences */
+    size_t from, to; /* the sentences: items of the group, or of a session its `others` */
+} carnn__redundancy;
+
+static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
+    size_t V = p->model->words.count;
+    if (p->arena) m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
+    if (m->sum) memset(m->sum, 0, V * sizeof(double));
+}
+
+static carnn__list carnn__redundancy_sentence(const carnn__work *work, size_t number) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    if (c->others.at) return carnn__list_at(&c->others, number);
+    number = work->data->items[number].first + CARNN__SECOND_ROLE;
+    return carnn__list_at(&c->tokens, c->list[number]);
+}
+
+/* The sentences of the question of an item. */
+static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m, size_t item) {
+    const carnn__lists *others = &carnn__corpus_of(work)->others;
+    const carnn_dataset *d = work->data;
+    uint32_t group = d->items[item].group;
+    m->from = 0;
+    m->to = others->count;
+    if (others->at) return;
+    for (m->from = item; m->from && d->items[m->from - 1].group == group;) m->from--;
+    for (m->to = item + 1; m->to < d->item_count && d->items[m->to].group == group;) m->to++;
+}
+
+/* (1 + o)^8 of a sentence. */
+static float carnn__redundancy_power(const carnn__overlap *overlap, const float *idf,
+                                     carnn__list question, carnn__list sentence) {
+    float both = 0.0f, all = 0.0f, x;
+    size_t i;
+    for (i = 0; i < question.length; i++) {
+        float of_word = idf[question.ids[i]], rare = of_word * of_word * of_word;
+        all += rare;
+        if (carnn__overlap_has(overlap, sentence, question.ids[i])) both += rare;
+    }
+    x = 1.0f + (all > 0.0f ? both / all : 0.0f);
+    x *= x;
+    x *= x;
+    return x * x;
+}
+
+/* 1: no earlier word of the list is the same. */
+static int carnn__list_first(carnn__list list, size_t i) {
+    size_t j;
+    for (j = 0; j < i && list.ids[j] != list.ids[i];) j++;
+    return j == i;
+}
+
+/* Adds up the powers of the sentences of a question. */
+static void carnn__redundancy_add(const carnn__work *work, carnn__redundancy *m,
+                                  const carnn__overlap *overlap, carnn__list question) {
+    const float *idf = carnn__weight(work, overlap->idf);
+    size_t k, i;
+    m->all = 0.0;
+    for (k = m->from; k < m->to; k++) {
+        carnn__list s = carnn__redundancy_sentence(work, k);
+        double power = (double)carnn__redundancy_power(overlap, idf, question, s);
+        m->all += power;
+        for (i = 0; i < s.length; i++)
+            if (carnn__list_first(s, i)) m->sum[s.ids[i]] += power;
+    }
+}
+
+static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *m) {
+    size_t k, i;
+    for (k = m->from; k < m->to; k++) {
+        carnn__list s = carnn__redundancy_sentence(work, k);
+        for (i = 0; i < s.length; i++) m->sum[s.ids[i]] = 0.0;
+    }
+}
+
+/* The shares of a sentence. */
+static void carnn__redundancy_pair(const carnn__work *work, const carnn__redundancy *m,
+                                   const carnn__overlap *overlap, carnn__list question,
+                                   carnn__list s, float share[CARNN__REDUNDANCIES]) {
+    const float *idf = carnn__weight(work, overlap->idf);
+    double power = (double)carnn__redundancy_power(overlap, idf, question, s), own = 0.0;
+    float mean = 0.0f, all = 0.0f;
+    size_t i, k;
+    share[0] = share[1] = 0.0f;
+    for (k = m->from; k < m->to; k++) {
+        carnn__list x = carnn__redundancy_sentence(work, k);
+        if (x.length == s.length && !memcmp(x.ids, s.ids, s.length * sizeof *s.ids)) own += power;
+    }
+    if (!(m->all > own)) return;
+    for (i = 0; i < s.length; i++) {
+        float of_word = idf[s.ids[i]], rare = of_word * of_word * of_word, support;
+        if (!carnn__list_first(s, i) || carnn__overlap_has(overlap, question, s.ids[i])) continue;
+        support = (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
+        if (support > share[0]) share[0] = support;
+        mean += support;
+        all += rare;
+    }
+    share[0] *= 20.0f;
+    share[1] = all > 0.0f ? 20.0f * mean / all : 0.0f;
+}
+
+/* --- the shares in the score --------------------------------------------------------------------
+   y = score + W x; x are the shares of a pair. Backward, from the gradient at the score, which is
    also that at y: dW += dscore^T x. */
+
 typedef struct carnn__shares {
-    carnn__mat x;    /* (B, CARNN__SHARES) */
+    carnn__mat x;    /* (B, CARNN__SHARES), where there is redundancy CARNN__REDUNDANCIES more */
     carnn__linear y; /* (B, 1) */
+    carnn__redundancy redundancy; /* its sum is NULL where it is not read */
 } carnn__shares;
 
-static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B) {
-    m->x = carnn__plan_mat(p, B, CARNN__SHARES);
-    carnn__linear_plan(p, &m->y, name, "shares", B, CARNN__SHARES, 1, 0, CARNN__IDENTITY);
+static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
+                               int redundancy) {
+    size_t columns = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
+    m->x = carnn__plan_mat(p, B, columns);
+    carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
     carnn__param_at(p->store, m->y.weight)->scale = 0.01f;
+    if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
+}
+
+/* The redundancy of all pairs. Sentences are added up once for the pairs of a question. */
+static void carnn__shares_redundancy(const carnn__work *work, carnn__shares *m,
+                                     const carnn__overlap *overlap, const carnn__texts *t) {
+    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
+    size_t i = 0;
+    while (i < t->count) {
+        uint32_t asked = t->list[2 * i], group = work->data->items[t->item[i]].group;
+        carnn__list question = carnn__list_at(lists, asked);
+        carnn__redundancy_find(work, &m->redundancy, t->item[i]);
+        carnn__redundancy_add(work, &m->redundancy, overlap, question);
+        for (; i < t->count && t->list[2 * i] == asked &&
+               work->data->items[t->item[i]].group == group; i++)
+            carnn__redundancy_pair(work, &m->redundancy, overlap, question,
+                                   carnn__list_at(lists, t->list[2 * i + 1]),
+                                   m->x.x + i * m->x.columns + CARNN__SHARES);
+        carnn__redundancy_clear(work, &m->redundancy);
+    }
 }
 
 static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
@@ -13841,7 +14014,8 @@ static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
                                   const carnn__mat *score) {
     size_t i;
     for (i = 0; i < t->count; i++)
-        carnn__overlap_pair(work, overlap, t, i, m->x.x + i * CARNN__SHARES);
+        carnn__overlap_pair(work, overlap, t, i, m->x.x + i * m->x.columns);
+    if (m->redundancy.sum) carnn__shares_redundancy(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
@@ -15419,6 +15593,8 @@ struct carnn_session {
 #endif
 };
 
+enum { CARNN__TALKS = 1, CARNN__COMPARES };
+
 /* What sessions of a task do. (*) may be NULL: the task does not have the call. */
 struct carnn__session_kind {
     const char *calls;       /* for messages: "predict, explain" */
@@ -15429,7 +15605,8 @@ struct carnn__session_kind {
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
     /* reads a text that comes before the example, in this role; NULL: predict does */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
-    int talks;               /* it has carnn_session_hear and _reply */
+    int listens;             /* CARNN__TALKS: it has carnn_session_hear and _reply; CARNN__COMPARES:
+                                _candidate; 0: neither */
     void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
                      char *text, size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
@@ -16063,7 +16240,8 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error) {
-    if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
+    if (carnn__session_of(session)->listens != CARNN__TALKS)
+        return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
     carnn__session_hear_all(session, (uint32_t)speaker, text, length);
@@ -16077,7 +16255,7 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     carnn_text text = {user, length};
     carnn_prediction p;
     *reply = "";
-    if (!kind->talks) return carnn__no_such_call(session, "reply", error);
+    if (kind->listens != CARNN__TALKS) return carnn__no_such_call(session, "reply", error);
     carnn__session_predict_all(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
@@ -16087,6 +16265,21 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     }
     session->parts = 1;
     return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
+                                               size_t length, carnn_error *error) {
+    if (carnn__session_of(session)->listens != CARNN__COMPARES)
+        return carnn__no_such_call(session, "compare candidates", error);
+    carnn__session_hear_all(session, CARNN__SECOND_ROLE, text, length);
+    return CARNN_OK;
+}
+
+CARNN_API int carnn_session_compares(const carnn_session *session) {
+    size_t i;
+    for (i = 1; i < session->members; i++)
+        if (carnn__corpus_of(&session->member[i]->work)->others.at) return 1;
+    return carnn__corpus_of(&session->work)->others.at != NULL;
 }
 
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
@@ -16229,6 +16422,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_status status;
     char leaves[CARNN__TREE_BYTES];
     size_t i, count = 0;
+    int hears;
     memset(&r, 0, sizeof r);
     *found = 0;
     p->error = error;
@@ -16255,7 +16449,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
-    for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
+    hears = kind->hear && (kind->listens == CARNN__TALKS || !r.example);
+    for (i = 0; !status && hears && i < r.count; i++)
         carnn__session_hear_all(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
@@ -16273,6 +16468,17 @@ static void carnn__session_read_before(carnn_session *s, const carnn_dataset *da
         while (roles[data->members[m].role].labels == 1) m--;
         text = carnn__text(data, data->members[m].text);
         carnn__session_predict_all(s, &text, 1, prediction);
+    }
+}
+
+/* Tells the session the second texts of all items in the group of x. */
+static void carnn__session_read_group(carnn_session *s, const carnn_dataset *data,
+                                      const carnn__item *x) {
+    const carnn__item *y = x;
+    while (y > data->items && y[-1].group == x->group) y--;
+    for (; y < data->items + data->item_count && y->group == x->group; y++) {
+        carnn__span text = carnn__text(data, data->members[y->first + CARNN__SECOND_ROLE].text);
+        carnn__session_hear_all(s, CARNN__SECOND_ROLE, text.at, text.length);
     }
 }
 
@@ -16299,6 +16505,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
     carnn_session_reset(session);
     if (runs_on) carnn__session_read_before(session, data, x, prediction);
+    if (carnn_session_compares(session)) carnn__session_read_group(session, data, x);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
         if (roles[data->members[m].role].labels == 1) continue;
@@ -17862,7 +18069,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL, NULL};
+    carnn__dialog_predict, carnn__dialog_hear, CARNN__TALKS, NULL, carnn__dialog_explain, NULL,
+    NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
 
@@ -18409,7 +18617,8 @@ static const carnn__task carnn__lm_task = {
      P (h, e + overlap)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2F)   W4 (1, h)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
-   only. The shares (8) of words that both texts have are explained in @@MATCH. --weighting skip
+   only. The shares are explained in @@MATCH: 8 of words that both texts have, and with --redundancy
+   2 of words that other sentences of the question have, too. --weighting skip
    weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of
    x_i.
 
@@ -18451,7 +18660,7 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_LOSS }; /* in carnn_model_desc.option */
+       CARNN__ANSWER_LOSS, CARNN__ANSWER_REDUNDANCY }; /* in carnn_model_desc.option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -18471,6 +18680,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
                          "what weighs the words, attention or skip"),
     CARNN__OVERLAP_OPTION,
+    CARNN__OPTION_WHOLE("redundancy", CARNN__ANSWER_REDUNDANCY, 0, 1, 2,
+                        "1: with overlap, also told of words that other sentences have"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
                          "of a pair, of the rank among others, or a hinge against six of them"),
     CARNN__TUNE_OPTION,
@@ -18489,6 +18700,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, matches ? CARNN_NONE : 1);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
@@ -18537,6 +18749,12 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
+/* 1: sentences are scored by what others of their question have, too. */
+static int carnn__answer_redundant(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
+           carnn__two_overlaps(model) && carnn__option(model, CARNN__ANSWER_REDUNDANCY) > 0.0;
+}
+
 /* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
 static const carnn__mat *carnn__answer_features(const carnn__answer *m) {
     return m->model == CARNN__ANSWER_IWAN ? &m->hidden.y : &m->match.z;
@@ -18569,7 +18787,9 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->output, "output", "weight", t->most_items,
                            carnn__answer_features(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
                            CARNN__LOGITS);
-        if (t->flag) carnn__shares_plan(p, &m->shares, "output", t->most_items);
+        if (t->flag)
+            carnn__shares_plan(p, &m->shares, "output", t->most_items,
+                               carnn__answer_redundant(p->model));
     }
     carnn__two_fixed(p, two);
     carnn__ranks_plan(p, &m->ranks);
@@ -18672,6 +18892,32 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
 
 /* --- sessions -------------------------------------------------------------------------------- */
 
+#define CARNN__ANSWER_OTHERS 1024 /* sentences that a session is told */
+
+static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__net_session_carve(s, arena);
+    if (!carnn__answer_redundant(s->model)) return;
+    c->others.ids = (uint32_t *)carnn__take(arena, CARNN__ANSWER_PIECE * c->most_steps,
+                                            sizeof(uint32_t));
+    c->others.at = (size_t *)carnn__take(arena, CARNN__ANSWER_OTHERS + 1, sizeof(size_t));
+    if (c->others.at) c->others.at[0] = 0;
+}
+
+static void carnn__answer_reset(carnn_session *s) { carnn__corpus_of(&s->work)->others.count = 0; }
+
+static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__lists *others = &carnn__corpus_of(&s->work)->others;
+    carnn__span sentence = {text, length};
+    size_t at, most;
+    if (!others->at || others->count == CARNN__ANSWER_OTHERS) return;
+    at = others->at[others->count];
+    most = carnn__min(c->most_steps, CARNN__ANSWER_PIECE * c->most_steps - at);
+    others->at[++others->count] =
+        at + carnn__min(most, carnn__tokens(s->model, sentence, role, others->ids + at, most));
+}
+
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
@@ -18684,8 +18930,9 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 }
 
 static const carnn__session_kind carnn__answer_session = {
-    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    0, NULL, carnn__two_explain, carnn__answer_alignment, NULL};
+    "predict, compare candidates and explain", 2, carnn__answer_carve, carnn__answer_reset,
+    carnn__net_session_predict, carnn__answer_hear, CARNN__COMPARES, NULL, carnn__two_explain,
+    carnn__answer_alignment, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
 
@@ -20427,7 +20674,7 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
     carnn__span own = {text, text ? strlen(text) : 0};
     size_t i, known;
     if (!text) return CARNN_OK;
-    if (!model->task->session || !model->task->session->talks)
+    if (!model->task->session || model->task->session->listens != CARNN__TALKS)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: a model of the task %s does not "
                            "reply", model->desc.task);
     if (!own.length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
@@ -24018,7 +24265,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     if (!task->bench || !task->bench->hidden[size]) return 0;
     if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
-    return task->session && task->session->talks == (int)kind->n[2];
+    return task->session && (task->session->listens == CARNN__TALKS) == (int)kind->n[2];
 }
 
 /* --- the table ------------------------------------------------------------------------------- */

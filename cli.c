@@ -1274,7 +1274,8 @@ static void on_prediction(const carnn_prediction *p, void *user) {
 }
 
 /* Files are predicted in batches; on standard input somebody may wait for each answer, but rows of
-   numbers come one by one only where that is asked for. */
+   numbers come one by one only where that is asked for, and sentences are compared with those that
+   follow. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
@@ -1285,7 +1286,7 @@ static int predict(void) {
         say(USAGE, "--stream is for rows of numbers on standard input, %s",
             arg.data.count ? "not for --data" : "which the task does not read");
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
-        (carnn_session_columns(session) && !arg.stream)) {
+        (carnn_session_columns(session) && !arg.stream) || carnn_session_compares(session)) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {
@@ -1474,7 +1475,7 @@ static int chat(void) {
 typedef struct sentence {
     double score;
     size_t number;
-    char *text;
+    carnn_text text;
 } sentence;
 
 static int by_score(const void *a_, const void *b_) {
@@ -1495,18 +1496,23 @@ static int rank(void) {
     open_session();
     in = open_input(name);
     for (; next_line(in, name, &input); count++) {
-        pair[1] = (carnn_text){input.text, input.length};
+        if (carnn_session_compares(session))
+            check(carnn_session_candidate(session, input.text, input.length, &error));
+        sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
+        sentences[count] = (sentence){0.0, count, {input.text, input.length}};
+        input.text = NULL; /* the next line has its own */
+        input.room = 0;
+    }
+    for (i = 0; i < count; i++) {
+        pair[1] = sentences[i].text;
         check(carnn_session_predict(session, pair, 2, 1, &p, &error));
         if (p.kind != CARNN_PREDICTS_SCORE)
             say(USAGE, "rank: a model of the task %s gives no scores", task_of(model));
-        sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
-        sentences[count] = (sentence){p.score, count, input.text}; /* the next line has its own */
-        input.text = NULL;
-        input.room = 0;
+        sentences[i].score = p.score;
     }
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
     for (i = 0, s = sentences; i < (arg.top ? least(count, (size_t)arg.top) : count); i++, s++)
-        printf("%.9g\t%s\n", s->score, s->text);
+        printf("%.9g\t%s\n", s->score, s->text.at);
     return DONE;
 }
 

@@ -219,9 +219,49 @@ static void plain_overlap(const carnn_model *model, const sentence *q, const sen
     for (k = 1; k < 8; k += 2) share[k] /= sum;
 }
 
-static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
+/* Is w one of the words of the sentence, or one that counts as the same? */
+static int has_word(const carnn_model *model, const sentence *s, uint32_t w, int very) {
+    size_t i;
+    for (i = 0; i < s->n; i++)
+        if (very ? s->id[i] == w : same_word(model, s->id[i], w)) return 1;
+    return 0;
+}
+
+/* Twenty times the largest and the mean support that a sentence's words have by `n` others. */
+static void plain_redundancy(const carnn_model *model, const sentence *q, const sentence *a,
+                             const sentence *others, size_t n, double share[2]) {
+    const float *idf = test_weight(model, "word.idf");
+    double all = 0.0;
+    size_t i, j, k;
+    share[0] = share[1] = 0.0;
+    for (i = 0; i < a->n; i++) {
+        double with = 0.0, sum = 0.0, rare = pow((double)idf[a->id[i]], 3.0);
+        for (j = 0; j < i && a->id[j] != a->id[i];) j++;
+        if (j < i || has_word(model, q, a->id[i], 0)) continue;
+        for (k = 0; k < n; k++) {
+            double both = 0.0, asked = 0.0, power;
+            if (others[k].n == a->n && !memcmp(others[k].id, a->id, a->n * sizeof *a->id)) continue;
+            for (j = 0; j < q->n; j++) {
+                double of_word = pow((double)idf[q->id[j]], 3.0);
+                asked += of_word;
+                if (has_word(model, &others[k], q->id[j], 0)) both += of_word;
+            }
+            power = pow(1.0 + both / asked, 8.0);
+            sum += power;
+            if (has_word(model, &others[k], a->id[i], 1)) with += power;
+        }
+        if (sum > 0.0) share[0] = fmax(share[0], 20.0 * rare * with / sum);
+        if (sum > 0.0) share[1] += 20.0 * rare * with / sum;
+        all += rare;
+    }
+    if (all > 0.0) share[1] /= all;
+}
+
+/* The sentences of a question are `group` (n). */
+static double plain_score(const carnn_model *model, sentence *q, sentence *a,
+                          const sentence *group, size_t n) {
     const float *out = test_weight(model, "output.weight");
-    double f[4 * D], share[8], score = 0.0;
+    double f[4 * D], share[10], score = 0.0;
     size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
     int backwards;
     plain_inputs(model, q, a);
@@ -245,8 +285,10 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
                           (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
+        int more = model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0;
         plain_overlap(model, q, a, share);
-        score += row_times(test_weight(model, "output.shares"), 0, 8, share);
+        if (more) plain_redundancy(model, q, a, group, n, share + 8);
+        score += row_times(test_weight(model, "output.shares"), 0, more ? 10 : 8, share);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -260,18 +302,26 @@ static sentence plain_sentence(const carnn_model *model, const carnn_dataset *da
     return s;
 }
 
+static sentence plain_text(const carnn_model *model, const carnn_dataset *data, size_t item,
+                           size_t role) {
+    return plain_sentence(model, data, carnn__members(data, &data->items[item])[role].text);
+}
+
 static void test_answer_scores(const char *options) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", options, NULL, data);
     float score[8];
-    size_t i;
+    size_t i, k;
     CHECK_INT(data->item_count, 8);
     CHECK_INT(answer_fit(model, data, 3, 0.05), CARNN_OK); /* biases that are not 0 */
     score_pairs(model, data, 64, 1, score);
     for (i = 0; i < 8; i++) {
-        sentence q = plain_sentence(model, data, carnn__members(data, &data->items[i])[0].text);
-        sentence a = plain_sentence(model, data, carnn__members(data, &data->items[i])[1].text);
-        CHECK_NEAR(score[i], plain_score(model, &q, &a), 2e-5);
+        sentence q = plain_text(model, data, i, 0), a = plain_text(model, data, i, 1), group[8];
+        size_t n = 0;
+        for (k = 0; k < 8; k++)
+            if (data->items[k].group == data->items[i].group)
+                group[n++] = plain_text(model, data, k, 1);
+        CHECK_NEAR(score[i], plain_score(model, &q, &a, group, n), 2e-5);
     }
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -378,7 +428,7 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
     float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
     *(float *)(uintptr_t)test_weight(model, "output.weight") = 0.0f;
-    memset(share, 0, 8 * sizeof *share);
+    memset(share, 0, 10 * sizeof *share);
     share[0] = 0.05f;
     return model;
 }
@@ -761,6 +811,17 @@ static double match(carnn_session *session, const char *question, size_t questio
 
 /* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
    explain is all of their last states, and rows of alignments are 1 in all. */
+/* Tells a session the sentences of a question, the last one first. */
+static void tell_group(carnn_session *session, const carnn_dataset *data, uint32_t group) {
+    carnn_error error;
+    size_t i;
+    for (i = data->item_count; i-- > 0;) {
+        carnn__span a = carnn__text(data, carnn__members(data, &data->items[i])[1].text);
+        if (data->items[i].group == group)
+            CHECK_INT(carnn_session_candidate(session, a.at, a.length, &error), CARNN_OK);
+    }
+}
+
 static void test_answer_session(const char *options, int additive) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", options, NULL, data);
@@ -784,6 +845,10 @@ static void test_answer_session(const char *options, int additive) {
     for (i = 8; i-- > 0;) {
         carnn__span q = carnn__text(data, carnn__members(data, &data->items[i])[0].text);
         carnn__span a = carnn__text(data, carnn__members(data, &data->items[i])[1].text);
+        if (i == 7 || data->items[i].group != data->items[i + 1].group) {
+            carnn_session_reset(session);
+            tell_group(session, data, data->items[i].group);
+        }
         CHECK((float)match(session, q.at, q.length, a.at, a.length) == score[i]);
     }
     CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK); /* of pair 0 */
@@ -822,11 +887,50 @@ static void test_answer_session(const char *options, int additive) {
                                  &error), CARNN_OK);
     CHECK(words && (float)p.score == score[1]);
     CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "a model of the task answer does not reply; it does predict and "
-                              "explain"); /* of other tasks */
+    CHECK_TEXT(error.message, "a model of the task answer does not reply; it does predict, compare "
+                              "candidates and explain"); /* of other tasks */
     CHECK_TEXT(reply, "");
     CHECK_INT(carnn_session_hear(session, CARNN_USER, "a", 1, &error), CARNN_ERR_ARGUMENT);
     carnn_session_reset(session);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A model whose score is the largest support of a word by other sentences, and four times the mean;
+   by hand. All words have the idf 1 here. */
+static void test_redundancy(void) {
+    static const char text[] =
+        "a b\tx y\t1\na b\ta x z\t0\na b\ta b y\t0\na b\tz\t0\na b\tz\t0\nc\tx\t1\n";
+    /* (1 + o)^8 of the sentences: 1, 1.5^8, 2^8, 1, 1, and of the last question 1 */
+    const double one = 1.0, half = 25.62890625, whole = 256.0;
+    const double x = half / (half + whole + 2.0 * one), y = whole / (half + whole + 2.0 * one);
+    const double x_of_2 = one / (3.0 * one + whole), z_of_2 = 2.0 * one / (3.0 * one + whole);
+    const double y_of_3 = one / (3.0 * one + half), z_of_4 = half / (one + half + whole);
+    const double expected[6] = {20.0 * (y + 4.0 * (x + y) / 2.0),
+                                20.0 * (z_of_2 + 4.0 * (x_of_2 + z_of_2) / 2.0),
+                                20.0 * (y_of_3 + 4.0 * y_of_3), 20.0 * 5.0 * z_of_4,
+                                20.0 * 5.0 * z_of_4, 0.0};
+    carnn_dataset *data = answer_data(text);
+    carnn_model *model = overlap_model(data);
+    float *share = (float *)(uintptr_t)test_weight(model, "output.shares"), score[6];
+    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    carnn_session *session = NULL;
+    carnn_error error;
+    size_t i;
+    share[0] = 0.0f;
+    share[8] = 1.0f;
+    share[9] = 4.0f;
+    for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
+    score_pairs(model, data, 2, 1, score);
+    for (i = 0; i < 6; i++) CHECK_NEAR(score[i], expected[i], 1e-4);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_compares(session), 1);
+    CHECK(match(session, "a b", 3, "x y", 3) == 0.0); /* nothing else is known */
+    for (i = 0; i < 3000; i++) /* more than a session reads */
+        CHECK_INT(carnn_session_candidate(session, "a b y", 5, &error), CARNN_OK);
+    CHECK_NEAR(match(session, "a b", 3, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4);
+    CHECK_NEAR(match(session, "a b", 3, "a b y", 5), 0.0, 0.0); /* by itself */
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -927,6 +1031,8 @@ int main(void) {
     test_answer_scores("cell=icarnn weighting=skip overlap=0");
     test_answer_scores("cell=icarnn model=siamese");
     test_answer_scores("cell=icarnn overlap=1");
+    test_answer_scores("cell=icarnn redundancy=0");
+    test_redundancy();
     test_answer_scores("cell=icarnn tune_vectors=0"); /* similar words have shares */
     test_rank_loss(1);
     test_rank_loss(5);
