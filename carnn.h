@@ -161,8 +161,9 @@
    Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
    Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair
    Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018.
-   Cooijmans et al.: Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and
-   Related Problems in Natural Language Processing, thesis, Montreal 2019. */
+   Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans et al.:
+   Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and Related Problems in
+   Natural Language Processing, thesis, Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -18698,7 +18699,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     int matches = kind >= CARNN__ANSWER_CA;
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
-    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
+    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : matches ? 0.001 : 0.0005;
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, matches ? CARNN_NONE : 1);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);

@@ -20,6 +20,7 @@ BABI6 = dialog-babi-task6-dstc2
 DIALOGS = --train BABI6-trn.txt --valid BABI6-dev.txt --candidates BABI6-candidates.txt
 VECTORS = --vectors glove.6B.50d.subset.txt.gz --vectors induced.50d.txt.gz
 TRECQA = --train train-all.tsv.gz --valid clean-dev.tsv VECTORS
+QUESTIONS = --train others.tsv --test judged.tsv --test clean-dev.tsv --clean VECTORS
 WIKIQA = --train WikiQA-train.txt.gz --valid WikiQA-dev.txt.gz --clean VECTORS
 SICK = --train SICK_train.txt --valid SICK_trial.txt VECTORS
 MSRP = --train msr_paraphrase_train.txt --vector-words 0 --folds 5 VECTORS
@@ -93,13 +94,17 @@ probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --overlap 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
 trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
-trecqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train train-all.tsv.gz --train clean-dev.tsv VECTORS
-trecqa-helped OPTION=,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
+questions | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv
+questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --cell CELL QUESTIONS --seed SEED --out CELL-SEED.gguf
+questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf lstm-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
+questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
+questions OPTION=--redundancy 0,--lr 0.001,--redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
+trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
 wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     carnn_session *session = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
     double score = 0.0, best_score = -1e30;
-    size_t count = 0, best = 0;
+    size_t count = 0, best = 0, i;
     FILE *there;
 
     if (argc != 3) {
@@ -72,10 +72,13 @@ int main(int argc, char **argv) {
     if (!error.code) carnn_session_open(&session, model, NULL, &error);
     while (!error.code && count < SENTENCES && fgets(sentence[count], BYTES, stdin)) {
         sentence[count][strcspn(sentence[count], "\r\n")] = '\0';
-        if (match(session, argv[2], sentence[count], &score, &error)) break;
-        printf("%+.4f  %s\n", score, sentence[count]);
-        if (score > best_score) best_score = score, best = count;
+        carnn_session_candidate(session, sentence[count], strlen(sentence[count]), &error);
         count++;
+    }
+    for (i = 0; !error.code && i < count; i++) {
+        if (match(session, argv[2], sentence[i], &score, &error)) break;
+        printf("%+.4f  %s\n", score, sentence[i]);
+        if (score > best_score) best_score = score, best = i;
     }
     if (!error.code && count) {
         printf("best: %s\n", sentence[best]);

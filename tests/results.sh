@@ -68,7 +68,8 @@ sed 's/ /_/g; s/./& /g' all/ptb/ptb.valid.txt | tee all/ptb/ptb.char.valid.txt |
 sed 1d data/answer-train.tsv | awk -F '\t' '$1 != last { last = $1; n++ }
     n > 24 { exit }
     { print n "\t" $4 "\t" $2 "\t" $3 }' > all/trecqa/clean-dev.tsv
-for name in train-all train; do gzip < all/trecqa/clean-dev.tsv > all/trecqa/$name.tsv.gz; done
+gzip < all/trecqa/clean-dev.tsv > all/trecqa/train-all.tsv.gz
+awk '$1 < 9' all/trecqa/clean-dev.tsv | gzip > all/trecqa/train.tsv.gz
 for part in train dev; do
     awk -F '\t' '{ print $3 "\t" $4 "\t" $2 }' all/trecqa/clean-dev.tsv |
         gzip > all/wikiqa/WikiQA-$part.txt.gz
