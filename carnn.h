@@ -161,9 +161,9 @@
    Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
    Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair
    Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018.
-   Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans et al.:
-   Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and Related Problems in
-   Natural Language Processing, thesis, Montreal 2019. */
+   Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans et
+   al.: Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and Related
+   Problems in Natural Language Processing, thesis, Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -820,14 +820,14 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
-/* answer: a sentence that may answer the questions to come. Models with `redundancy` score a
-   sentence by what such sentences have in common with it, too: tell a session all sentences, then
-   predict each with its question. Those that differ from it count, the first 1,024 that were told
-   since the last reset, and 64 times as many words in all as the session reads of one. */
+/* answer: tells a sentence that may answer the questions to come. Models with `redundancy` score a
+   sentence by the words that it shares with such sentences, too: tell a session all of them, then
+   predict each with its question. What was told since the last reset counts, but for the sentence
+   that is scored: the first 1,024 sentences, and no more than 32,768 words. */
 CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
                                                size_t length, carnn_error *error);
 
-/* 1: predictions depend on the sentences that carnn_session_candidate has told. */
+/* 1: predictions depend on what carnn_session_candidate has told. */
 CARNN_API int carnn_session_compares(const carnn_session *session);
 
 /* What a part of an example contributed to the last prediction; `has` says which numbers count. */
@@ -10832,6 +10832,7 @@ typedef struct carnn__corpus {
     void *blocks;          /* carnn__own */
     carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
     carnn__lists others;   /* of a session: other sentences of the question; at NULL: none */
+    size_t others_left;    /* words for which they have room */
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces; /* (piece_count), 0: of a session */
@@ -13864,10 +13865,12 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 
    So a pair has two more shares, times 20, too: the maximum of idf_w^3 support_w over these words
    of its sentence, and their mean, weighted by idf^3. The sentences of a question are those of its
-   group; in a session, those that it was told. Sums of powers are exact in doubles, so that the
-   order of the sentences does not matter. */
+   group, in a session those that it was told; the first ones of very many. Sums of powers are exact
+   in doubles, so that the order of the sentences does not matter. */
 
 #define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
+#define CARNN__OTHERS 1024    /* sentences of a question at most, and their words */
+#define CARNN__OTHER_WORDS (64 * CARNN__SENTENCE_WORDS)
 
 typedef struct carnn__redundancy {
     double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches */
@@ -13893,11 +13896,16 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
     const carnn__lists *others = &carnn__corpus_of(work)->others;
     const carnn_dataset *d = work->data;
     uint32_t group = d->items[item].group;
+    size_t words = 0;
     m->from = 0;
     m->to = others->count;
     if (others->at) return;
     for (m->from = item; m->from && d->items[m->from - 1].group == group;) m->from--;
-    for (m->to = item + 1; m->to < d->item_count && d->items[m->to].group == group;) m->to++;
+    for (m->to = m->from; m->to < d->item_count && d->items[m->to].group == group &&
+                          m->to - m->from < CARNN__OTHERS && words < CARNN__OTHER_WORDS; m->to++) {
+        words += carnn__redundancy_sentence(work, m->to).length;
+        if (words > CARNN__OTHER_WORDS) return;
+    }
 }
 
 /* (1 + o)^8 of a sentence. */
@@ -18619,9 +18627,8 @@ static const carnn__task carnn__lm_task = {
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only. The shares are explained in @@MATCH: 8 of words that both texts have, and with --redundancy
-   2 of words that other sentences of the question have, too. --weighting skip
-   weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of
-   x_i.
+   2 of words that other sentences of the question have, too. --weighting skip weighs words by what
+   they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of x_i.
 
    --model siamese: score = W4 cosine + b4 + W5 shares; the cosine of the last states, W4 (1, 1).
    The other models compare two vectors, which a bidirectional cell that reads no context and
@@ -18695,11 +18702,12 @@ static const carnn_option carnn__answer_options[] = {
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
                                CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
+    static const double lr[] = {0.0005, 0.0005, 0.003, 0.001, 0.001};
     size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
     int matches = kind >= CARNN__ANSWER_CA;
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
-    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : matches ? 0.001 : 0.0005;
+    if (train->lr == 0.0) train->lr = lr[kind];
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, matches ? CARNN_NONE : 1);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
@@ -18893,30 +18901,37 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
 
 /* --- sessions -------------------------------------------------------------------------------- */
 
-#define CARNN__ANSWER_OTHERS 1024 /* sentences that a session is told */
-
 static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__lists *others = &carnn__corpus_of(&s->work)->others;
     carnn__net_session_carve(s, arena);
     if (!carnn__answer_redundant(s->model)) return;
-    c->others.ids = (uint32_t *)carnn__take(arena, CARNN__ANSWER_PIECE * c->most_steps,
-                                            sizeof(uint32_t));
-    c->others.at = (size_t *)carnn__take(arena, CARNN__ANSWER_OTHERS + 1, sizeof(size_t));
-    if (c->others.at) c->others.at[0] = 0;
+    others->ids = (uint32_t *)carnn__take(arena, CARNN__OTHER_WORDS, sizeof(uint32_t));
+    others->at = (size_t *)carnn__take(arena, CARNN__OTHERS + 1, sizeof(size_t));
+    if (others->at) others->at[0] = 0;
 }
 
-static void carnn__answer_reset(carnn_session *s) { carnn__corpus_of(&s->work)->others.count = 0; }
+static void carnn__answer_reset(carnn_session *s) {
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    c->others.count = 0;
+    c->others_left = CARNN__OTHER_WORDS;
+}
 
+/* Keeps a sentence, where there is room for it and was for all before it. */
 static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    carnn__lists *others = &carnn__corpus_of(&s->work)->others;
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__lists *others = &c->others;
     carnn__span sentence = {text, length};
-    size_t at, most;
-    if (!others->at || others->count == CARNN__ANSWER_OTHERS) return;
-    at = others->at[others->count];
-    most = carnn__min(c->most_steps, CARNN__ANSWER_PIECE * c->most_steps - at);
-    others->at[++others->count] =
-        at + carnn__min(most, carnn__tokens(s->model, sentence, role, others->ids + at, most));
+    size_t n, most = carnn__min(c->most_steps, c->others_left);
+    if (!others->at || others->count == CARNN__OTHERS || !c->others_left) return;
+    n = carnn__min(c->most_steps, carnn__tokens(s->model, sentence, role,
+                                                others->ids + others->at[others->count], most));
+    if (n > c->others_left) {
+        c->others_left = 0;
+        return;
+    }
+    others->at[others->count + 1] = others->at[others->count] + n;
+    others->count++;
+    c->others_left -= n;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,

@@ -897,8 +897,56 @@ static void test_answer_session(const char *options, int additive) {
     carnn_dataset_free(data);
 }
 
-/* A model whose score is the largest support of a word by other sentences, and four times the mean;
-   by hand. All words have the idf 1 here. */
+/* A model whose score is the largest support of a word by other sentences, and four times the mean.
+   All words have the idf 1 here. */
+static carnn_model *redundancy_model(const carnn_dataset *data) {
+    carnn_model *model = overlap_model(data);
+    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
+    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    size_t i;
+    share[0] = 0.0f;
+    share[8] = 1.0f;
+    share[9] = 4.0f;
+    for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
+    return model;
+}
+
+/* Of many sentences, or of long ones, the first are read: sessions read as many as scoring does.
+   Each has a word of its own and x, the first ones have w0 to w9, the others w10. */
+static void test_redundancy_limits(size_t sentences, size_t words, size_t read) {
+    size_t size = sentences * (2 * words + 24), n = 0, i, k;
+    char *text = (char *)malloc(size);
+    float *score = (float *)malloc(sentences * sizeof *score);
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    double with_w0;
+    for (i = 0; i < sentences; i++) {
+        n += (size_t)sprintf(text + n, "a\tw%zu v%zu", i < read ? i % 10 : 10, i);
+        for (k = 2; k < words; k++) n += (size_t)sprintf(text + n, " x");
+        n += (size_t)sprintf(text + n, "\t%d\n", i % 7 == 3);
+    }
+    data = answer_data(text);
+    model = redundancy_model(data);
+    score_pairs(model, data, 64, 1, score);
+    with_w0 = ((double)((read + 9) / 10) - 1.0) / ((double)read - 1.0);
+    CHECK_NEAR(score[0], 20.0 * (1.0 + 4.0 * (1.0 + with_w0) / 3.0), 1e-3);
+    CHECK_NEAR(score[sentences - 1], 20.0 * (1.0 + 4.0 * (1.0 + 0.0) / 3.0), 1e-4);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < sentences; i += sentences / 5) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK((float)p.score == score[i]);
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(score);
+    free(text);
+}
+
+/* By hand. */
 static void test_redundancy(void) {
     static const char text[] =
         "a b\tx y\t1\na b\ta x z\t0\na b\ta b y\t0\na b\tz\t0\na b\tz\t0\nc\tx\t1\n";
@@ -912,16 +960,11 @@ static void test_redundancy(void) {
                                 20.0 * (y_of_3 + 4.0 * y_of_3), 20.0 * 5.0 * z_of_4,
                                 20.0 * 5.0 * z_of_4, 0.0};
     carnn_dataset *data = answer_data(text);
-    carnn_model *model = overlap_model(data);
-    float *share = (float *)(uintptr_t)test_weight(model, "output.shares"), score[6];
-    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    carnn_model *model = redundancy_model(data);
     carnn_session *session = NULL;
     carnn_error error;
+    float score[6];
     size_t i;
-    share[0] = 0.0f;
-    share[8] = 1.0f;
-    share[9] = 4.0f;
-    for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
     score_pairs(model, data, 2, 1, score);
     for (i = 0; i < 6; i++) CHECK_NEAR(score[i], expected[i], 1e-4);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -1033,6 +1076,8 @@ int main(void) {
     test_answer_scores("cell=icarnn overlap=1");
     test_answer_scores("cell=icarnn redundancy=0");
     test_redundancy();
+    test_redundancy_limits(1100, 3, CARNN__OTHERS);
+    test_redundancy_limits(900, 40, CARNN__OTHER_WORDS / 40);
     test_answer_scores("cell=icarnn tune_vectors=0"); /* similar words have shares */
     test_rank_loss(1);
     test_rank_loss(5);
