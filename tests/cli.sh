@@ -693,6 +693,10 @@ check 'other scores of sentences from standard input' [ "$("$carnn" rank q.gguf 
     --question 'where does edith elster live ?' <sentences)" = "$(cat out)" ]
 run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences --top 1
 lines out 1
+awk -F '\t' 'NR == 2 { asked = $2 } NR > 1 && $2 == asked { print $3 }' "$data/answer-test.tsv" >sentences
+run 0 rank q.gguf --question "$(sed -n 2p "$data/answer-test.tsv" | cut -f 2)" --data sentences
+head -n "$(wc -l <sentences)" scores | sort -gr >sorted
+check 'rank and test score differently' [ "$(cut -f 1 out)" = "$(cat sorted)" ]
 run 2 rank q.gguf --data sentences
 run 2 rank a.gguf --question x --data sentences
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
