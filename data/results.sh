@@ -94,6 +94,7 @@ probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
@@ -115,7 +116,7 @@ ca-options OPTION=--pooling attention,--pooling attention --alignment none,--los
 hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
 
 vector-words SET=trec-train.label,stsa.binary.train,stsa.fine.train;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task classify OPTION --folds 5 --train SET VECTORS --seed SEED
-vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
+vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer --redundancy 0 --lr 0.001 OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
 vector-words OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task pair OPTION --folds 5 --train SICK_train.txt VECTORS --seed SEED
 
 classification | | sh tests/fasttext.sh published
