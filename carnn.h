@@ -785,7 +785,8 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. */
+   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the
+   other sentences of the question count only where carnn_session_candidate has told them. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);

@@ -159,7 +159,8 @@ static const flag flags[] = {
     {"group", "COLUMN", "of tables: its lines are the rows of a sequence", READS_ROWS, AT(group)},
     {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
     {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
-    {"stream", NULL, "a line is a row: predict from the rows so far", PREDICT, AT(stream)},
+    {"stream", NULL, "answer each line at once: a row from the rows so far, a sentence by itself",
+     PREDICT, AT(stream)},
     {"clean", NULL, "score no groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
@@ -1273,20 +1274,20 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer, but rows of
-   numbers come one by one only where that is asked for, and sentences are compared with those that
-   follow. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer. But a sequence
+   of rows, and the sentences of a question, are read to the end, unless --stream asks for answers
+   to single lines. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
     size_t i;
-    int found;
+    int found, waits;
     open_session();
-    if (arg.stream && (!carnn_session_columns(session) || arg.data.count))
-        say(USAGE, "--stream is for rows of numbers on standard input, %s",
-            arg.data.count ? "not for --data" : "which the task does not read");
+    waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
+    if (arg.stream && (!waits || arg.data.count))
+        say(USAGE, "--stream is for standard input, and for models that read what follows a line");
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
-        (carnn_session_columns(session) && !arg.stream) || carnn_session_compares(session)) {
+        (waits && !arg.stream)) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {

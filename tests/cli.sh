@@ -660,6 +660,9 @@ run 0 predict q.gguf --data "$data/answer-test.tsv"
 lines out "$examples"
 cut -d ' ' -f 5 ranking >scores
 check 'predict and test score differently' cmp -s scores out
+cut -f 2,3 "$data/answer-test.tsv" | tail -n +2 | "$carnn" predict q.gguf --stream >out
+lines out "$examples"
+check 'other sentences of a question do not count' [ "$(cmp -s scores out; echo $?)" -eq 1 ]
 cut -f 2,3 "$data/answer-test.tsv" | tail -n +2 | "$carnn" predict q.gguf >out
 check 'other scores without labels' cmp -s scores out
 tail -n +2 "$data/answer-test.tsv" | awk -F '\t' '{ print $1 "\t" $4 "\t" $2 "\t" $3 }' |

@@ -227,7 +227,7 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
     char text[8] = "xxxxxxx";
     size_t rows = 1, columns = 1, i;
     memset(&how, 0, sizeof how);
-    if (kind->talks) {
+    if (kind->listens == CARNN__TALKS) {
         WORKS(carnn_session_hear(s, CARNN_USER, NULL, 0, NULL));
         FAILS(carnn_session_hear(s, (carnn_speaker)77, "x", 1, &error));
         FAILS(carnn_session_hear(s, (carnn_speaker)-1, "x", 1, &error));
@@ -239,6 +239,14 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
         FAILS(carnn_session_reply(s, "x", 1, &reply, &error));
         CHECK(strstr(error.message, kind->calls) != NULL);
         CHECK_TEXT(reply, "");
+    }
+    if (kind->listens == CARNN__COMPARES) {
+        WORKS(carnn_session_candidate(s, NULL, 0, NULL));
+        WORKS(carnn_session_candidate(s, "\0\xff", 2, NULL));
+    } else {
+        FAILS(carnn_session_candidate(s, "x", 1, &error));
+        CHECK(strstr(error.message, kind->calls) != NULL);
+        CHECK(!carnn_session_compares(s));
     }
     if (kind->generate) {
         static const carnn_sampling wrong[] = {
