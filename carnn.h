@@ -7484,6 +7484,12 @@ static inline const carnn__member *carnn__members(const carnn_dataset *data,
     return data->members + item->first;
 }
 
+/* The first item of an item's group. */
+static size_t carnn__group_first(const carnn_dataset *data, size_t item) {
+    while (item && data->items[item - 1].group == data->items[item].group) item--;
+    return item;
+}
+
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
     carnn_allocator a;
     if (!dataset) return;
@@ -13735,6 +13741,7 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 enum { CARNN__VERY_WORD, CARNN__EQUAL_WORD, CARNN__SIMILAR_WORD, CARNN__NEXT_WORD,
        CARNN__SHARE_KINDS };
 #define CARNN__SHARES (2 * CARNN__SHARE_KINDS) /* of a pair */
+#define CARNN__SHARE_SCALE 20.0f
 
 typedef struct carnn__overlap {
     size_t idf;                 /* parameter (V), not trained */
@@ -13833,6 +13840,11 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
     }
 }
 
+/* How rare a word is: idf^3. */
+static float carnn__rarity(const float *idf, uint32_t word) {
+    return idf[word] * idf[word] * idf[word];
+}
+
 /* The shares of a pair. */
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, float share[CARNN__SHARES]) {
@@ -13841,8 +13853,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     size_t i, k, begin = t->at[2 * pair], n = t->at[2 * pair + 1] - begin;
     memset(share, 0, CARNN__SHARES * sizeof(float));
     for (i = begin + n; i-- > begin; after = rare) {
-        float of_word = idf[carnn__row_word(t, i)];
-        rare = of_word * of_word * of_word;
+        rare = carnn__rarity(idf, carnn__row_word(t, i));
         all += rare;
         carnn__overlap_word(work, m, t, pair, i, found);
         for (k = 0; k < CARNN__SHARE_KINDS; k++) {
@@ -13852,7 +13863,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     }
     for (k = 0; k < CARNN__SHARES; k++) {
         float whole = k & 1 ? all : (float)n;
-        share[k] *= whole > 0.0f ? 20.0f / whole : 0.0f;
+        share[k] *= whole > 0.0f ? CARNN__SHARE_SCALE / whole : 0.0f;
     }
 }
 
@@ -13901,7 +13912,7 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
     m->from = 0;
     m->to = others->count;
     if (others->at) return;
-    for (m->from = item; m->from && d->items[m->from - 1].group == group;) m->from--;
+    m->from = carnn__group_first(d, item);
     for (m->to = m->from; m->to < d->item_count && d->items[m->to].group == group &&
                           m->to - m->from < CARNN__OTHERS && words < CARNN__OTHER_WORDS; m->to++) {
         words += carnn__redundancy_sentence(work, m->to).length;
@@ -13915,7 +13926,7 @@ static float carnn__redundancy_power(const carnn__overlap *overlap, const float 
     float both = 0.0f, all = 0.0f, x;
     size_t i;
     for (i = 0; i < question.length; i++) {
-        float of_word = idf[question.ids[i]], rare = of_word * of_word * of_word;
+        float rare = carnn__rarity(idf, question.ids[i]);
         all += rare;
         if (carnn__overlap_has(overlap, sentence, question.ids[i])) both += rare;
     }
@@ -13970,15 +13981,15 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
     }
     if (!(m->all > own)) return;
     for (i = 0; i < s.length; i++) {
-        float of_word = idf[s.ids[i]], rare = of_word * of_word * of_word, support;
+        float rare = carnn__rarity(idf, s.ids[i]), support;
         if (!carnn__list_first(s, i) || carnn__overlap_has(overlap, question, s.ids[i])) continue;
         support = (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
         if (support > share[0]) share[0] = support;
         mean += support;
         all += rare;
     }
-    share[0] *= 20.0f;
-    share[1] = all > 0.0f ? 20.0f * mean / all : 0.0f;
+    share[0] *= CARNN__SHARE_SCALE;
+    share[1] = all > 0.0f ? CARNN__SHARE_SCALE * mean / all : 0.0f;
 }
 
 /* --- the shares in the score --------------------------------------------------------------------
@@ -16470,8 +16481,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
 static void carnn__session_read_before(carnn_session *s, const carnn_dataset *data,
                                        const carnn__item *x, carnn_prediction *prediction) {
     const carnn__role *roles = s->model->task->roles;
-    const carnn__item *y = x;
-    while (y > data->items && y[-1].group == x->group) y--;
+    const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
     for (; y < x; y++) {
         size_t m = y->first + y->count - 1;
         carnn_text text;
@@ -16484,8 +16494,7 @@ static void carnn__session_read_before(carnn_session *s, const carnn_dataset *da
 /* Tells the session the second texts of all items in the group of x. */
 static void carnn__session_read_group(carnn_session *s, const carnn_dataset *data,
                                       const carnn__item *x) {
-    const carnn__item *y = x;
-    while (y > data->items && y[-1].group == x->group) y--;
+    const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
     for (; y < data->items + data->item_count && y->group == x->group; y++) {
         carnn__span text = carnn__text(data, data->members[y->first + CARNN__SECOND_ROLE].text);
         carnn__session_hear_all(s, CARNN__SECOND_ROLE, text.at, text.length);

@@ -1284,8 +1284,9 @@ static int predict(void) {
     int found, waits;
     open_session();
     waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
-    if (arg.stream && (!waits || arg.data.count))
-        say(USAGE, "--stream is for standard input, and for models that read what follows a line");
+    if (arg.stream && arg.data.count) say(USAGE, "--stream is for standard input, not for --data");
+    if (arg.stream && !waits)
+        say(USAGE, "--stream: this model answers each line at once without it");
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
         (waits && !arg.stream)) {
         load_examples();
