@@ -839,7 +839,8 @@ typedef struct carnn_contribution {
                          "second"; "text" */
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
-    double score;     /* what it adds to the logit of what is explained */
+    double score;     /* what it adds to the logit of what is explained; answer: to the score, by
+                         its part in the shares of common words (@@MATCH) */
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
                          where the model has such weights, 1 in all for each of the two texts;
                          cloze: of a word of the text */
@@ -863,10 +864,11 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit of
    the best reply. lm: the words of the sentence before with their shares in the context, then those
    of the sentence with what they add to the logit of the most probable next word. answer, pair:
-   the words of both texts; where shares are meant, they and the rest are 1 in all for each of the
-   two (*rest has the sum of both). cloze: the words of the text, to the probability of the answer,
-   which by default is exactly the sum of the attention to its places. classify and signal do not
-   explain. count is 0 where nothing has been predicted. */
+   the words of both texts. Where words have scores, which are those of shares in answer, the rest
+   is what the network says of the pair; else shares and the rest are 1 in all for each of the two
+   (rest has the sum of both). cloze: the words of the text, to the probability of the answer, which
+   by default is exactly the sum of the attention to its places. classify and signal do not explain.
+   count is 0 where nothing has been predicted. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -13845,26 +13847,46 @@ static float carnn__rarity(const float *idf, uint32_t word) {
     return idf[word] * idf[word] * idf[word];
 }
 
+/* What row i, a word of the first text of a pair, adds to the shares before these are divided by
+   the whole. */
+static void carnn__overlap_row(const carnn__work *work, const carnn__overlap *m,
+                               const carnn__texts *t, size_t pair, size_t i,
+                               float share[CARNN__SHARES]) {
+    const float *idf = carnn__weight(work, m->idf);
+    float found[CARNN__SHARE_KINDS], rare = carnn__rarity(idf, carnn__row_word(t, i));
+    size_t k, last = t->at[2 * pair + 1] - 1;
+    float after = i < last ? carnn__rarity(idf, carnn__row_word(t, i + 1)) : 0.0f;
+    carnn__overlap_word(work, m, t, pair, i, found);
+    for (k = 0; k < CARNN__SHARE_KINDS; k++) {
+        share[2 * k] = found[k];
+        share[2 * k + 1] = found[k] * (k == CARNN__NEXT_WORD ? (rare + after) / 2.0f : rare);
+    }
+}
+
+/* What shares are multiplied by: 20 / the whole, that is the words of the first text of a pair
+   (scale[0]), or the sum of their idf^3 (scale[1]). */
+static void carnn__overlap_scale(const carnn__work *work, const carnn__overlap *m,
+                                 const carnn__texts *t, size_t pair, float scale[2]) {
+    const float *idf = carnn__weight(work, m->idf);
+    size_t i, begin = t->at[2 * pair], n = t->at[2 * pair + 1] - begin;
+    float all = 0.0f;
+    for (i = begin + n; i-- > begin;) all += carnn__rarity(idf, carnn__row_word(t, i));
+    scale[0] = n ? CARNN__SHARE_SCALE / (float)n : 0.0f;
+    scale[1] = all > 0.0f ? CARNN__SHARE_SCALE / all : 0.0f;
+}
+
 /* The shares of a pair. */
 static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, float share[CARNN__SHARES]) {
-    const float *idf = carnn__weight(work, m->idf);
-    float found[CARNN__SHARE_KINDS], rare, after = 0.0f, all = 0.0f;
-    size_t i, k, begin = t->at[2 * pair], n = t->at[2 * pair + 1] - begin;
+    float row[CARNN__SHARES], scale[2];
+    size_t i, k;
     memset(share, 0, CARNN__SHARES * sizeof(float));
-    for (i = begin + n; i-- > begin; after = rare) {
-        rare = carnn__rarity(idf, carnn__row_word(t, i));
-        all += rare;
-        carnn__overlap_word(work, m, t, pair, i, found);
-        for (k = 0; k < CARNN__SHARE_KINDS; k++) {
-            share[2 * k] += found[k];
-            share[2 * k + 1] += found[k] * (k == CARNN__NEXT_WORD ? (rare + after) / 2.0f : rare);
-        }
+    for (i = t->at[2 * pair + 1]; i-- > t->at[2 * pair];) {
+        carnn__overlap_row(work, m, t, pair, i, row);
+        for (k = 0; k < CARNN__SHARES; k++) share[k] += row[k];
     }
-    for (k = 0; k < CARNN__SHARES; k++) {
-        float whole = k & 1 ? all : (float)n;
-        share[k] *= whole > 0.0f ? CARNN__SHARE_SCALE / whole : 0.0f;
-    }
+    carnn__overlap_scale(work, m, t, pair, scale);
+    for (k = 0; k < CARNN__SHARES; k++) share[k] *= scale[k & 1];
 }
 
 /* --- words that other sentences of the question have --------------------------------------------
@@ -13966,30 +13988,47 @@ static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *
     }
 }
 
-/* The shares of a sentence. */
-static void carnn__redundancy_pair(const carnn__work *work, const carnn__redundancy *m,
-                                   const carnn__overlap *overlap, carnn__list question,
-                                   carnn__list s, float share[CARNN__REDUNDANCIES]) {
+/* The powers of the sentences that are the same as s. */
+static double carnn__redundancy_own(const carnn__work *work, const carnn__redundancy *m,
+                                    const carnn__overlap *overlap, carnn__list question,
+                                    carnn__list s) {
     const float *idf = carnn__weight(work, overlap->idf);
     double power = (double)carnn__redundancy_power(overlap, idf, question, s), own = 0.0;
-    float mean = 0.0f, all = 0.0f;
-    size_t i, k;
-    share[0] = share[1] = 0.0f;
+    size_t k;
     for (k = m->from; k < m->to; k++) {
         carnn__list x = carnn__redundancy_sentence(work, k);
         if (x.length == s.length && !memcmp(x.ids, s.ids, s.length * sizeof *s.ids)) own += power;
     }
-    if (!(m->all > own)) return;
+    return own;
+}
+
+/* idf_w^3 support_w of word i of the sentence s; *all has idf_w^3 added. 0 where the question has
+   the word, and for all but the first of equal ones. */
+static float carnn__redundancy_word(const carnn__work *work, const carnn__redundancy *m,
+                                    const carnn__overlap *overlap, carnn__list question,
+                                    carnn__list s, size_t i, double own, float *all) {
+    float rare = carnn__rarity(carnn__weight(work, overlap->idf), s.ids[i]);
+    if (!carnn__list_first(s, i) || carnn__overlap_has(overlap, question, s.ids[i])) return 0.0f;
+    *all += rare;
+    return (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
+}
+
+/* The shares of the sentence s. */
+static void carnn__redundancy_pair(const carnn__work *work, const carnn__redundancy *m,
+                                   const carnn__overlap *overlap, carnn__list question,
+                                   carnn__list s, float share[CARNN__REDUNDANCIES]) {
+    double own = carnn__redundancy_own(work, m, overlap, question, s);
+    float all = 0.0f;
+    size_t i;
+    share[0] = share[1] = 0.0f;
+    if (!(m->all > own)) return; /* there are no other sentences */
     for (i = 0; i < s.length; i++) {
-        float rare = carnn__rarity(idf, s.ids[i]), support;
-        if (!carnn__list_first(s, i) || carnn__overlap_has(overlap, question, s.ids[i])) continue;
-        support = (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
-        if (support > share[0]) share[0] = support;
-        mean += support;
-        all += rare;
+        float support = carnn__redundancy_word(work, m, overlap, question, s, i, own, &all);
+        share[0] = fmaxf(share[0], support);
+        share[1] += support;
     }
     share[0] *= CARNN__SHARE_SCALE;
-    share[1] = all > 0.0f ? CARNN__SHARE_SCALE * mean / all : 0.0f;
+    share[1] = all > 0.0f ? CARNN__SHARE_SCALE * share[1] / all : 0.0f;
 }
 
 /* --- the shares in the score --------------------------------------------------------------------
@@ -14045,6 +14084,61 @@ static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
                                    const carnn__texts *t, const carnn__mat *score) {
     memcpy(m->y.y.d, score->d, t->count * sizeof(float));
     carnn__linear_backward(work, &m->y, &m->x, t->count);
+}
+
+/* What the words of the first pair's question add to W x: the shares of common words are sums over
+   them. out[i], i < count, is word i. */
+static void carnn__overlap_explain(const carnn__work *work, const carnn__shares *m,
+                                   const carnn__overlap *overlap, const carnn__texts *t,
+                                   size_t count, carnn_contribution *out) {
+    const float *w = carnn__weight(work, m->y.weight);
+    float share[CARNN__SHARES], scale[2];
+    size_t i, k;
+    carnn__overlap_scale(work, overlap, t, 0, scale);
+    for (i = 0; i < count; i++) {
+        carnn__overlap_row(work, overlap, t, 0, i, share);
+        for (k = 0; k < CARNN__SHARES; k++)
+            out[i].score += (double)w[k] * (double)(share[k] * scale[k & 1]);
+    }
+}
+
+/* What the words of its sentence add: each its part of the mean, and the first of those with the
+   most support the maximum. out[i], i < count, is word i. */
+static void carnn__redundancy_explain(const carnn__work *work, carnn__shares *m,
+                                      const carnn__overlap *overlap, const carnn__texts *t,
+                                      size_t count, carnn_contribution *out) {
+    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
+    carnn__list question = carnn__list_at(lists, t->list[0]), s = carnn__list_at(lists, t->list[1]);
+    const float *w = carnn__weight(work, m->y.weight) + CARNN__SHARES;
+    const float *share = m->x.x + CARNN__SHARES;
+    carnn__redundancy *r = &m->redundancy;
+    float all = 0.0f, most = 0.0f;
+    size_t i, best = 0;
+    double own;
+    if (!(share[0] > 0.0f)) return; /* no word has support */
+    carnn__redundancy_find(work, r, t->item[0]);
+    carnn__redundancy_add(work, r, overlap, question);
+    own = carnn__redundancy_own(work, r, overlap, question, s);
+    for (i = 0; i < s.length; i++) {
+        float support = carnn__redundancy_word(work, r, overlap, question, s, i, own, &all);
+        if (support > most) most = support, best = i;
+        if (i < count) out[i].score = (double)support;
+    }
+    for (i = 0; i < count; i++) out[i].score *= (double)(w[1] * CARNN__SHARE_SCALE / all);
+    if (best < count) out[best].score += (double)(w[0] * share[0]);
+    carnn__redundancy_clear(work, r);
+}
+
+/* What words of the first pair add to W x: out[0 .. count) are the first of them, count at most as
+   many as there are. */
+static void carnn__shares_explain(const carnn__work *work, carnn__shares *m,
+                                  const carnn__overlap *overlap, const carnn__texts *t,
+                                  size_t count, carnn_contribution *out) {
+    size_t i, first = carnn__min(t->at[1], count);
+    for (i = 0; i < count; i++) out[i].has |= CARNN_HAS_SCORE;
+    carnn__overlap_explain(work, m, overlap, t, first, out);
+    if (m->redundancy.sum)
+        carnn__redundancy_explain(work, m, overlap, t, count - first, out + first);
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -18932,6 +19026,7 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text
     carnn__lists *others = &c->others;
     carnn__span sentence = {text, length};
     size_t n, most = carnn__min(c->most_steps, c->others_left);
+    s->parts = 0; /* the last score was without it */
     if (!others->at || others->count == CARNN__OTHERS || !c->others_left) return;
     n = carnn__min(c->most_steps, carnn__tokens(s->model, sentence, role,
                                                 others->ids + others->at[others->count], most));
@@ -18942,6 +19037,19 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text
     others->at[others->count + 1] = others->at[others->count] + n;
     others->count++;
     c->others_left -= n;
+}
+
+/* The score of a model that reads shares is what words add by these, and the network's: the rest. */
+static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                  carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__texts *t = &m->two.net.texts;
+    carnn__two_explain(s, count, out, e);
+    if (m->two.matches || !t->flag) return;
+    carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, carnn__min(count, e->count),
+                          out);
+    e->rest = (double)m->output.y.x[0] - (double)m->shares.y.y.x[0];
+    e->exact = 1;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -18957,7 +19065,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict, compare candidates and explain", 2, carnn__answer_carve, carnn__answer_reset,
-    carnn__net_session_predict, carnn__answer_hear, CARNN__COMPARES, NULL, carnn__two_explain,
+    carnn__net_session_predict, carnn__answer_hear, CARNN__COMPARES, NULL, carnn__answer_explain,
     carnn__answer_alignment, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */

@@ -809,8 +809,6 @@ static double match(carnn_session *session, const char *question, size_t questio
     return p.score;
 }
 
-/* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
-   explain is all of their last states, and rows of alignments are 1 in all. */
 /* Tells a session the sentences of a question, the last one first. */
 static void tell_group(carnn_session *session, const carnn_dataset *data, uint32_t group) {
     carnn_error error;
@@ -822,6 +820,9 @@ static void tell_group(carnn_session *session, const carnn_dataset *data, uint32
     }
 }
 
+/* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
+   explain is all of their last states, what shares explain and the rest are the score, and rows of
+   alignments are 1 in all. */
 static void test_answer_session(const char *options, int additive) {
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", options, NULL, data);
@@ -832,10 +833,10 @@ static void test_answer_session(const char *options, int additive) {
     carnn_error error;
     const char *reply;
     float score[8];
-    double sum, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
+    double sum, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0}, added = 0.0;
     size_t i, j, rows, columns;
     const float *aligned;
-    int words;
+    int words, shares = model->desc.option[CARNN__TWO_OVERLAP] > 0;
     CHECK_INT(answer_fit(model, data, 2, 0.02), CARNN_OK);
     score_pairs(model, data, 64, 1, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -853,18 +854,21 @@ static void test_answer_session(const char *options, int additive) {
     }
     CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK); /* of pair 0 */
     CHECK_INT(e.count, 5 + 6);
-    CHECK_INT(e.exact, additive);
+    CHECK_INT(e.exact, additive || shares);
     CHECK_TEXT(part[4].text, "?");
     CHECK_TEXT(part[4].role, "question");
     CHECK_TEXT(part[6].text, "dog");
     CHECK_TEXT(part[6].role, "sentence");
     words = carnn__chosen(model, CARNN__ANSWER_MODEL) != 1;
     for (i = 0; i < e.count; i++) {
-        CHECK_INT(part[i].has, CARNN_HAS_SHARE | (words ? CARNN_HAS_ATTENTION : 0));
+        CHECK_INT(part[i].has, CARNN_HAS_SHARE | (words ? CARNN_HAS_ATTENTION : 0) |
+                                   (shares ? CARNN_HAS_SCORE : 0));
         share[i >= 5] += part[i].share;
         weights[i >= 5] += part[i].attention;
+        added += part[i].score;
     }
-    if (additive) CHECK_NEAR(share[0] + share[1] + e.rest, 2.0, 1e-5);
+    if (shares) CHECK_NEAR(added + e.rest, score[0], 1e-5 * (1.0 + fabs((double)score[0])));
+    else if (additive) CHECK_NEAR(share[0] + share[1] + e.rest, 2.0, 1e-5);
     else CHECK_NEAR(e.rest, 2.0, 0.0);
     CHECK(!additive || fabs(share[0]) > 1e-3);
     for (i = 0; i < 2; i++) CHECK_NEAR(weights[i], (double)words, 1e-5);
@@ -962,6 +966,9 @@ static void test_redundancy(void) {
     carnn_dataset *data = answer_data(text);
     carnn_model *model = redundancy_model(data);
     carnn_session *session = NULL;
+    carnn_contribution part[4];
+    carnn_explanation e;
+    carnn_prediction p;
     carnn_error error;
     float score[6];
     size_t i;
@@ -969,11 +976,53 @@ static void test_redundancy(void) {
     for (i = 0; i < 6; i++) CHECK_NEAR(score[i], expected[i], 1e-4);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_compares(session), 1);
+    CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 4, part, &e, &error), CARNN_OK);
+    CHECK_NEAR(part[0].score, 0.0, 0.0);
+    CHECK_NEAR(part[1].score, 0.0, 0.0);
+    CHECK_NEAR(part[2].score, 20.0 * 4.0 * x / 2.0, 1e-5);
+    CHECK_NEAR(part[3].score, 20.0 * (y + 4.0 * y / 2.0), 1e-5);
+    CHECK_NEAR(e.rest, 0.0, 0.0);
+    CHECK_INT(carnn_session_candidate(session, "x", 1, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 4, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 0); /* the score is that of before */
+    carnn_session_reset(session);
     CHECK(match(session, "a b", 3, "x y", 3) == 0.0); /* nothing else is known */
     for (i = 0; i < 3000; i++) /* more than a session reads */
         CHECK_INT(carnn_session_candidate(session, "a b y", 5, &error), CARNN_OK);
     CHECK_NEAR(match(session, "a b", 3, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4);
     CHECK_NEAR(match(session, "a b", 3, "a b y", 5), 0.0, 0.0); /* by itself */
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* What each word adds to the score by common words, by hand: the shares have the weights 1 to 8,
+   a has the idf 0.5, which is 0.125 cubed, b has 1. b and a are neighbours in both texts. */
+static void test_overlap_explained(void) {
+    static const double added[5] = {9 * 20.0 / 3 + 12 * 0.125 * 16,
+                                    16 * 20.0 / 3 + 12 * 16 + 8 * 1.125 / 2 * 16,
+                                    9 * 20.0 / 3 + 12 * 0.125 * 16, 0.0, 0.0};
+    carnn_dataset *data = answer_data("a b a\tb a\t1\na b a\tc\t0\n");
+    carnn_model *model = overlap_model(data);
+    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
+    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    carnn_session *session = NULL;
+    carnn_contribution part[5];
+    carnn_explanation e;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 8; i++) share[i] = (float)(i + 1);
+    for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
+    idf[carnn__names_find(&model->words, "a", 1)] = 0.5f;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_NEAR(match(session, "a b a", 5, "b a", 3), 2 * added[0] + added[1], 1e-3);
+    CHECK_INT(carnn_session_explain(session, 5, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 5);
+    for (i = 0; i < 5; i++) CHECK_NEAR(part[i].score, added[i], 1e-4);
+    CHECK_NEAR(e.rest, 0.0, 1e-4);
+    CHECK_INT(carnn_session_explain(session, 2, part, &e, &error), CARNN_OK);
+    CHECK_NEAR(part[1].score, added[1], 1e-4); /* the first words alone */
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -1076,6 +1125,7 @@ int main(void) {
     test_answer_scores("cell=icarnn overlap=1");
     test_answer_scores("cell=icarnn redundancy=0");
     test_redundancy();
+    test_overlap_explained();
     test_redundancy_limits(1100, 3, CARNN__OTHERS);
     test_redundancy_limits(900, 40, CARNN__OTHER_WORDS / 40);
     test_answer_scores("cell=icarnn tune_vectors=0"); /* similar words have shares */
