@@ -56,7 +56,8 @@
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names: exchanged in training (dialog), without a meaning (cloze), found in prose
        @@HISTORY dialogs as a model reads them: histories, facts that have been told
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal,
+                 skip-thought
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   scoring, ensembles, significance, training, cross-validation
@@ -601,7 +602,8 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
     CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
-    CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
+    CARNN_PREDICTS_LIKELIHOOD, /* -log P of a text, in `score`, and its tokens */
+    CARNN_PREDICTS_VECTOR      /* the vector of a text */
 } carnn_prediction_kind;
 
 /* What a model makes of an example, or of one part of it: tasks that label every word of a text
@@ -617,6 +619,8 @@ typedef struct carnn_prediction {
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
+    const float *vector;       /* (columns) of an ensemble that of its first member */
+    size_t columns;
     int unsure;                /* 1: the best choice is `unsure` of the model's description */
 } carnn_prediction;
 
@@ -8281,6 +8285,25 @@ static const carnn__reader carnn__sentence_reader = {
     carnn__sentence_line, "a sentence", 0, 0, NULL,
     "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
 
+/* Prose: a sentence a line, whose neighbours are the examples before and after it. An empty line
+   ends a document; it is an empty sentence where lines are only to be answered. */
+static carnn_status carnn__prose_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = carnn__trim(p->lines.line);
+    if (!line.length && !p->lenient) {
+        p->begun = 0;
+        return CARNN_OK;
+    }
+    r->begins = !p->begun;
+    p->begun = 1;
+    r->example = 1;
+    r->own = 1;
+    carnn__record_text(r, 0, line);
+    return CARNN_OK;
+}
+
+static const carnn__reader carnn__prose_reader = {
+    carnn__prose_line, "a sentence", 0, 0, NULL, "a sentence a line; empty lines end documents"};
+
 /* Do the texts have blanks between their characters, "t h e _ c a t"? */
 static int carnn__spaced(const carnn_dataset *data) {
     size_t i, characters = 0;
@@ -12858,6 +12881,12 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
+/* The cell reads [x; c]. */
+static void carnn__sequences_plan_join(carnn__plan *p, carnn__sequences *m, size_t N) {
+    m->joined = carnn__plan_mat(p, N, m->x.columns + m->c->columns);
+    m->read = &m->joined;
+}
+
 /* Fits the words to a cell of h units with contexts c (P, h) or NULL: x is projected for a cell
    whose input is its candidate; a cell that reads no context reads [x; c]. */
 static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
@@ -12869,8 +12898,7 @@ static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, 
         carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
         m->read = &m->project.y;
     } else if (c && !carnn__reads_context(cell)) {
-        m->joined = carnn__plan_mat(p, N, e + h);
-        m->read = &m->joined;
+        carnn__sequences_plan_join(p, m, N);
     }
 }
 
@@ -15161,11 +15189,11 @@ typedef struct carnn__word_softmax {
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
 
-/* tied: the parameter of word vectors that W is, or SIZE_MAX. For the few rows of a session W is
-   not packed. */
+/* Words that only word vectors have are not predicted. tied: the parameter of word vectors that W
+   is, or SIZE_MAX. For the few rows of a session W is not packed. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
-    m->V = p->model->words.count;
+    m->V = p->model->words.count - p->model->vector_words;
     m->weight = tied;
     if (tied == SIZE_MAX)
         m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
@@ -15211,6 +15239,19 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
                       carnn__gradient(work, m->weight), D);
         carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
+/* Losses of the mean of the models' probabilities replace those of the first model. output: where a
+   head has its softmax. */
+static void carnn__word_softmax_mean(carnn__work *const *works, size_t count,
+                                     carnn__word_softmax *(*output)(const carnn__work *work),
+                                     size_t rows) {
+    size_t row, i;
+    for (row = 0; row < rows; row++) {
+        double p = 0.0;
+        for (i = 0; i < count; i++) p += exp(-(double)output(works[i])->loss[row]);
+        output(works[0])->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
 }
 
@@ -15395,23 +15436,15 @@ static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m
     return sum[CARNN__PREDICTOR_NLL] - before;
 }
 
-/* Losses of the mean of the models' probabilities replace those of the first model. */
-static void carnn__predictor_mean(carnn__work *const *works, size_t count) {
-    carnn__predictor *m = (carnn__predictor *)works[0]->state;
-    size_t row, i;
-    for (row = 0; row < m->seq->packed.rows; row++) {
-        double p = 0.0;
-        for (i = 0; i < count; i++)
-            p += exp(-(double)((const carnn__predictor *)works[i]->state)->output.loss[row]);
-        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
-    }
+static carnn__word_softmax *carnn__predictor_output(const carnn__work *work) {
+    return &((carnn__predictor *)work->state)->output;
 }
 
 static void carnn__predictor_vote(carnn__work *const *works, size_t count, size_t number,
                                   carnn__tally *tally) {
     carnn__predictor *m = (carnn__predictor *)works[0]->state;
     (void)number;
-    carnn__predictor_mean(works, count);
+    carnn__word_softmax_mean(works, count, carnn__predictor_output, m->seq->packed.rows);
     m->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__predictor_loss(works[0], m, tally);
 }
@@ -15825,8 +15858,8 @@ static void carnn__net_session_hear(carnn_session *s, uint32_t role, const char 
                                     carnn__corpus_of(&s->work)->most_steps - s->heard);
 }
 
-static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                                       carnn_prediction *p) {
+/* The network reads the texts of an example. */
+static void carnn__net_session_read(carnn_session *s, const carnn_text *texts) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
     size_t T = carnn__session_texts(s), at = s->heard, i;
@@ -15839,6 +15872,11 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     if (net->name) carnn__candidates_named(texts[T - 1], net->name, net->columns);
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
+}
+
+static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                       carnn_prediction *p) {
+    carnn__net_session_read(s, texts);
     carnn__session_decide(s, top, p);
 }
 
@@ -16119,7 +16157,9 @@ static void carnn__predictor_score(carnn_session *s, carnn_prediction *p) {
     size_t i, t;
     for (i = 0; i < carnn__max(s->members, 1); i++)
         s->model->task->forward(i ? s->works[i] : &s->work, 0);
-    if (s->members) carnn__predictor_mean(s->works, s->members);
+    if (s->members)
+        carnn__word_softmax_mean(s->works, s->members, carnn__predictor_output,
+                                 m->seq->packed.rows);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
     p->score += nll;
     p->tokens += t;
@@ -20317,6 +20357,378 @@ static const carnn__task carnn__signal_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD skip-thought   vectors of sentences: what is said before and after them?
+
+   Skip-thought vectors (Kiros et al. 2015). A cell reads a sentence; from the vector that it makes
+   one decoder predicts the next sentence, another one the previous sentence:
+
+     x_1 .. x_n = cell(E w_1 .. E w_n)               v = x_n
+     h_0 .. h_m = decoder(<s>, w'_1 .. w'_m; v)      P(w'_{i+1}) = softmax(W h_i + b)
+     loss = the mean of -log P(w'_i) over the words of both sentences, </s> among them
+     E (V, e)   x_i, v (D)   h_i (h)   W (V, h)   b (V)
+
+   Both decoders share W and b. A decoder that reads a context has v as its context, another one
+   with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Zhang 2019, section
+   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru.
+
+   D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
+   state. The sentence at the end of a document has one neighbour. Words that only word vectors have
+   are read, but not predicted: a model of a small text knows the words of another one by them
+   (--vectors). Perplexity is as in lm, over the words of both neighbours.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__THOUGHT_WORDS 62 /* words of a sentence that are read and predicted */
+#define CARNN__THOUGHT_ROWS 96  /* words of a batch, and of neighbours: so many times --batch */
+
+/* --- options --------------------------------------------------------------------------------- */
+
+enum { CARNN__THOUGHT_VOCAB, CARNN__THOUGHT_DECODER, CARNN__THOUGHT_DIRECTIONS,
+       CARNN__THOUGHT_POOLING, CARNN__THOUGHT_ENCODER }; /* in carnn_model_desc.option */
+
+#define CARNN__CELL_NAME(id, functions, name, ...) name,
+static const char *const carnn__decoders[] = {CARNN__CELLS(CARNN__CELL_NAME) NULL};
+#undef CARNN__CELL_NAME
+
+static const carnn_option carnn__thought_options[] = {
+    CARNN__OPTION_WHOLE("vocab", CARNN__THOUGHT_VOCAB, 0, 1e9, 1,
+                        "words that are kept, the most frequent"),
+    CARNN__OPTION_CHOICE("decoder", CARNN__THOUGHT_DECODER, carnn__decoders,
+                         "the cell that predicts the sentences before and after"),
+    CARNN__OPTION_WHOLE("directions", CARNN__THOUGHT_DIRECTIONS, 1, 2, 0,
+                        "2: sentences are read backwards, too"),
+    CARNN__OPTION_CHOICE("pooling", CARNN__THOUGHT_POOLING, carnn__poolings,
+                         "what of the words' states is the vector: last, max, mean, min, or several "
+                         "with commas"),
+    CARNN__ENCODER_OPTIONS(CARNN__THOUGHT_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__thought_roles[] = {{"sentence", CARNN__TOKENS, 0},
+                                                   {NULL, CARNN__TOKENS, 0}};
+
+static carnn_status carnn__thought_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__reads_context(model->desc.cell)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the cell %s reads a context, and a sentence "
+                       "by itself has none: it can be the decoder", model->desc.cell);
+}
+
+/* <s> w_1 .. w_n </s>, of long sentences the first words */
+static size_t carnn__thought_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                    uint32_t *ids, size_t max) {
+    size_t most = max ? carnn__min(max - 1, CARNN__THOUGHT_WORDS) : 0;
+    size_t n = carnn__tokenize(&model->words, model->task->roles[role].tokenizer, text.at,
+                               text.length, max ? ids + 1 : NULL, most);
+    n = carnn__min(n, CARNN__THOUGHT_WORDS);
+    if (max) ids[0] = CARNN__RUNNING_BEGIN;
+    if (n + 1 < max) ids[n + 1] = CARNN__RUNNING_END;
+    return n + 2;
+}
+
+static size_t carnn__thought_session_words(const carnn_model *model) {
+    (void)model;
+    return CARNN__THOUGHT_WORDS + 2;
+}
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__thought_build(carnn_model *model, const carnn_dataset *data,
+                                         carnn_error *error) {
+    carnn__vocabulary v;
+    carnn__model_vocabulary(&v, model, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    v.most = (size_t)fmax(carnn__option(model, CARNN__THOUGHT_VOCAB), 0.0);
+    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+}
+
+#endif
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__decoder {
+    carnn__sequences seq; /* of each sentence of the batch its neighbour; without one of length 0 */
+    carnn__rnn cell;
+    carnn__mat c;         /* (B, D) by rank: v of the sentence */
+} carnn__decoder;
+
+typedef struct carnn__thought {
+    carnn__net net;
+    carnn__embed words;        /* (U, e) */
+    carnn__layers encoder;     /* v (B, D) */
+    carnn__decoder decoder[2]; /* of the next sentence, of the previous one */
+    carnn__mat states;         /* (N, h) of both decoders, one after the other */
+    carnn__word_softmax output;
+} carnn__thought;
+
+/* Streams of a step's random numbers. */
+enum { CARNN__THOUGHT_DROP_WORDS = 1, CARNN__THOUGHT_DROP_AROUND, /* of two decoders */
+       CARNN__THOUGHT_DROP_STATES = CARNN__THOUGHT_DROP_AROUND + 2,
+       CARNN__THOUGHT_DROP_LAYERS = CARNN__THOUGHT_DROP_STATES + 2 };
+
+/* N: words of neighbours at most. */
+static void carnn__decoder_plan(carnn__plan *p, carnn__thought *m, size_t k, size_t N) {
+    carnn__decoder *d = &m->decoder[k];
+    const char *cell = carnn__decoders[carnn__chosen(p->model, CARNN__THOUGHT_DECODER)];
+    size_t B = m->net.texts.most_items, D = m->encoder.pool.y.columns;
+    carnn__rnn_shape s = {carnn__cell_number(cell), 1, 1, 0, (size_t)p->model->desc.hidden, 0, 0, 0,
+                          0, 0, NULL, 0.0f, 0, 0, 0};
+    d->c = carnn__plan_mat(p, B, D);
+    carnn__sequences_plan(p, &d->seq, m->words.table, CARNN__THOUGHT_DROP_AROUND + k, B, N,
+                          m->net.corpus.most_steps);
+    d->seq.c = &d->c;
+    if (carnn__reads_context(cell)) s.d = D;
+    else carnn__sequences_plan_join(p, &d->seq, N);
+    s.in = d->seq.read->columns;
+    d->cell.drop = CARNN__THOUGHT_DROP_STATES + k;
+    d->cell.drops_top = 1;
+    carnn__rnn_plan(p, &d->cell, k ? "previous" : "next", s, N, N, B);
+}
+
+static void carnn__thought_parts(carnn__plan *p, void *state) {
+    carnn__thought *m = (carnn__thought *)state;
+    carnn__texts *t = &m->net.texts;
+    size_t e = (size_t)p->model->desc.embedding, h = (size_t)p->model->desc.hidden, k;
+    size_t directions = (size_t)carnn__option(p->model, CARNN__THOUGHT_DIRECTIONS);
+    int session = !m->net.corpus.piece_count;
+    size_t N = session ? 0 : m->net.corpus.most_size[1]; /* a session only encodes */
+    carnn__texts_plan(p, t, 1, 1, NULL);
+    m->words.table = carnn__declare_words(p, 0.1f);
+    carnn__embed_plan(p, &m->words, t, 0);
+    m->encoder.rnn.drop_input = CARNN__THOUGHT_DROP_WORDS;
+    m->encoder.rnn.drop = CARNN__THOUGHT_DROP_LAYERS;
+    carnn__pool_named(&m->encoder.pool, p->model, CARNN__THOUGHT_POOLING);
+    carnn__layers_plan(p, &m->encoder, "encoder",
+                       carnn__encoder_shape(p->model, CARNN__THOUGHT_ENCODER, directions, e, 0), t);
+    for (k = 0; k < 2; k++) carnn__decoder_plan(p, m, k, N);
+    m->states = carnn__plan_mat(p, N, h);
+    carnn__word_softmax_plan(p, &m->output, SIZE_MAX, N, h, session);
+    carnn__embed_fixed(p, &m->words);
+}
+
+/* --- a step ---------------------------------------------------------------------------------- */
+
+/* The tokens of the sentence after an item (k 0) or before it (k 1); none at the end of a
+   document. */
+static carnn__list carnn__thought_neighbour(const carnn__work *work, size_t item, size_t k) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *items = work->data->items;
+    carnn__list none = {NULL, 0};
+    size_t other = k ? item - 1 : item + 1; /* before the first item SIZE_MAX */
+    if (other >= work->data->item_count || items[other].group != items[item].group) return none;
+    return carnn__list_at(&c->tokens, c->list[items[other].first]);
+}
+
+/* The words that a decoder predicts: all tokens of a sentence but <s>. */
+static size_t carnn__thought_length(carnn__list sentence) {
+    return sentence.length ? sentence.length - 1 : 0;
+}
+
+/* The sizes of an item: its own tokens, and the words of its neighbours. */
+static void carnn__thought_measure(const carnn__work *work, size_t item,
+                                   size_t size[CARNN__SIZES]) {
+    carnn__item_rows(work, item, size);
+    size[1] = carnn__thought_length(carnn__thought_neighbour(work, item, 0)) +
+              carnn__thought_length(carnn__thought_neighbour(work, item, 1));
+}
+
+/* Each sentence is a group of its own, so that sentences are shuffled. */
+static carnn_status carnn__thought_pieces(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn_status status = carnn__corpus_cut(work, error);
+    size_t i;
+    for (i = 0; i < c->piece_count; i++) c->pieces[i].continues = 0;
+    return status;
+}
+
+/* Lists what decoder k reads and, from row `from` of the states on, what it predicts. */
+static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, size_t k,
+                                   size_t from) {
+    const carnn__texts *t = &m->net.texts;
+    carnn__sequences *seq = &m->decoder[k].seq;
+    uint32_t *target = m->output.target + from;
+    size_t i;
+    for (i = 0; i < t->count; i++)
+        seq->length[i] = (uint32_t)carnn__thought_length(
+            carnn__thought_neighbour(work, t->item[i], k));
+    carnn__sequences_pack(seq, t->count);
+    for (i = 0; i < t->count; i++) {
+        carnn__list words = carnn__thought_neighbour(work, t->item[i], k);
+        if (!words.length) continue;
+        carnn__sequences_put(seq, i, words.ids, seq->ids);
+        carnn__sequences_put(seq, i, words.ids + 1, target);
+    }
+    for (i = 0; i < seq->packed.rows; i++) { /* words that only vectors have are unknown here */
+        if (seq->ids[i] >= m->output.V) seq->ids[i] = 0;
+        if (target[i] >= m->output.V) target[i] = 0;
+    }
+}
+
+/* c of each sequence is v of its sentence; or backward from dc to dv. */
+static void carnn__decoder_context(const carnn__work *work, const carnn__thought *m,
+                                   const carnn__decoder *d, int backward) {
+    const carnn__mat *v = &m->encoder.pool.y;
+    size_t D = v->columns, b;
+    for (b = 0; b < d->seq.packed.sequences; b++) {
+        size_t i = d->seq.order[b] * D;
+        if (backward) work->engine->k->add(d->c.d + b * D, v->d + i, D);
+        else memcpy(d->c.x + b * D, v->x + i, D * sizeof(float));
+    }
+    if (!backward) carnn__mat_clear(&d->c, d->seq.packed.sequences);
+}
+
+/* From v to the states of both decoders, which begin at row from[k], and to losses. */
+static void carnn__thought_predict_around(carnn__work *work, carnn__thought *m, uint64_t key) {
+    size_t k, N = 0, h = m->states.columns;
+    for (k = 0; k < 2; k++) {
+        carnn__decoder *d = &m->decoder[k];
+        carnn__decoder_collect(work, m, k, N);
+        carnn__decoder_context(work, m, d, 0);
+        carnn__sequences_forward(work, &d->seq, key);
+        carnn__rnn_forward(work, &d->cell, carnn__sequences_input(&d->seq), key);
+        memcpy(m->states.x + N * h, carnn__rnn_output(&d->cell)->x,
+               d->seq.packed.rows * h * sizeof(float));
+        N += d->seq.packed.rows;
+    }
+    carnn__word_softmax_run(work, &m->output, &m->states, N, 1.0f / (float)carnn__max(N, 1));
+}
+
+/* Where predictions are wanted sentences are only encoded. */
+static void carnn__thought_forward(carnn__work *work, uint64_t key) {
+    carnn__thought *m = (carnn__thought *)work->state;
+    carnn__embed_forward(work, &m->words, &m->net.texts);
+    carnn__layers_forward(work, &m->encoder, &m->net.texts, &m->words.y, key);
+    if (m->net.corpus.piece_count && !work->wanted) carnn__thought_predict_around(work, m, key);
+}
+
+static void carnn__thought_backward(carnn__work *work, uint64_t key) {
+    carnn__thought *m = (carnn__thought *)work->state;
+    size_t k, N = 0, h = m->states.columns;
+    for (k = 0; k < 2; k++) {
+        carnn__decoder *d = &m->decoder[k];
+        memcpy(carnn__rnn_output(&d->cell)->d, m->states.d + N * h,
+               d->seq.packed.rows * h * sizeof(float));
+        N += d->seq.packed.rows;
+        carnn__rnn_backward(work, &d->cell, carnn__sequences_input(&d->seq), key);
+        carnn__sequences_backward(work, &d->seq, key);
+        carnn__decoder_context(work, m, d, 1);
+    }
+    carnn__layers_backward(work, &m->encoder, &m->net.texts, &m->words.y, key);
+    carnn__embed_backward(work, &m->words, &m->net.texts);
+}
+
+/* The vector of sentence b of the batch. */
+static carnn_prediction carnn__thought_vector(const carnn__thought *m, size_t b) {
+    const carnn__mat *v = &m->encoder.pool.y;
+    carnn_prediction p;
+    memset(&p, 0, sizeof p);
+    p.kind = CARNN_PREDICTS_VECTOR;
+    p.example = m->net.texts.item[b];
+    p.parts = 1;
+    p.vector = v->x + b * v->columns;
+    p.columns = v->columns;
+    return p;
+}
+
+/* Sums of a tally: -log P of the words of next sentences, of previous ones; how many they are. */
+enum { CARNN__THOUGHT_NLL, CARNN__THOUGHT_WORDS_OF = CARNN__THOUGHT_NLL + 2 };
+
+static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__thought *m = (carnn__thought *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    double sum = 0.0;
+    size_t i, k, r;
+    for (i = 0; work->wanted && i < t->count; i++) {
+        carnn_prediction p = carnn__thought_vector(m, i);
+        work->wanted->example(&p, work->wanted->user);
+    }
+    tally->examples += t->count;
+    if (work->wanted) return 0.0;
+    for (i = 0; i < t->count; i++) {
+        const float *loss = m->output.loss;
+        double nll[2] = {0.0, 0.0}, words = 0.0;
+        for (k = 0; k < 2; k++) {
+            const carnn__sequences *seq = &m->decoder[k].seq;
+            for (r = 0; r < seq->length[i]; r++) nll[k] += (double)loss[seq->start[r] + seq->rank[i]];
+            loss += seq->packed.rows;
+            words += (double)seq->length[i];
+            tally->sum[CARNN__THOUGHT_NLL + k] += nll[k];
+            tally->sum[CARNN__THOUGHT_WORDS_OF + k] += (double)seq->length[i];
+            tally->tokens += seq->length[i];
+        }
+        sum += nll[0] + nll[1];
+        carnn__report_part(work, nll[0] + nll[1], words);
+    }
+    return sum;
+}
+
+static carnn__word_softmax *carnn__thought_output(const carnn__work *work) {
+    return &((carnn__thought *)work->state)->output;
+}
+
+static void carnn__thought_vote(carnn__work *const *works, size_t count, size_t number,
+                                carnn__tally *tally) {
+    const carnn__thought *m = (const carnn__thought *)works[0]->state;
+    (void)number;
+    if (!works[0]->wanted)
+        carnn__word_softmax_mean(works, count, carnn__thought_output,
+                                 m->decoder[0].seq.packed.rows + m->decoder[1].seq.packed.rows);
+    tally->loss += carnn__thought_loss(works[0], tally);
+}
+
+static void carnn__thought_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *nll = tally->sum + CARNN__THOUGHT_NLL;
+    const double *words = tally->sum + CARNN__THOUGHT_WORDS_OF;
+    size_t k;
+    scores->metric[0].value = exp((nll[0] + nll[1]) / fmax(words[0] + words[1], 1.0));
+    for (k = 0; k < 2; k++) scores->metric[1 + k].value = exp(nll[k] / fmax(words[k], 1.0));
+}
+
+/* --- sessions, the entry --------------------------------------------------------------------- */
+
+static void carnn__thought_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                   carnn_prediction *p) {
+    (void)top;
+    carnn__net_session_read(s, texts);
+    *p = carnn__thought_vector((const carnn__thought *)s->work.state, 0);
+}
+
+static const carnn__session_kind carnn__thought_session = {
+    "predict", 1, carnn__net_session_carve, NULL, carnn__thought_predict, NULL, 0, NULL, NULL, NULL,
+    NULL};
+
+static const char *const carnn__thought_variants[] = {
+    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=mi-gru decoder=icarnn",
+    "hidden=19 embedding=17 cell=lstm decoder=scarnn directions=2 layers=2",
+    "hidden=19 embedding=17 cell=ncarnn-free decoder=lstm pooling=max,mean",
+    "hidden=19 embedding=17 decoder=ncarnn encoder=rcrn", NULL};
+
+static void carnn__thought_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_words(t, 1, i, 12);
+}
+
+static const carnn__task_bench carnn__thought_bench = {
+    {300, 0}, "gru-after", NULL, 64, "sentences/s", "encoding", 600, 0, carnn__thought_bench_line,
+    NULL};
+
+static const carnn__task carnn__thought_task = {
+    "skip-thought", "vectors of sentences, which predict the sentences before and after",
+    CARNN__TEXT_ONLY(&carnn__prose_reader), carnn__thought_roles, carnn__thought_options,
+    "cell=gru-after decoder=gru-after hidden=300 embedding=50 vector_words=100000 vocab=20000 "
+    "directions=1 pooling=last epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0 clip=5 encoder=rnn "
+    "normalise=none",
+    NULL, NULL, carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
+    CARNN__TEXT_ONLY(carnn__thought_build), carnn__thought_check, sizeof(carnn__thought),
+    carnn__thought_parts, NULL, carnn__thought_tokens,
+    {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__thought_pieces,
+    carnn__thought_forward, NULL, carnn__thought_loss, carnn__thought_backward, NULL,
+    carnn__thought_vote,
+    {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
+    carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
+    "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
+    carnn__thought_variants, CARNN__TRAIN_ONLY(&carnn__thought_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -20331,7 +20743,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task,
+    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task, &carnn__thought_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -20969,7 +21381,7 @@ CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number
     return number < model->choices.count ? carnn__names_get(&model->choices, number) : NULL;
 }
 
-/* Choices by name, or the score. */
+/* Choices by name, the score, or the vector's numbers with tabs between them. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *p,
                                        size_t top, char *text, size_t size) {
     char number[CARNN__NUMBER_SIZE];
@@ -20980,6 +21392,9 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
         return (size_t)snprintf(text, size, "%s\t%zu", carnn__number_text(number, 9, p->score),
                                 p->tokens);
+    for (i = 0; p->kind == CARNN_PREDICTS_VECTOR && i < p->columns; i++)
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%s",
+                               i ? "\t" : "", carnn__number_text(number, 9, (double)p->vector[i]));
     for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
         const carnn_text *own = p->candidate ? &p->candidate[p->choice[i]] : NULL;
         at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0,
