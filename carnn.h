@@ -163,8 +163,9 @@
    Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair
    Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018.
    Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans et
-   al.: Recurrent Batch Normalization, ICLR 2017. Zhang: Recurrent Neural Models and Related
-   Problems in Natural Language Processing, thesis, Montreal 2019. */
+   al.: Recurrent Batch Normalization, ICLR 2017. Kiros et al.: Skip-Thought Vectors, NIPS 2015.
+   Zhang: Recurrent Neural Models and Related Problems in Natural Language Processing, thesis,
+   Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -272,8 +273,9 @@ typedef struct carnn_model_desc {
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
     size_t vector_count;
-    int64_t vector_words; /* answer, classify, pair: how many words that only these files have are
-                          known, too, the first ones [100,000]; their vectors are not trained */
+    int64_t vector_words; /* answer, classify, pair, skip-thought: how many words that only these
+                          files have are known, too, the first ones [100,000]; their vectors are
+                          not trained */
     const carnn_dataset *const *known; /* with vectors: data sets whose words the model is to know
                           beside those of the training data: the validation set; entries may be
                           NULL */
@@ -763,9 +765,10 @@ typedef struct carnn_text { /* of an example */
 /* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
-   where alignments are read); of classify a text; of cloze a text, a question with XXXXX and
-   candidates "c1|c2|...", into which the prediction points. The `top` most probable choices are
-   told, at least one. The prediction belongs to the session and lasts until its next call. */
+   where alignments are read); of classify a text; of skip-thought a sentence; of cloze a text, a
+   question with XXXXX and candidates "c1|c2|...", into which the prediction points. The `top` most
+   probable choices are told, at least one. The prediction belongs to the session and lasts until
+   its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -13757,8 +13760,8 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
      the very words
      words that count as equal
-     words by how similar they are, max(0, 2 c - 1): c is the largest cosine of the word's vector and
-       one of the second text, 1 where they count as equal
+     words by how similar they are, max(0, 2 c - 1): c is the largest cosine of the word's vector
+       and one of the second text, 1 where they count as equal
      pairs of neighbours, a word and the next, for which the second text has words that count as
        equal side by side, too (weighed by the mean of both idf^3)
 
@@ -17768,7 +17771,7 @@ typedef struct carnn__dialog {
     carnn__cell cell;
     carnn__cell_run run;
     float *balance;          /* (L) a_l; NULL: 0 */
-    carnn__lists kept;       /* (L) the candidates; in training without the words that are dropped */
+    carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
@@ -19079,7 +19082,7 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text
     c->others_left -= n;
 }
 
-/* The score of a model that reads shares is what words add by these, and the network's: the rest. */
+/* The score of a model that reads shares: what words add by these, and the rest, the network's. */
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     carnn__answer *m = (carnn__answer *)s->work.state;
@@ -19321,9 +19324,9 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Macro F1 of the texts so far: the mean of F1 = 2 both / (predicted + of it), over the classes that
-   are predicted or that texts are of; those that the model does not know count as one. `first`: the
-   batch is the first one. */
+/* Macro F1 of the texts so far: the mean of F1 = 2 both / (predicted + of it), over the classes
+   that are predicted or that texts are of; those that the model does not know count as one.
+   `first`: the batch is the first one. */
 static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o, int first) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     size_t i, K = o->z->columns, classes = 0;
@@ -20399,8 +20402,7 @@ static const carnn_option carnn__thought_options[] = {
     CARNN__OPTION_WHOLE("directions", CARNN__THOUGHT_DIRECTIONS, 1, 2, 0,
                         "2: sentences are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__THOUGHT_POOLING, carnn__poolings,
-                         "what of the words' states is the vector: last, max, mean, min, or several "
-                         "with commas"),
+                         "of the words' states: last, max, mean, min, or several with commas"),
     CARNN__ENCODER_OPTIONS(CARNN__THOUGHT_ENCODER),
     CARNN__OPTION_END};
 
@@ -20576,7 +20578,7 @@ static void carnn__decoder_context(const carnn__work *work, const carnn__thought
     if (!backward) carnn__mat_clear(&d->c, d->seq.packed.sequences);
 }
 
-/* From v to the states of both decoders, which begin at row from[k], and to losses. */
+/* From v to the states of both decoders, and to losses. */
 static void carnn__thought_predict_around(carnn__work *work, carnn__thought *m, uint64_t key) {
     size_t k, N = 0, h = m->states.columns;
     for (k = 0; k < 2; k++) {
@@ -20630,33 +20632,36 @@ static carnn_prediction carnn__thought_vector(const carnn__thought *m, size_t b)
 }
 
 /* Sums of a tally: -log P of the words of next sentences, of previous ones; how many they are. */
-enum { CARNN__THOUGHT_NLL, CARNN__THOUGHT_WORDS_OF = CARNN__THOUGHT_NLL + 2 };
+enum { CARNN__THOUGHT_NLL, CARNN__THOUGHT_COUNT = CARNN__THOUGHT_NLL + 2 };
 
 static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     carnn__thought *m = (carnn__thought *)work->state;
     const carnn__texts *t = &m->net.texts;
     double sum = 0.0;
     size_t i, k, r;
+    tally->examples += t->count;
     for (i = 0; work->wanted && i < t->count; i++) {
         carnn_prediction p = carnn__thought_vector(m, i);
         work->wanted->example(&p, work->wanted->user);
     }
-    tally->examples += t->count;
-    if (work->wanted) return 0.0;
+    if (work->wanted) return 0.0; /* the sentences were only encoded */
     for (i = 0; i < t->count; i++) {
         const float *loss = m->output.loss;
-        double nll[2] = {0.0, 0.0}, words = 0.0;
+        double both = 0.0, words = 0.0;
         for (k = 0; k < 2; k++) {
             const carnn__sequences *seq = &m->decoder[k].seq;
-            for (r = 0; r < seq->length[i]; r++) nll[k] += (double)loss[seq->start[r] + seq->rank[i]];
+            double nll = 0.0;
+            for (r = 0; r < seq->length[i]; r++)
+                nll += (double)loss[seq->start[r] + seq->rank[i]];
             loss += seq->packed.rows;
+            tally->sum[CARNN__THOUGHT_NLL + k] += nll;
+            tally->sum[CARNN__THOUGHT_COUNT + k] += (double)seq->length[i];
+            both += nll;
             words += (double)seq->length[i];
-            tally->sum[CARNN__THOUGHT_NLL + k] += nll[k];
-            tally->sum[CARNN__THOUGHT_WORDS_OF + k] += (double)seq->length[i];
-            tally->tokens += seq->length[i];
         }
-        sum += nll[0] + nll[1];
-        carnn__report_part(work, nll[0] + nll[1], words);
+        tally->tokens += (size_t)words;
+        sum += both;
+        carnn__report_part(work, both, words);
     }
     return sum;
 }
@@ -20677,7 +20682,7 @@ static void carnn__thought_vote(carnn__work *const *works, size_t count, size_t 
 
 static void carnn__thought_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *nll = tally->sum + CARNN__THOUGHT_NLL;
-    const double *words = tally->sum + CARNN__THOUGHT_WORDS_OF;
+    const double *words = tally->sum + CARNN__THOUGHT_COUNT;
     size_t k;
     scores->metric[0].value = exp((nll[0] + nll[1]) / fmax(words[0] + words[1], 1.0));
     for (k = 0; k < 2; k++) scores->metric[1 + k].value = exp(nll[k] / fmax(words[k], 1.0));
@@ -21128,8 +21133,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     if (!status) status = carnn__net_declare(model, error);
     if (!status && model->vector_words &&
         strcmp(model->params.item[model->params.count - 1].name, "word.vectors"))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words but "
-                           "those of its data", task->name);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words "
+                           "but those of its data", task->name);
     return status;
 }
 

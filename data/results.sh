@@ -31,6 +31,8 @@ WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
+FAST = --hidden 50 --epochs 3
+PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
 demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --out demo.gguf
 demo | quick | ./carnn test demo.gguf --data data/dialog-test.txt
@@ -47,7 +49,7 @@ yardstick | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BA
 yardstick OPTION=--seed 2,--balance 0 --word-dropout 0,--balance 0,--balance 1,--word-dropout 0,--word-dropout 0.2,--told 0,--smoothing 0.1,--average 0.99,--epochs 5,--dropout 0.2,--dropout 0.5,--weight-decay 0.3,--lr 0.0025,--history 6,--kb-rows 5,--hidden 256 --embedding 256 --lr 0.004,--cell ncarnn,--cell scarnn;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick NUMBER=5,8 | | MEMBERS=NUMBER sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.managers; awk -f data/compare.awk default.managers other.managers
-yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/spearman.awk
+yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/correlation.awk
 
 cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 cells MEMBER=icarnn,ncarnn,scarnn,icarnn ncarnn scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > cells.managers
@@ -105,6 +107,9 @@ questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task ans
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf lstm-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
 questions OPTION=--redundancy 0,--lr 0.001,--redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
+answer-settings | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv; rm -f settings
+answer-settings OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.00025,--epochs 1,--epochs 6,--dropout 0.3,--dropout 0.7,--weight-decay 0,--decomposition direct,--weighting skip,--model siamese,--cell lstm,--cell scarnn,--hidden 150,--loss pair,--average 0 | | for seed in 1 2; do ./carnn train --task answer FAST OPTION TRECQA --seed $seed --out o.gguf; ./carnn train --task answer FAST OPTION QUESTIONS --seed $seed --out o.gguf; done | tee scores-once; for data in 'train-all.tsv.gz' 'WikiQA-train.txt.gz --clean'; do ./carnn train --task answer FAST OPTION --folds 5 --train $data VECTORS; done | tee scores-folds; awk '/^valid/ { dev += $3 / 2 } /^test/ { asked += $3 / 2 } /^mean/ { fold[++n] = $3 } END { print dev, fold[1], asked, fold[2] }' scores-once scores-folds | tee -a settings
+answer-settings | | awk -f data/correlation.awk settings
 trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
@@ -194,6 +199,12 @@ mnist GRAPH=fig4.3b:1:17,fig4.3b:2:17,fig4.3b:3:17,fig4.3b:4:17 | | ./carnn trai
 
 depth | quick | ./carnn depth sh st bu td fig4.3a:17 fig4.3b:1:17 fig4.3b:2:17 fig4.3b:3:17 fig4.3b:4:17 grid:2x3 grid:3x9 data/graph.txt
 bench ROW=cell --threads 1,lm --threads 1,beside,dialog --threads 1,encoder --threads 1,answer --threads 1,signal --threads 1 | quick | ./carnn bench ROW
+
+skip-thought | | rm -f *.prose; for f in books/*.txt; do case $f in *looking-glass*) to=held ;; *just-so*) to=held ;; *) to=read ;; esac; { grep . $f; echo; } >> $to.prose; done
+skip-thought CELL=gru-after,mi-gru | | ./carnn train --task skip-thought --cell CELL PROSE --epochs 4 --out CELL.gguf
+skip-thought | | ./carnn train --task skip-thought --decoder ncarnn PROSE --epochs 4 --out ncarnn.gguf
+skip-thought | | ./carnn train --task skip-thought PROSE --epochs 1 --lr 1e-9 --out untrained.gguf
+skip-thought MODEL=untrained,gru-after,mi-gru,ncarnn | | sh data/transfer.sh MODEL.gguf
 END
 }
 

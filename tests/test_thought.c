@@ -3,7 +3,7 @@
 
 #include "test.h"
 
-static const char prose[] =
+static const char thought_text[] =
     "the cat sat .\nit was glad .\nthe dog came .\n\na man sat .\nit was a dog .\n\nno .\n";
 
 static carnn_dataset *thought_data(const char *bytes) {
@@ -18,38 +18,38 @@ static carnn_status thought_fit(carnn_model *model, const carnn_dataset *data, i
 
 /* --- the loss --------------------------------------------------------------------------------- */
 
-enum { H = 6, E = 5 }; /* of test_model */
+enum { UNITS = 6, INPUTS = 5 }; /* of test_model */
 
 /* h = tanh(W x + U h + b) of the cell `name`, for the input [word; v] (v NULL: the word alone). */
-static void rnn_step(const carnn_model *model, const char *name, uint32_t word, const double *v,
-                     double h[H]) {
+static void thought_step(const carnn_model *model, const char *name, uint32_t word, const double *v,
+                     double h[UNITS]) {
     char of[3][64];
-    const float *x = test_weight(model, "word.weight") + word * E, *W, *U, *b;
-    double next[H];
-    size_t i, j, columns = v ? E + H : E;
+    const float *x = test_weight(model, "word.weight") + word * INPUTS, *W, *U, *b;
+    double next[UNITS];
+    size_t i, j, columns = v ? INPUTS + UNITS : INPUTS;
     snprintf(of[0], sizeof of[0], "%s.input.weight", name);
     snprintf(of[1], sizeof of[1], "%s.recurrent.weight", name);
     snprintf(of[2], sizeof of[2], "%s.bias", name);
     W = test_weight(model, of[0]);
     U = test_weight(model, of[1]);
     b = test_weight(model, of[2]);
-    for (i = 0; i < H; i++) {
+    for (i = 0; i < UNITS; i++) {
         double sum = (double)b[i];
         for (j = 0; j < columns; j++)
-            sum += (double)W[i * columns + j] * (j < E ? (double)x[j] : v[j - E]);
-        for (j = 0; j < H; j++) sum += (double)U[i * H + j] * h[j];
+            sum += (double)W[i * columns + j] * (j < INPUTS ? (double)x[j] : v[j - INPUTS]);
+        for (j = 0; j < UNITS; j++) sum += (double)U[i * UNITS + j] * h[j];
         next[i] = tanh(sum);
     }
     memcpy(h, next, sizeof next);
 }
 
-static double minus_log_p(const carnn_model *model, const double h[H], uint32_t word) {
+static double thought_loss_of(const carnn_model *model, const double h[UNITS], uint32_t word) {
     const float *W = test_weight(model, "output.weight"), *b = test_weight(model, "output.bias");
     double all = 0.0, z = 0.0;
     size_t w, j;
     for (w = 0; w < model->words.count; w++) {
         double sum = (double)b[w];
-        for (j = 0; j < H; j++) sum += (double)W[w * H + j] * h[j];
+        for (j = 0; j < UNITS; j++) sum += (double)W[w * UNITS + j] * h[j];
         all += exp(sum);
         if (w == word) z = sum;
     }
@@ -57,7 +57,7 @@ static double minus_log_p(const carnn_model *model, const double h[H], uint32_t 
 }
 
 /* The numbers of the words of a sentence with <s> and </s>. */
-static size_t numbers(const carnn_model *model, const char *text, uint32_t ids[16]) {
+static size_t thought_numbers(const carnn_model *model, const char *text, uint32_t ids[16]) {
     size_t n = 0;
     carnn__words w = carnn__words_of(CARNN__TOKENS, text, strlen(text));
     ids[n++] = CARNN__RUNNING_BEGIN;
@@ -71,25 +71,25 @@ static void test_thought_loss(void) {
     static const char *const text[] = {"the cat sat .", "it was glad .", "the dog came .",
                                        "a man sat .", "it was a dog .", "no ."};
     static const int document[] = {0, 0, 0, 1, 1, 2};
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_model *model = test_model("skip-thought", "cell=rnn decoder=rnn", NULL, data);
-    double nll[2] = {0.0, 0.0}, v[H], h[H];
+    double nll[2] = {0.0, 0.0}, v[UNITS], h[UNITS];
     uint32_t ids[16];
     size_t i, k, t, n, words[2] = {0, 0};
     carnn_scores s;
     CHECK_INT(thought_fit(model, data, 3), CARNN_OK);
     for (i = 0; i < 6; i++) {
         memset(v, 0, sizeof v);
-        n = numbers(model, text[i], ids);
-        for (t = 0; t < n; t++) rnn_step(model, "encoder", ids[t], NULL, v);
+        n = thought_numbers(model, text[i], ids);
+        for (t = 0; t < n; t++) thought_step(model, "encoder", ids[t], NULL, v);
         for (k = 0; k < 2; k++) {
             size_t other = k ? i - 1 : i + 1;
             if (other > 5 || document[other] != document[i]) continue;
-            n = numbers(model, text[other], ids);
+            n = thought_numbers(model, text[other], ids);
             memset(h, 0, sizeof h);
             for (t = 0; t + 1 < n; t++) {
-                rnn_step(model, k ? "previous" : "next", ids[t], v, h);
-                nll[k] += minus_log_p(model, h, ids[t + 1]);
+                thought_step(model, k ? "previous" : "next", ids[t], v, h);
+                nll[k] += thought_loss_of(model, h, ids[t + 1]);
             }
             words[k] += n - 1;
         }
@@ -133,7 +133,7 @@ static void test_thought_learns(const char *options) {
 
 /* An ensemble has the mean of its members' probabilities: of a model and itself the same. */
 static void test_thought_ensemble(void) {
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_model *model[2];
     carnn_scores s[3];
     carnn_error error;
@@ -153,7 +153,7 @@ static void test_thought_ensemble(void) {
 /* --- vectors ---------------------------------------------------------------------------------- */
 
 /* The vector of a sentence, a copy in `to`; returns its columns. */
-static size_t vector_of(carnn_session *session, const char *text, float to[32]) {
+static size_t thought_vector_of(carnn_session *session, const char *text, float to[32]) {
     carnn_text one = {NULL, 0};
     carnn_prediction p;
     carnn_error error;
@@ -178,13 +178,13 @@ static void on_vector(const carnn_prediction *p, void *user) {
     float alone[32];
     CHECK_INT(p->example, told->count++);
     CHECK_INT(p->kind, CARNN_PREDICTS_VECTOR);
-    CHECK_INT(vector_of(told->session, carnn_dataset_text(told->data, p->example, 0), alone),
+    CHECK_INT(thought_vector_of(told->session, carnn_dataset_text(told->data, p->example, 0), alone),
               p->columns);
     CHECK(!memcmp(alone, p->vector, p->columns * sizeof(float)));
 }
 
 static void test_thought_vectors(const char *options, size_t columns) {
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_model *model = test_model("skip-thought", options, NULL, data);
     carnn_predict_desc how;
     carnn_error error;
@@ -202,20 +202,20 @@ static void test_thought_vectors(const char *options, size_t columns) {
     how.user = &told;
     CHECK_INT(carnn_predict(model, data, &how, &error), CARNN_OK);
     CHECK_INT(told.count, 6);
-    CHECK_INT(vector_of(told.session, "the cat sat .", a), columns);
-    vector_of(told.session, "The CAT sat.", b);
+    CHECK_INT(thought_vector_of(told.session, "the cat sat .", a), columns);
+    thought_vector_of(told.session, "The CAT sat.", b);
     CHECK(!memcmp(a, b, columns * sizeof(float)));
-    vector_of(told.session, "the dog sat .", b);
+    thought_vector_of(told.session, "the dog sat .", b);
     CHECK(memcmp(a, b, columns * sizeof(float)));
-    vector_of(told.session, "", a);
+    thought_vector_of(told.session, "", a);
     for (i = 0; i < columns; i++) CHECK(isfinite(a[i]));
     for (i = 0; i < 100; i++) memcpy(longer + 2 * i, i < CARNN__THOUGHT_WORDS ? "a " : "b ", 3);
-    vector_of(told.session, longer, a); /* the words behind are not read */
+    thought_vector_of(told.session, longer, a); /* the words behind are not read */
     longer[2 * CARNN__THOUGHT_WORDS] = 0;
-    vector_of(told.session, longer, b);
+    thought_vector_of(told.session, longer, b);
     CHECK(!memcmp(a, b, columns * sizeof(float)));
     longer[2 * CARNN__THOUGHT_WORDS - 2] = 0;
-    vector_of(told.session, longer, b);
+    thought_vector_of(told.session, longer, b);
     CHECK(memcmp(a, b, columns * sizeof(float)));
     carnn_session_free(told.session);
     carnn_model_free(model);
@@ -225,7 +225,7 @@ static void test_thought_vectors(const char *options, size_t columns) {
 /* A prediction as text: its numbers with tabs between them. */
 static void test_thought_text(void) {
     static const float vector[] = {0.5f, -2.0f, 1e-3f};
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_model *model = test_model("skip-thought", "", NULL, data);
     carnn_prediction p;
     char text[32];
@@ -246,7 +246,7 @@ static void test_thought_text(void) {
 static void test_thought_words(void) {
     static const char vectors[] = "cat 1 2 3 4 5\nunicorn 5 4 3 2 1\n";
     carnn_source source = test_source("vectors", vectors, sizeof vectors - 1);
-    carnn_dataset *data = thought_data(prose), *other = thought_data("the cat sat .\na unicorn .\n");
+    carnn_dataset *data = thought_data(thought_text), *other = thought_data("the cat sat .\na unicorn .\n");
     carnn_dataset *unknown = thought_data("the cat sat .\na zebra .\n");
     carnn_model *model = NULL;
     carnn_session *session = NULL;
@@ -265,8 +265,8 @@ static void test_thought_words(void) {
     CHECK_INT(thought_fit(model, data, 2), CARNN_OK);
     CHECK_NEAR(test_weight(model, "word.vectors")[0], 5.0, 0.0);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
-    vector_of(session, "a unicorn", a);
-    vector_of(session, "a zebra", b);
+    thought_vector_of(session, "a unicorn", a);
+    thought_vector_of(session, "a zebra", b);
     CHECK(memcmp(a, b, 6 * sizeof(float)));
     /* as a word to predict it is unknown, like any other; only the vector of its sentence differs */
     CHECK_INT(test_scores(model, other).tokens, test_scores(model, unknown).tokens);
@@ -289,7 +289,7 @@ static void test_thought_lines(void) {
 }
 
 static void test_thought_refuses(void) {
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
@@ -305,7 +305,7 @@ static void test_thought_refuses(void) {
 }
 
 int main(void) {
-    carnn_dataset *data = thought_data(prose);
+    carnn_dataset *data = thought_data(thought_text);
     carnn_train_desc train = test_training(2, 2, 0.01, 0.2);
     test_thought_loss();
     test_thought_alone();
