@@ -620,7 +620,7 @@ typedef struct carnn_prediction {
                                   part of the text that was given; elsewhere NULL */
     const double *probability; /* (count) */
     double score;
-    size_t tokens;             /* of a likelihood: words, the sentence's end among them */
+    size_t tokens;             /* of a likelihood, a vector: words, the sentence's end among them */
     const float *vector;       /* (columns) of an ensemble that of its first member */
     size_t columns;
     int unsure;                /* 1: the best choice is `unsure` of the model's description */
@@ -20372,7 +20372,8 @@ static const carnn__task carnn__signal_task = {
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
    with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Zhang 2019, section
-   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru.
+   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru (whose reset gate comes
+   before the product; in theirs and in gru-after it comes behind it).
 
    D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
    state. The sentence at the end of a document has one neighbour. Words that only word vectors have
@@ -20626,6 +20627,7 @@ static carnn_prediction carnn__thought_vector(const carnn__thought *m, size_t b)
     p.kind = CARNN_PREDICTS_VECTOR;
     p.example = m->net.texts.item[b];
     p.parts = 1;
+    p.tokens = m->net.texts.at[b + 1] - m->net.texts.at[b] - 1; /* without <s> */
     p.vector = v->x + b * v->columns;
     p.columns = v->columns;
     return p;
@@ -20712,7 +20714,7 @@ static void carnn__thought_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__thought_bench = {
-    {300, 0}, "gru-after", NULL, 64, "sentences/s", "encoding", 600, 0, carnn__thought_bench_line,
+    {300, 0}, "gru-after", NULL, 64, "words/s", "encoding", 600, 0, carnn__thought_bench_line,
     NULL};
 
 static const carnn__task carnn__thought_task = {
@@ -24763,11 +24765,11 @@ static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool_free(pool);
 }
 
-/* Counts what training counts: the words of texts whose likelihood is told, else examples. */
+/* Counts what training counts: the words of texts whose likelihood or vector is told, else
+   examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->amount += (double)prediction->tokens;
-    else b->amount += !prediction->part;
+    b->amount += prediction->tokens ? (double)prediction->tokens : !prediction->part;
 }
 
 /* All examples, with what has to be made ready for them. */

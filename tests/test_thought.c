@@ -161,6 +161,7 @@ static size_t thought_vector_of(carnn_session *session, const char *text, float 
     one.length = strlen(text);
     CHECK_INT(carnn_session_predict(session, &one, 1, 1, &p, &error), CARNN_OK);
     CHECK_INT(p.kind, CARNN_PREDICTS_VECTOR);
+    CHECK(p.tokens >= 1 && p.tokens <= CARNN__THOUGHT_WORDS + 1);
     CHECK(p.columns <= 32);
     memcpy(to, p.vector, p.columns * sizeof(float));
     return p.columns;
@@ -174,10 +175,12 @@ typedef struct thought_told {
 
 /* A batch has the vectors of a session, bit by bit. */
 static void on_vector(const carnn_prediction *p, void *user) {
+    static const int tokens[] = {5, 5, 5, 5, 6, 3}; /* with </s> */
     thought_told *told = (thought_told *)user;
     float alone[32];
     CHECK_INT(p->example, told->count++);
     CHECK_INT(p->kind, CARNN_PREDICTS_VECTOR);
+    CHECK_INT(p->tokens, tokens[p->example]);
     CHECK_INT(thought_vector_of(told->session, carnn_dataset_text(told->data, p->example, 0), alone),
               p->columns);
     CHECK(!memcmp(alone, p->vector, p->columns * sizeof(float)));
