@@ -19089,8 +19089,8 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     const carnn__texts *t = &m->two.net.texts;
     carnn__two_explain(s, count, out, e);
     if (m->two.matches || !t->flag) return;
-    carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, carnn__min(count, e->count),
-                          out);
+    count = carnn__min(count, e->count);
+    if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
     e->rest = (double)m->output.y.x[0] - (double)m->shares.y.y.x[0];
     e->exact = 1;
 }

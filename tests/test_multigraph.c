@@ -400,8 +400,8 @@ static void multigraph_sessions(void) {
     static const char text[] = "a b c a b\nb c a\nc a b c\na b\n";
     static const char pairs[] = "a b\tb a\t1\na b\te\t0\nd c\ta d b\t1\nd\ta\t0\n";
     carnn_dataset *data = test_data("answer", pairs, strlen(pairs), 0, 0);
-    carnn_model *model = test_model("answer", "encoder=graph cell=lstm graph=multigraph.txt", NULL,
-                                    data);
+    carnn_model *model = test_model("answer", "overlap=0 encoder=graph cell=lstm "
+                                    "graph=multigraph.txt", NULL, data);
     carnn_contribution parts[16];
     carnn_explanation e;
     carnn_session *session;

@@ -646,8 +646,8 @@ int main(void) {
     rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=lstm skip=2 raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
-    rcrn_explains(pairs, "cell=icarnn");
-    rcrn_explains(pairs, "cell=lstm layers=2 raw_output_gate=1");
+    rcrn_explains(pairs, "cell=icarnn overlap=0");
+    rcrn_explains(pairs, "cell=lstm layers=2 raw_output_gate=1 overlap=0");
     rcrn_errors();
     return test_end();
 }
