@@ -201,10 +201,10 @@ depth | quick | ./carnn depth sh st bu td fig4.3a:17 fig4.3b:1:17 fig4.3b:2:17 f
 bench ROW=cell --threads 1,lm --threads 1,beside,dialog --threads 1,encoder --threads 1,answer --threads 1,signal --threads 1 | quick | ./carnn bench ROW
 
 skip-thought | | rm -f *.prose; for f in books/*.txt; do case $f in *looking-glass*) to=held ;; *just-so*) to=held ;; *) to=read ;; esac; { grep . $f; echo; } >> $to.prose; done
-skip-thought CELL=gru-after,mi-gru | | ./carnn train --task skip-thought --cell CELL PROSE --epochs 4 --out CELL.gguf
-skip-thought | | ./carnn train --task skip-thought --decoder ncarnn PROSE --epochs 4 --out ncarnn.gguf
-skip-thought | | ./carnn train --task skip-thought PROSE --epochs 1 --lr 1e-9 --out untrained.gguf
-skip-thought MODEL=untrained,gru-after,mi-gru,ncarnn | | sh data/transfer.sh MODEL.gguf
+skip-thought CELL=gru-after,mi-gru;DECODER=gru-after,ncarnn | | ./carnn train --task skip-thought --cell CELL --decoder DECODER PROSE --epochs 4 --out CELL-DECODER.gguf
+skip-thought | | ./carnn train --task skip-thought --train held.prose VECTORS --vocab 5000 --epochs 1 --lr 1e-9 --out untrained.gguf
+skip-thought | | sh data/transfer.sh untrained.gguf
+skip-thought CELL=gru-after,mi-gru;DECODER=gru-after,ncarnn | | sh data/transfer.sh CELL-DECODER.gguf
 END
 }
 

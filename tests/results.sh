@@ -124,7 +124,7 @@ check "exit $code: $(grep -B 4 ', failed: ' out | head -n 12)" [ $code -eq 0 ]
 check "commands: $(tail -n 1 out)" grep -q "commands, 0 failed" out
 check "mean over seeds" grep -q "hinge MODEL=cosine --epochs 3, over seeds:  map [0-9.]* +- [0-9.]*" out
 check "the yardstick's means" grep -q '^within .*mean' out
-check "what vectors tell" [ "$(grep -c -e '^sick spearman' -e '^trec  accuracy' -e '^sst  accuracy' out)" -eq 12 ]
+check "what vectors tell" [ "$(grep -c -e '^sick spearman' -e '^trec  accuracy' -e '^sst  accuracy' out)" -eq 15 ]
 check "a name that is none" fails sh data/results.sh --list no-such-name
 check "no data" fails sh data/results.sh
 for name in $(QUICK=1 sh data/results.sh --list | sed 's/ .*//' | sort -u); do

@@ -297,6 +297,36 @@ static inline void test_derivatives(const char *name) {
     CHECK_INT(rows, 1);
 }
 
+/* A model is made, trained, scored and opened, until no allocation fails: before that each one does,
+   nothing leaks, and the error says what it is. Returns how many there are. */
+static inline long test_life_in_memory(carnn_model_desc desc, const carnn_dataset *data,
+                                       carnn_train_desc train) {
+    test_memory memory;
+    carnn_allocator allocator = test_allocator(&memory);
+    carnn_status status = CARNN_ERR_MEMORY;
+    carnn_error error;
+    long fail_at;
+    desc.allocator = &allocator;
+    for (fail_at = 1; status; fail_at++) {
+        carnn_model *model = NULL;
+        carnn_session *session = NULL;
+        carnn_scores scores;
+        memset(&memory, 0, sizeof memory);
+        memory.fail_at = fail_at;
+        status = carnn_model_create(&model, &desc, data, &error);
+        if (!status) status = carnn_train(model, data, data, &train, &error);
+        if (!status)
+            status = carnn_test((const carnn_model *const *)&model, 1, data, 1, &scores, &error);
+        if (!status) status = carnn_session_open(&session, model, NULL, &error);
+        if (status) CHECK_INT(status, CARNN_ERR_MEMORY);
+        carnn_session_free(session);
+        carnn_model_free(model);
+        CHECK_INT(memory.blocks, 0);
+        if (status && status != CARNN_ERR_MEMORY) break;
+    }
+    return fail_at;
+}
+
 /* --- a network at work, so that what is between input and output can be seen ------------------- */
 
 typedef struct test_work {
