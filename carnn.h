@@ -67,7 +67,8 @@
    A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks:
    help, options, gradient check, benchmark, sessions and model files follow from these tables.
 
-   A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
+   A TASK OF YOUR OWN, whose network from texts to loss is called its head, needs no change here.
+   Before the implementation, in one file:
 
        #define CARNN_EXTRA_HEADS(X) X(tag_task)
        #define CARNN_IMPLEMENTATION
@@ -139,17 +140,18 @@
    fills a carnn_error with words: file, line, what was expected, what was found.
 
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
-   (carnn_recurrence, carnn_file_check) use malloc. Training takes all of its memory before the
-   first step. A session is one block whose size is known before: of a dialog model with 16
-   dimensions some 100 KB. A session opened with desc NULL reads dialogs as long as the longest of
-   the training data, and forgets the oldest utterances of longer ones; one with {.utterances =
-   1024} reads as much as scoring does.
+   (carnn_recurrence, carnn_file_check, carnn_gradcheck, carnn_bench) use malloc. Training takes all
+   of its memory before the first step. A session is one block whose size is known before: of a
+   dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
+   long as the longest of the training data, and forgets the oldest utterances of longer ones; one
+   with {.utterances = 1024} reads as much as scoring does.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate and log of some losses are the C library's: another may round them otherwise.)
+   a learning rate, and exp and log in some losses, are the C library's: another may round them
+   otherwise.)
    What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
    x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
    -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at run time.
@@ -241,7 +243,7 @@ typedef struct carnn_allocator {
 typedef struct carnn_source {
     const char *name;  /* file name, or what errors should call the bytes */
     const void *bytes; /* NULL: read the file `name` */
-    size_t size;
+    size_t size;       /* of `bytes` */
 } carnn_source;
 
 /* --- descriptions ----------------------------------------------------------------------------- */
@@ -301,7 +303,7 @@ typedef struct carnn_model_desc {
 typedef struct carnn_probe {
     size_t units;                       /* of a state */
     double loss;                        /* mean of C */
-    size_t step[CARNN_PROBE_STEPS];     /* t, from 1 */
+    size_t step[CARNN_PROBE_STEPS];     /* t: 1, 5 and 10 */
     size_t texts[CARNN_PROBE_STEPS];    /* that have so many steps */
     double log_norm[CARNN_PROBE_STEPS]; /* their mean of log |dC/dh_t|, 0 taken for FLT_MIN; NaN
                                            where there are none */
@@ -310,32 +312,35 @@ typedef struct carnn_probe {
 } carnn_probe;
 
 typedef struct carnn_progress carnn_progress;
-/* Called after every few batches and after every epoch, with a report that is valid during the call
-   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. The model is
-   not to be used or saved in the call: its weights are those of the moment. */
+/* Called between batches, at most every 0.1 seconds, and after every epoch, with a report that is
+   valid during the call only; a result other than 0 writes the checkpoint and stops with
+   CARNN_ERR_STOPPED. The model is not to be used or saved in the call: its weights are those of the
+   moment. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
 typedef struct carnn_train_desc {
-    int64_t epochs;
+    int64_t epochs;        /* passes over the training data */
     int64_t batch;         /* examples in a minibatch */
     double lr;             /* learning rate */
     double lr_end;         /* part of lr that is left at the end, reached along half a cosine */
     double lr_decay;       /* factor on the learning rate after every epoch */
     const char *optimizer; /* "sgd", "adagrad", "adadelta", "rmsprop", "adam" */
-    double dropout;
-    double clip;           /* bound on the global norm of the gradient */
+    double dropout;        /* probability that a value is set to 0 */
+    double clip;           /* bound on the global norm of the gradient; CARNN_NONE: no bound */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
     double average;        /* what is scored and kept is a moving average of the weights, which
                               keeps this share of itself in a step */
-    int64_t patience;      /* epochs without a better validation score before training stops */
+    int64_t patience;      /* epochs without a better validation score before training stops;
+                              CARNN_NONE: no limit */
     int64_t threads;       /* 0: as many as there are processors */
     double max_time;       /* seconds of this run; 0: no limit */
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between steps, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint` */
-    int64_t probe;         /* not 0: `progress` is told of a carnn_probe, too */
+    int64_t probe;         /* not 0: `progress` gets a carnn_probe after every epoch; of lm,
+                              classify and signal whose encoder is an rnn or a graph */
     carnn_progress_fn progress;
     void *user;
 } carnn_train_desc;
@@ -359,8 +364,8 @@ typedef struct carnn_option {
     carnn_option_place place;
     size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* 0: zero stands for the default; 1, 2: zero is a choice, stored as
-                          CARNN_NONE; of a whole number 1: it means no limit */
+    int none;          /* 0: zero stands for the default. 1 and 2: zero is a value of its own,
+                          stored as CARNN_NONE; of a whole number 1 says that it means no limit */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
@@ -401,7 +406,9 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
-CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
+/* How many threads a call uses: `threads`, at most 1,024; 0: as many as there are processors.
+   Always 1 with CARNN_NO_THREADS. */
+CARNN_API size_t carnn_thread_count(int64_t threads);
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -450,11 +457,11 @@ CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs,
    where the lines do not tell, NULL. */
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
-/* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
-   said before, the user's words last; of lm the sentence, after the one before where there is one),
-   and what is right, by name, of signal also a number as it is written. NULL: past the last text;
-   rows of numbers; what is right where that is not known, a label of answer, or a grade of pair,
-   which have no name. Strings end with a NUL and belong to the data set. */
+/* The texts of an example, without blanks at their ends: of dialog all utterances before it and,
+   last, what the user says; of lm the sentence, after the previous one where there is one. NULL:
+   past the last text, and for rows of numbers. carnn_dataset_target: the name of what is right, of
+   signal also a number as it is written; NULL where it is not known or has no name (labels of
+   answer, grades of pair). Strings end with a NUL and belong to the data set. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -466,7 +473,8 @@ CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t 
 /* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text; the
    next sentence is a question for each name that it has once and the text has, too. Its ten
    candidates are the answer and names of the text and the question, then of the book, drawn at
-   random. A name has a capital in the middle of sentences. */
+   random. A name has a capital in the middle of sentences. Questions that are too long for the task
+   are left out. */
 typedef struct carnn_book carnn_book;
 
 typedef struct carnn_book_desc {
@@ -538,9 +546,9 @@ struct carnn_progress {
 };
 
 #ifndef CARNN_NO_TRAIN
-/* Trains in place. Afterwards the model holds the weights with the best validation score (where
-   valid is NULL those after the last epoch that ended, or at which max_time ended it), also after
-   CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED. */
+/* Trains in place. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds
+   the weights with the best validation score. Where valid is NULL it holds those after the last
+   complete epoch, or those at which max_time stopped the run. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -558,8 +566,9 @@ typedef struct carnn_folds_desc {
 
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
    *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
-   *mean are sums. A target that a fold's training does not have counts as not known; in pair it is
-   CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no checkpoints. */
+   *mean are sums, unknown the mean. A target that a fold's training does not have counts as not
+   known; in pair it is CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no
+   checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -649,7 +658,8 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
                                     const double *weight, uint64_t seed);
 
 /* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
-   its weights with the scores, the number of parameters, and the names it knows. */
+   its weights with the scores (0 and zeros for a new model), the number of parameters, and the
+   names it knows, NULL past the last. */
 CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
@@ -779,8 +789,8 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
 /* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
-   and predicts from the rows so far, in the same time and memory for every row. The model's layers
-   read in one direction, and its context is none. */
+   and predicts from the rows so far, in the same time and memory for every row. CARNN_ERR_ARGUMENT
+   where the model was not made with directions 1 and context none. */
 CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
                                          size_t top, carnn_prediction *prediction,
                                          carnn_error *error);
@@ -799,7 +809,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
                                           carnn_prediction *prediction, carnn_error *error);
 
 /* Predicts example `number` of a data set of the task, with all that comes before it, and of answer
-   with the candidates of its group. */
+   with the candidates of its group; resets the session first. Not of signal, whose rows
+   carnn_session_row reads. */
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
                                              size_t number, size_t top,
                                              carnn_prediction *prediction, carnn_error *error);
@@ -809,10 +820,10 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
    its period. Returns the length, as snprintf, which is 2 length at most. */
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
 
-/* The names in such words, as candidates "c1|c2": words with a capital inside a sentence, or at its
-   beginning where neither text nor model (or NULL) has them without one. They need no more room
-   than the text: with less they are cut short, and the length that is returned may be too large, as
-   a name counts once only where it has been written. */
+/* The names in words as carnn_prose writes them, as candidates "c1|c2": words with a capital inside
+   a sentence. The first word of a sentence counts, too, unless the text or the model (may be NULL)
+   has it in small letters. Returns the length, as snprintf. Names never need more room than
+   `words`; with less, the length may be too large, as a name that was cut off is counted again. */
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
                                    size_t size);
 #endif
@@ -851,19 +862,19 @@ typedef struct carnn_contribution {
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
                          where the model has such weights, 1 in all for each of the two texts;
                          cloze: of a word of the text */
-    double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
-                         word in the last states of its text's encoder, or of its state in the
-                         vector that is compared (ca, ap, cosine) */
+    double share;     /* lm: what part of the context a word of the sentence before is; answer,
+                         pair: what part of the last states of its text's encoder a word is, or its
+                         state of the vector that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
     size_t count;       /* contributions that there are */
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
-    int exact;          /* 1: scores (shares) and the rest add up exactly, as the states of the last
-                           layer are sums of what each word adds: additive cells (Eq. 4 and 7) and,
-                           but in lm, RCRN; or as vectors are compared (ca, ap, cosine) or shares
-                           added (attention sum). 0: a contribution is what its step has by itself,
+    int exact;          /* 1: scores (or shares) and the rest add up exactly: with additive cells
+                           (Eq. 4 and 7), with RCRN but in lm, where vectors are compared (ca, ap,
+                           cosine), where an answer's score has shares of common words, and with
+                           attention sum of cloze. 0: a contribution is what its step has by itself,
                            or all is left to the rest */
 } carnn_explanation;
 
@@ -871,11 +882,13 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit of
    the best reply. lm: the words of the sentence before with their shares in the context, then those
    of the sentence with what they add to the logit of the most probable next word. answer, pair:
-   the words of both texts. Where words have scores, which are those of shares in answer, the rest
-   is what the network says of the pair; else shares and the rest are 1 in all for each of the two
-   (rest has the sum of both). cloze: the words of the text, to the probability of the answer, which
-   by default is exactly the sum of the attention to its places. classify and signal do not explain.
-   count is 0 where nothing has been predicted. */
+   the words of both texts. Where words have scores (models of answer that are told of common
+   words), the rest is the part of the score that the network gives to the pair. Otherwise words
+   have shares: for each text these and its rest add up to 1, and `rest` is the sum of both. cloze:
+   the words of the text, to the probability of the answer, which by default is exactly the sum of
+   the attention to its places; of the models attentive and weighted the rest is the answer's logit
+   (of an ensemble 0). classify and signal do not explain. count is 0 where nothing has
+   been predicted. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -891,8 +904,9 @@ typedef struct carnn_sampling {
 } carnn_sampling;
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
-   does not know are <unk>) into text[0 .. size), with a NUL; from the first word that does not fit
-   on they are left out. It is the sentence before for the next call. how may be NULL. */
+   does not know are <unk>) into text[0 .. size), with a NUL. The first word that does not fit is
+   left out, and so are all behind it. The whole sentence is the context of the next call. how may
+   be NULL. */
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error);
@@ -998,10 +1012,10 @@ CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, 
 
 /* --- self-checks and measurements ------------------------------------------------------------- */
 
-/* One call of `row` per line; its result other than 0 stops. */
+/* `row` is called once per line; a result other than 0 stops with CARNN_ERR_STOPPED. */
 
 typedef struct carnn_check { /* one line of the gradient check */
-    const char *group;       /* "cell", "part", "head" */
+    const char *group;       /* "cell", "part", "head" (the network of a task) */
     const char *name;        /* "icarnn" */
     size_t numbers;          /* derivatives compared */
     double error;            /* largest relative error among them */
@@ -1010,8 +1024,9 @@ typedef struct carnn_check { /* one line of the gradient check */
     char worst[192];         /* where that is: array, entry, both numbers, variant */
 } carnn_check;
 
-/* Compares derivatives with central differences: all entries of the tables, or those whose group
-   or name is `only`. CARNN_ERR_ARGUMENT where nothing has that name. */
+/* Compares derivatives with central differences: of all entries of the tables (`only` NULL), or of
+   those whose group or name is `only`. A derivative that is wrong is no error of the call: look at
+   `passed`. CARNN_ERR_ARGUMENT where nothing has that name. */
 CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error);
@@ -1027,8 +1042,9 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     size_t threads;
 } carnn_measure;
 
-/* Measures all rows, or the one whose name is `only`, or those with `only` as group or in the name.
-   CARNN_ERR_ARGUMENT where no row has it. */
+/* Measures all rows (`only` NULL), or the one whose name is `only`, or else those that have it as
+   their group or in their name; simd as in carnn_model_desc. CARNN_ERR_ARGUMENT where no row has
+   it. */
 CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t threads,
                                    int (*row)(const carnn_measure *measure, void *user),
                                    void *user, carnn_error *error);
@@ -1112,6 +1128,8 @@ extern "C" {
 
 #define CARNN__ALIGN 64 /* bytes: a cache line, and the widest vector */
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define CARNN__STRING_(x) #x
+#define CARNN__STRING(x) CARNN__STRING_(x) /* the value of a macro as text */
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
@@ -1754,7 +1772,7 @@ typedef struct carnn__attention {
     const float *e;        /* (U, D) inputs */
     const float *c;        /* (B, D) contexts */
     float *weight;         /* (B, T) alpha */
-    float *gweight;        /* (B, T) gradient at alpha */
+    float *gweight;        /* (B, T) gradient at alpha, then at what its softmax reads */
     float *o;              /* (B, D) */
     const float *go;       /* (B, D) gradient at o */
     float *gh;             /* (N, D) gradient at h and at e of each row */
@@ -1896,13 +1914,14 @@ enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
-                                      in `reset` and in the last array of the tape */
+                                      in `reset` and in the last array of the tape; without c */
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
-    CARNN__NORMALISES = 64       /* has batch normalisation; what it carries as c is an LSTM's */
+    CARNN__NORMALISES = 64       /* has batch normalisation: one product, a bias for every gate, and
+                                    where it has c, h = o * tanh(c) with o third on the tape */
 };
 
 enum {
@@ -1946,9 +1965,10 @@ typedef struct carnn__scan {
     float *tanh_c;         /* (N, h) tanh of the normalised c, which h reads; NULL: it reads c */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
-                              r * h_{t-1}; in backward the gradient there */
+                              q * h_{t-1}; in backward the gradient there */
     /* backward; gradients of inputs and of context projections are added to */
-    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
+    float *dout;           /* (N, h) gradient that reaches h_t from outside the recurrence; what
+                              later steps bring is added where something else reads it there */
     float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
     float *dx;             /* (U, h), or NULL: not wanted */
     float *dpx;            /* (U, gates h) */
@@ -3207,7 +3227,7 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
 }
 
 /* An engine of one thread, not to be closed, for products of few rows; scratch (CARNN__PANEL_SIZE),
-   or NULL where every product has one row. */
+   or NULL where every product has one row and a B that is packed or stored (n, k). */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
@@ -3392,9 +3412,9 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
     }
 }
 
-/* Many rows: all panels of the block are packed first, into the second-level cache, and multiplied
-   by one strip of A, in the first-level cache, after the other. So C is visited along its rows:
-   down its columns every row would be another page. */
+/* Many rows: all panels of the block are packed first, into the second-level cache, and then
+   multiplied by strips of A, each of which stays in the first-level cache. So C is visited along
+   its rows: down its columns every row would be another page. */
 static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
@@ -4191,9 +4211,12 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
-   the include path, defines both functions of each, here mgu_forward and mgu_backward; it is
-   included here, once for each instruction set, so it has no include guard and no #include. It may
-   use, like the cells above:
+   the include path, defines two functions for each of them, here
+
+     static CARNN__INLINE void CARNN__K(mgu_forward)(const carnn__lanes *r)
+
+   and the same with mgu_backward. It is included here, once for each instruction set, so it has no
+   include guard and no #include. It may use, like the cells above:
 
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
@@ -4202,11 +4225,12 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
                                     multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
+     faded(x)                       of a gradient that is written to dph: 0 where it is nearly 0
 
    forward writes r->out and its part of the tape; it may run twice on the same columns, so it does
-   not change what it reads. backward gives each gate its gradient once, to
-   gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
-   (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
+   not change what it reads. backward gives each gate its gradient once, to gate_back or to dpx, dph
+   and dpc (dph is written, the others are added to), and replaces r->dh (and r->dc) by the
+   gradients at h' (and c') that do not come through the recurrent product; with
    CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
    each other, nor columns but through products. carnn_gradcheck("mgu", ...) checks it all.
 
@@ -4442,7 +4466,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.tape = s->tape + row * k->tape * h;
     r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.dout = back ? (float *)s->dout + row * h : NULL;
+    r.dout = back ? s->dout + row * h : NULL;
     r.dh = back ? s->dh + b * h : NULL;
     r.dc = back && has_c ? s->dc + b * h : NULL;
     r.dx = back && has_x && s->dx ? s->dx + input * h : NULL;
@@ -4694,9 +4718,9 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
    divided by that, gradients grow with each step of a long text until they are no floats), and so
    is everything that does not train. The population has a mean and a variance for each step: the
    plain average over the first 20 batches that reach the step, from then on a moving average with
-   rate 0.05. Later steps than any so far use those of the last one. They are weights that no
-   optimiser changes, as their gradient is zero: training sets them after each batch, those in the
-   moving average of the weights, too. */
+   rate 0.05. Later steps than any so far use those of the last one. They are weights
+   without a gradient. Training writes them after each step, in the moving average of the weights,
+   too, which also undoes what the optimiser's weight decay has done to them. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
@@ -4779,7 +4803,7 @@ typedef struct carnn__state_gate {
 typedef struct carnn__population {
     size_t first; /* its parameters */
     float *now[3];
-    int moved;    /* they are there */
+    int moved;    /* `now` is filled, to be stored after the step */
     struct carnn__population *next; /* of the model's */
 } carnn__population;
 
@@ -4792,7 +4816,7 @@ static void carnn__population_plan(carnn__population *m, carnn__arena *arena,
                                   store->item[first + i].columns);
 }
 
-/* What was before the batch. */
+/* Fills `now` with the population before the batch. */
 static void carnn__population_open(carnn__population *m, const carnn__store *store,
                                    const float *w) {
     size_t i;
@@ -4823,7 +4847,7 @@ typedef struct carnn__cell_run {
     size_t inputs;      /* U */
     const float *x;     /* (U, e) */
     const float *c;     /* (B, d) */
-    const float *zeros; /* (B, h) */
+    float *zeros;       /* (B, h) */
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
     carnn__cell_product product[2];
     size_t products;
@@ -4905,7 +4929,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     r->w = w;
     r->g = g;
     r->zeros = carnn__floats(arena, B, h);
-    if (r->zeros) memset((float *)r->zeros, 0, B * h * sizeof(float));
+    if (r->zeros) memset(r->zeros, 0, B * h * sizeof(float));
     carnn__cell_plan_products(r, arena);
     s->h = h;
     if (cell->normal) {
@@ -5019,7 +5043,7 @@ static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
 }
 
 /* The product of a stage of step t. Forward: ph = h' Wh^T (+ b). Backward: dh' += dph Wh. The
-   second of two reads the cell's k in `reset`, e.g. r * h', and leaves dk there. */
+   second of two reads the cell's k in `reset`, e.g. q * h', and leaves dk there. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
@@ -5051,7 +5075,7 @@ static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t 
     if (s->back)
         carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, h, columns,
                       s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
-                      p->skip_back, 0, NULL, (float *)s->dout + before, h);
+                      p->skip_back, 0, NULL, s->dout + before, h);
     else
         carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, columns, h,
                       t < k ? r->past + (t * s->seq->sequences + from) * h : s->out + before, h,
@@ -5093,7 +5117,7 @@ static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, siz
     for (i = from; i < from + n; i++) {
         const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
         float *dx = m->dx + m->other[i] * m->stride, *da = m->da + i * h, *dk = m->dk + i * h;
-        float *dout = (float *)s->dout + m->row[i] * h;
+        float *dout = s->dout + m->row[i] * h;
         const float *dh = s->dh + (m->row[i] - s->seq->start[t]) * h;
         for (j = 0; j < h; j++) {
             float D = dout[j] + dh[j];
@@ -5206,7 +5230,7 @@ static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_
     const carnn__scan *s = &r->scan;
     size_t h = s->h, count = (carnn__scan_end(s, t) - s->first) * h;
     float *dh = s->dh + s->first * h;
-    e->k->add(dh, (float *)s->dout + (s->seq->start[t] + s->first) * h, count);
+    e->k->add(dh, s->dout + (s->seq->start[t] + s->first) * h, count);
     memset(dh, 0, count * sizeof(float));
 }
 
@@ -5263,8 +5287,8 @@ typedef struct carnn__bands {
 #define CARNN__BAND_SEQUENCES 8 /* at least, on average */
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
-/* The ranks of band `number` of `count`, at most one for each sequence: a band ends where those
-   behind it would have less work each. */
+/* The ranks of band `number` of `count`, which are no more than the sequences. A band grows until
+   it has as much work as the mean of those after it. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
@@ -5387,13 +5411,12 @@ static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
                                                               : r->cell->bias));
 }
 
-/* Backward over the batch of the last forward. dout (N, h) is the gradient at the states, to which
-   skip connections add; dx (U, e) is added to by cells whose candidate is the input (NULL: it is
-   not wanted). Afterwards r->scan.dh and .dc (B, h) are the gradients of the initial states and
-   .dpc that of the context projections; the gradients of the recurrent weights have been added to
-   g. */
-static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
-                                 float *dx) {
+/* Backward over the batch of the last forward. dout (N, h), the gradient at the states, is changed:
+   skip connections add to it, state gates clear it, and `gathers` adds what later steps bring. dx
+   (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
+   r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
+   projections; the gradients of the recurrent weights have been added to g. */
+static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *dout, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float), width = k->gates * s->h, row;
@@ -5665,7 +5688,8 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
    Sequences [b0, b1), independent of each other. Bound by reading h and e, twice in forward (the
-   second time from the second-level cache, where a history fits), three times in backward. */
+   second time from the second-level cache, where a history fits), twice in backward, where gh is
+   written, too. */
 
 /* The rows of h and e of one sequence at `count` steps from t on. A few steps at a time share what
    they have in common, and their sums do not wait for each other. */
@@ -6266,8 +6290,8 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
 
 static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); }
 
-/* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
-   only marks are left, a run of one mark ("..."). A single period at the end belongs to an
+/* The length of the first word of a piece, `rest` to `stop`: a run of one mark ("...") where it
+   begins with a mark, else all but the marks at its end. A single period at the end belongs to an
    abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
    `marks` prevents a second search from the end, which would take quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
@@ -6479,6 +6503,11 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
     return length > most ? name + (length - most) : name;
+}
+
+/* What errors call a source. */
+static const char *carnn__source_name(const carnn_source *source) {
+    return source->name ? source->name : "(memory)";
 }
 
 static carnn_status carnn__io_error(carnn_error *error, const char *name, const char *reason) {
@@ -7016,8 +7045,8 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn
         carnn__span *rest = &in->lines.rest;
         size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0;
         carnn_status status;
-        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
-           half of it, and else double it. So a byte is moved a few times at most. */
+        /* 1. If the buffer is full to its end, move the bytes at hand to its front, and double it
+           if they fill half of it. So a byte is moved a few times at most. */
         if (end == in->room) {
             end = rest->length;
             if (end) memmove(in->buffer, rest->at, end);
@@ -7048,7 +7077,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     memset(in, 0, sizeof *in);
     if (!source->name && !source->bytes)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    in->lines.name = source->name ? source->name : "(memory)";
+    in->lines.name = carnn__source_name(source);
     in->lines.rest.at = (const char *)source->bytes;
     in->lines.rest.length = source->bytes ? source->size : 0;
     in->ended = source->bytes != NULL;
@@ -7685,7 +7714,8 @@ static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
 }
 
 /* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
-   missing. At the end of a file it is passed over, as the file may be a part of another one. */
+   missing. At the end of a file that has examples it is passed over: it may be a part of another
+   file. */
 static carnn_status carnn__read_in_vain(carnn__parser *p) {
     if (!p->fact || p->lenient) return CARNN_OK;
     p->lines.number = p->fact;
@@ -7718,6 +7748,7 @@ typedef struct carnn__reading {
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
+    char *member;         /* (texts.count) of trees 1: it is the text of a member */
     size_t group_first;   /* first member of the group at hand */
     size_t records;       /* so far */
     uint32_t origin;      /* see carnn__item */
@@ -7731,7 +7762,7 @@ typedef struct carnn__reading {
     /* of rows of numbers */
     float *row;            /* numbers of the record at hand */
     uint32_t *order;       /* of pixels */
-    carnn__names keys;     /* of the groups of a table */
+    carnn__names keys;     /* of the groups of a table; entities of a question file's passage */
     char label[4];         /* of an image */
     /* a part of another data set, draft.whole, instead of sources */
     const uint32_t *of_group; /* (groups of it) */
@@ -7840,7 +7871,6 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
-        size_t known = r->texts.count;
         if (record->spoken) text = carnn__spoken_words(r, text);
         if (record->tree) {
             stbds_arrsetlen(r->scratch, text.length);
@@ -7848,7 +7878,11 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
             text.at = r->scratch;
         }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
-        if (record->once && m.text < known) return CARNN_OK;
+        if (record->tree) {
+            while (stbds_arrlenu(r->member) < r->texts.count) stbds_arrput(r->member, 0);
+            if (record->once && r->member[m.text]) return CARNN_OK;
+            r->member[m.text] = 1;
+        }
         stbds_arrput(d->members, m);
     }
     if (record->begins || !d->group_count) {
@@ -8069,6 +8103,7 @@ static carnn_status carnn__reading_drop(void *job) {
     stbds_arrfree(r->row);
     stbds_arrfree(r->order);
     stbds_arrfree(r->listed);
+    stbds_arrfree(r->member);
     stbds_arrfree(r->scratch);
     stbds_arrfree(r->paths);
     stbds_arrfree(r->path);
@@ -8185,8 +8220,8 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                                an empty line ends the dialog, and so does a number
        1 hi<TAB>hello there                    less than the one before, or a second 1
 
-   A third column is what the system said, where the right answer in column 2 is not its words but
-   the name of a class of replies: the history then has column 3. */
+   Where column 2 names a class of replies instead of their words, column 3 has the words, which go
+   into the history. */
 
 /* Removes a line number and the blank after it from the front of `s`; 0 if there is none. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
@@ -8252,7 +8287,7 @@ static const carnn__reader carnn__dialog_reader = {
 
        speaker|What they said, as it is written.|dialog act
 
-   Labels that say that there is none ("-1", "none") are none. */
+   The labels "-1" and "none" mean that there is none. */
 
 /* Does the line read speaker|text|act? */
 static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
@@ -8319,7 +8354,7 @@ static int carnn__spaced(const carnn_dataset *data) {
     return characters > data->member_count;
 }
 
-/* --- pairs --------------------------------------------------------------------------------------
+/* --- questions and their answers ----------------------------------------------------------------
    Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
    that has at least "Question", "Sentence" or "Answer", and "Label", maybe "QuestionID"; or else
 
@@ -8332,34 +8367,34 @@ static int carnn__spaced(const carnn_dataset *data) {
 /* The fields of a pair. carnn__parser.column has the column of each, SIZE_MAX where there is none,
    and then the number of columns. */
 enum {
-    CARNN__PAIR_QUESTION,
-    CARNN__PAIR_ANSWER,
-    CARNN__PAIR_LABEL,
-    CARNN__PAIR_NUMBER,
-    CARNN__PAIR_FIELDS
+    CARNN__ANSWER_QUESTION,
+    CARNN__ANSWER_SENTENCE,
+    CARNN__ANSWER_LABEL,
+    CARNN__ANSWER_NUMBER,
+    CARNN__ANSWER_FIELDS
 };
 
 /* The columns of a file from its first line; *named if that only names them. */
-static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
+static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     static const size_t three[5] = {0, 1, 2, SIZE_MAX, 3}, four[5] = {2, 3, 1, 0, 4};
     static const struct {
         const char *name;
         size_t column;
-    } names[] = {{"questionid", CARNN__PAIR_NUMBER}, {"question", CARNN__PAIR_QUESTION},
-                 {"sentence", CARNN__PAIR_ANSWER}, {"answer", CARNN__PAIR_ANSWER},
-                 {"label", CARNN__PAIR_LABEL}};
+    } names[] = {{"questionid", CARNN__ANSWER_NUMBER}, {"question", CARNN__ANSWER_QUESTION},
+                 {"sentence", CARNN__ANSWER_SENTENCE}, {"answer", CARNN__ANSWER_SENTENCE},
+                 {"label", CARNN__ANSWER_LABEL}};
     carnn__span rest = p->lines.line, field;
     size_t *c = p->column, i, j, next;
     int more = 1;
-    for (i = 0; i < CARNN__PAIR_FIELDS; i++) c[i] = SIZE_MAX;
+    for (i = 0; i < CARNN__ANSWER_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
         field = carnn__trim(field);
         for (j = 0; j < CARNN__COUNT(names); j++)
             if (carnn__is(names[j].name, field, 1)) c[names[j].column] = i;
     }
-    c[CARNN__PAIR_FIELDS] = i;
-    *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
+    c[CARNN__ANSWER_FIELDS] = i;
+    *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
@@ -8367,11 +8402,11 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
-    next = c[CARNN__PAIR_QUESTION] + 1;
-    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX && next != c[CARNN__PAIR_LABEL] &&
-        next != c[CARNN__PAIR_NUMBER])
-        c[CARNN__PAIR_ANSWER] = next;
-    if (c[CARNN__PAIR_ANSWER] != SIZE_MAX && (c[CARNN__PAIR_LABEL] != SIZE_MAX || p->lenient))
+    next = c[CARNN__ANSWER_QUESTION] + 1;
+    if (p->lenient && c[CARNN__ANSWER_SENTENCE] == SIZE_MAX && next != c[CARNN__ANSWER_LABEL] &&
+        next != c[CARNN__ANSWER_NUMBER])
+        c[CARNN__ANSWER_SENTENCE] = next;
+    if (c[CARNN__ANSWER_SENTENCE] != SIZE_MAX && (c[CARNN__ANSWER_LABEL] != SIZE_MAX || p->lenient))
         return CARNN_OK;
     return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
@@ -8390,13 +8425,13 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
+static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
-    carnn__span number = field[CARNN__PAIR_NUMBER], label = field[CARNN__PAIR_LABEL];
+    carnn__span number = field[CARNN__ANSWER_NUMBER], label = field[CARNN__ANSWER_LABEL];
     carnn_status status;
     double value = 0.0;
     uint64_t key;
-    number = carnn__trim(number.at ? number : field[CARNN__PAIR_QUESTION]);
+    number = carnn__trim(number.at ? number : field[CARNN__ANSWER_QUESTION]);
     key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
@@ -8406,29 +8441,30 @@ static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *fiel
     r->example = 1;
     r->own = 2;
     r->value = (float)value;
-    carnn__record_text(r, 0, field[CARNN__PAIR_QUESTION]);
-    carnn__record_text(r, 1, field[CARNN__PAIR_ANSWER]);
+    carnn__record_text(r, 0, field[CARNN__ANSWER_QUESTION]);
+    carnn__record_text(r, 1, field[CARNN__ANSWER_SENTENCE]);
     status = carnn__pair_sentence(p, "a question", 0, r->text[0]);
     return status ? status : carnn__pair_sentence(p, "an answer", 1, r->text[1]);
 }
 
-static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, cell, field[CARNN__PAIR_FIELDS];
+static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
+    carnn__span rest = p->lines.line, cell, field[CARNN__ANSWER_FIELDS];
     char what[64];
     size_t i = 0, j;
     int more = 1, named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!p->column[CARNN__PAIR_FIELDS]) status = carnn__pair_header(p, &named);
+    if (!p->column[CARNN__ANSWER_FIELDS]) status = carnn__answer_header(p, &named);
     if (status || named) return status;
     memset(field, 0, sizeof field);
     for (; more; i++) {
         more = carnn__cut(&rest, '\t', &cell);
-        for (j = 0; j < CARNN__PAIR_FIELDS; j++)
+        for (j = 0; j < CARNN__ANSWER_FIELDS; j++)
             if (p->column[j] == i) field[j] = cell;
     }
-    if (i == p->column[CARNN__PAIR_FIELDS] || p->lenient) return carnn__pair_record(p, field, r);
-    i = p->column[CARNN__PAIR_FIELDS];
+    if (i == p->column[CARNN__ANSWER_FIELDS] || p->lenient)
+        return carnn__answer_record(p, field, r);
+    i = p->column[CARNN__ANSWER_FIELDS];
     snprintf(what, sizeof what, "%zu columns with tabs between them", i);
     return carnn__unexpected(p, what, p->lines.line);
 }
@@ -8446,18 +8482,18 @@ static int carnn__absent(const char *name) {
 }
 
 /* Opens the files of a folder; *found is 0 where the source is none. */
-static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
+static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     size_t i, length = strlen(folder) + 9;
-    stbds_arrsetlen(r->scratch, CARNN__PAIR_FIELDS * length);
-    for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
+    stbds_arrsetlen(r->scratch, CARNN__ANSWER_FIELDS * length);
+    for (i = 0; i < CARNN__ANSWER_FIELDS; i++) {
         char *path = r->scratch + i * length;
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
         carnn__input_close(&r->input[i], &r->allocator);
-        if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
-        if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
+        if (i == CARNN__ANSWER_QUESTION && carnn__absent(path)) return CARNN_OK;
+        if ((i == CARNN__ANSWER_NUMBER || (i == CARNN__ANSWER_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
         status = carnn__input_open(&r->input[i], &source, SIZE_MAX, &r->allocator,
@@ -8469,10 +8505,10 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
 }
 
 /* Line i of each file of a folder is a field of pair i. */
-static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
-    carnn_status status = carnn__folder_open(r, folder, found);
+static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, int *found) {
+    carnn_status status = carnn__answer_folder_open(r, folder, found);
     carnn__parser *p = &r->parser;
-    carnn__span field[CARNN__PAIR_FIELDS];
+    carnn__span field[CARNN__ANSWER_FIELDS];
     size_t i;
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
@@ -8483,13 +8519,13 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
         const carnn__lines *ended = NULL; /* the first file that has no more lines */
         int there = 0;
         memset(&record, 0, sizeof record);
-        for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
+        for (i = 0; i < CARNN__ANSWER_FIELDS; i++) {
             carnn__lines *l = &r->input[i].lines;
             if (!l->name) continue; /* there is no such file */
             if (carnn__next_line(l)) there = 1;
             else if (!ended) ended = l;
             field[i] = l->line;
-            if (i == CARNN__PAIR_ANSWER || i == CARNN__PAIR_LABEL) p->lines = *l;
+            if (i == CARNN__ANSWER_SENTENCE || i == CARNN__ANSWER_LABEL) p->lines = *l;
         }
         if (!there) return CARNN_OK;
         if (ended) {
@@ -8498,15 +8534,15 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
             return carnn__misread(p->error, &p->lines, "a line as in the files beside it",
                                   "the end");
         }
-        status = carnn__pair_record(p, field, &record);
+        status = carnn__answer_record(p, field, &record);
         if (!status) status = carnn__links_line(r, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
 }
 
-static const carnn__reader carnn__pair_reader = {
-    carnn__pair_line, "a question with an answer and a label", 0, 1, carnn__pair_folder,
+static const carnn__reader carnn__answer_reader = {
+    carnn__answer_line, "a question with an answer and a label", 0, 1, carnn__answer_folder,
     "\"question<TAB>answer<TAB>label\", columns named by a first line, or a folder with a.toks, "
     "b.toks, sim.txt"};
 
@@ -8541,6 +8577,7 @@ static const char *const carnn__class_formats[] = {
     "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+#define CARNN__TREE_BYTES 4096    /* of a tree at most, as each of its nodes can be an example */
 
 /* The length of the tree that a text begins with; 0: it begins with none. */
 static size_t carnn__tree_length(carnn__span s) {
@@ -8558,6 +8595,11 @@ static size_t carnn__tree_length(carnn__span s) {
     return 0;
 }
 
+static int carnn__begins(carnn__span text, const char *with) {
+    size_t length = strlen(with);
+    return text.length >= length && !memcmp(text.at, with, length);
+}
+
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
@@ -8572,13 +8614,14 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
         *text = carnn__trim(line);
         label->at = text->at + 1;
         label->length = 1;
-        return text->length && carnn__tree_length(*text) == text->length;
+        return text->length && text->length <= CARNN__TREE_BYTES &&
+               carnn__tree_length(*text) == text->length;
     }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
-        if (label->length < length || memcmp(label->at, mark, length)) return 0;
+        if (!carnn__begins(*label, mark)) return 0;
         carnn__skip(label, length);
         return 1;
     }
@@ -8619,15 +8662,17 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
-    if (!p->style) { /* the one that the first lines show */
+    if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
+    if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
         p->style = 1;
         while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
-        if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
+        if (p->style == CARNN__CLASS_NONE &&
+            !(p->lenient && (carnn__trim(p->lines.line).length || p->lines.rest.length)))
             p->style = CARNN__CLASS_UNKNOWN;
     }
     if (p->style) p->format = carnn__class_formats[p->style];
-    if (!carnn__says_something(p) &&
-        !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
+    if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
+        p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && (!found || !carnn__trim(label).length))
@@ -8658,7 +8703,7 @@ static const carnn__reader carnn__class_reader = {
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
 
 /* Is the first line a list of names? Then the columns are where they say. */
-static int carnn__labelled_names(carnn__parser *p, const carnn__span *field, size_t count) {
+static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t count) {
     static const struct {
         const char *name;
         size_t column;
@@ -8677,7 +8722,7 @@ static int carnn__labelled_names(carnn__parser *p, const carnn__span *field, siz
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
 }
 
-static carnn_status carnn__labelled_target(carnn__parser *p, carnn__record *r, carnn__span target) {
+static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn__span target) {
     size_t grades = carnn__pair_grades(p->option);
     char expected[48];
     double value = 0.0;
@@ -8693,7 +8738,7 @@ static carnn_status carnn__labelled_target(carnn__parser *p, carnn__record *r, c
     return CARNN_OK;
 }
 
-static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
+static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
     const size_t *c = p->column;
     carnn__span rest = p->lines.line, field[16];
@@ -8707,7 +8752,7 @@ static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
         field[n] = carnn__trim(field[n]);
     }
     if (!p->begun) {
-        p->begun = carnn__labelled_names(p, field, n) ? 2 : 1;
+        p->begun = carnn__pair_names(p, field, n) ? 2 : 1;
         if (p->begun == 2 && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
             return carnn__unexpected(p, "a column of labels", p->lines.line);
         if (p->begun == 2) return CARNN_OK;
@@ -8723,11 +8768,11 @@ static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
     status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
     if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
     if (status || c[CARNN__LABEL] >= n) return status;
-    return carnn__labelled_target(p, r, field[c[CARNN__LABEL]]);
+    return carnn__pair_target(p, r, field[c[CARNN__LABEL]]);
 }
 
-static const carnn__reader carnn__labelled_reader = {
-    carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
+static const carnn__reader carnn__pair_reader = {
+    carnn__pair_line, "a class or grade with two sentences", 0, 0, NULL,
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
 
 /* --- cloze --------------------------------------------------------------------------------------
@@ -8740,7 +8785,7 @@ static const carnn__reader carnn__labelled_reader = {
        21 question with XXXXX<TAB>answer<TAB><TAB>c1|c2|...|c10
 
    The text may have any number of sentences; empty lines may follow the question. In examples to be
-   predicted the answer may be missing: what then stands between the last tabs are candidates. */
+   predicted the answer may be missing: the last column that is not empty has the candidates. */
 
 /* The number of a candidate in a list, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
@@ -8767,18 +8812,20 @@ static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
     if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
-    return carnn__unexpected(p, "no more than 2048 words before a question", sentence);
+    return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_WORDS) " words before a "
+                             "question", sentence);
 }
 
 /* A list is not empty, short enough and without repetitions. */
-static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) {
+static carnn_status carnn__cloze_check_list(const carnn__parser *p, carnn__span list) {
     carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t count;
-    for (count = 0; carnn__next_word(&w); count++)
+    for (count = 0; count <= CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); count++)
         if (carnn__candidate_number(list, w.word) < count)
             return carnn__unexpected(p, "each candidate once", w.word);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 640 candidates with | between them", list);
+    return carnn__unexpected(p, "1 to " CARNN__STRING(CARNN__CLOZE_CANDIDATES) " candidates with | "
+                             "between them", list);
 }
 
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
@@ -8791,7 +8838,8 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
     if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
-        return carnn__unexpected(p, "no more than 512 words in a question", question);
+        return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words "
+                                 "in a question", question);
     status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
@@ -8882,22 +8930,29 @@ static const char *const carnn__blocks[] = {
     "an address", "a passage", "a question with the word @placeholder",
     "an answer such as @entity3", "an entity such as @entity3:Name"};
 
+#define CARNN__ENTITY "@entity"
+
 /* The length of the entity that a text begins with, 0: it begins otherwise. */
 static size_t carnn__entity(carnn__span text) {
-    static const char marker[] = "@entity";
-    size_t at = sizeof marker - 1, digits;
-    if (text.length <= at || memcmp(text.at, marker, at)) return 0;
+    size_t at = strlen(CARNN__ENTITY), digits;
+    if (!carnn__begins(text, CARNN__ENTITY)) return 0;
     carnn__skip(&text, at);
     digits = carnn__digits(text);
     return digits ? at + digits : 0;
 }
 
-/* Has a text the marker of an entity without its number? */
-static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span text) {
+/* Adds the entities of a text to `entities`, or to none (NULL). Fails if a word has the marker of
+   an entity without a number behind it. */
+static carnn_status carnn__find_entities(const carnn__parser *p, carnn__span text,
+                                         carnn__names *entities) {
     carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
-    while (carnn__next_word(&w))
-        if (w.word.length >= 7 && !memcmp(w.word.at, "@entity", 7) && !carnn__entity(w.word))
+    while (carnn__next_word(&w)) {
+        size_t length = carnn__entity(w.word);
+        if (!length && carnn__begins(w.word, CARNN__ENTITY))
             return carnn__unexpected(p, "an entity such as @entity3", w.word);
+        if (entities && length && length == w.word.length)
+            carnn__names_add(entities, w.word.at, length, 0);
+    }
     return CARNN_OK;
 }
 
@@ -8908,7 +8963,9 @@ typedef struct carnn__question { /* blocks of a file */
 /* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
 static void carnn__question_entity(carnn__reading *r, const carnn__question *q,
                                    carnn__span entity) {
-    if (!carnn__same(entity, q->answer) && !carnn__any_candidate(q->passage, entity)) return;
+    if (!carnn__same(entity, q->answer) &&
+        carnn__names_find(&r->keys, entity.at, entity.length) == CARNN__NO_INDEX)
+        return;
     memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
     stbds_arrput(r->scratch, '|');
 }
@@ -8923,23 +8980,23 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
         *block = CARNN__BLOCK_ENTITIES;
     if (!first && *block != CARNN__BLOCK_PASSAGE && *block != CARNN__BLOCK_ENTITIES)
         return carnn__unexpected(p, "an empty line", line);
+    if (*block == CARNN__BLOCK_ADDRESS) return CARNN_OK;
     if (*block == CARNN__BLOCK_PASSAGE) {
         if (first) q->passage = line;
         q->passage.length = (size_t)(line.at + line.length - q->passage.at);
-        return carnn__check_entities(p, line);
+        return carnn__find_entities(p, line, &r->keys);
     }
     if (*block == CARNN__BLOCK_QUESTION) {
         q->asked = line;
         if (!p->lenient && !carnn__any_candidate(line, placeholder))
             return carnn__unexpected(p, carnn__blocks[*block], line);
-        return carnn__check_entities(p, line);
+        return carnn__find_entities(p, line, NULL);
     }
     if (*block == CARNN__BLOCK_ANSWER) {
         q->answer = line;
         return entity == line.length ? CARNN_OK
                                      : carnn__unexpected(p, carnn__blocks[*block], line);
     }
-    if (*block < CARNN__BLOCK_ANSWER) return CARNN_OK;
     if (*block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
     if (!entity || entity >= line.length || line.at[entity] != ':')
         return carnn__unexpected(p, carnn__blocks[*block], line);
@@ -8953,12 +9010,12 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     const carnn__parser *p = &r->parser;
     carnn__record record;
     carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
-    size_t count = carnn__count_words(CARNN__CANDIDATES, list);
+    carnn_status status = CARNN_OK;
     if (!list.length) list.at = "";
     if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient && count > CARNN__CLOZE_CANDIDATES)
-        return carnn__unexpected(p, "1 to 640 entities", list);
+    if (!p->lenient) status = carnn__cloze_check_list(p, list);
+    if (status) return status;
     memset(&record, 0, sizeof record);
     record.begins = 1;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
@@ -8979,6 +9036,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     if (status) return status;
     q.passage = q.asked = q.answer = none;
     carnn__empty(r->scratch);
+    carnn__names_drop(&r->keys);
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
@@ -9040,7 +9098,8 @@ static const carnn__reader carnn__cloze_reader = {
 
 #define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* in parser.column */
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS, /* in parser.column */
+       CARNN__IMAGE_SIZE = 0 };
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
 
@@ -9074,7 +9133,7 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     return more;
 }
 
-/* The number of a field, the column from 1, for errors. */
+/* Reads a field as a number; `column`, from 1, is for errors. */
 static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
                                         float *number) {
     char what[48];
@@ -9183,7 +9242,7 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     p->column[CARNN__TABLE_COLUMNS] = i;
     for (j = 0; j < 2; j++) {
         snprintf(what, sizeof what, "a column \"%.50s\"", wanted[j] ? wanted[j] : "");
-        if (p->column[j] == SIZE_MAX && wanted[j] && !(j && p->lenient))
+        if (p->column[j] == SIZE_MAX && wanted[j] && !(j == CARNN__TABLE_TARGET && p->lenient))
             return carnn__unexpected(p, what, p->lines.line);
     }
     if (!rows->target && !p->lenient)
@@ -9263,6 +9322,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__lines *l = &p->lines;
     carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
     size_t size, count, columns = carnn__signal_columns(p);
+    char what[80], found[48];
     carnn_status status = CARNN_OK;
     p->style = CARNN__SIGNAL_IMAGES;
     if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
@@ -9270,10 +9330,12 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     count = carnn__idx_number(all.at + 4);
     size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
     carnn__skip(&all, 16);
-    if (!size || all.length % size || all.length / size != count)
-        return carnn__misread(p->error, l, "as many pixels as the header says", "others");
-    if (size % columns)
-        return carnn__misread(p->error, l, "images that are whole rows (columns)", "others");
+    snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
+    snprintf(found, sizeof found, "%zu bytes", all.length);
+    if (!size || !count || all.length % size || all.length / size != count)
+        return carnn__misread(p->error, l, what, found);
+    snprintf(found, sizeof found, "rows of %zu numbers", columns);
+    if (size % columns) return carnn__misread(p->error, l, found, what);
     if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
     carnn__input_close(&r->input[1], &r->allocator);
     if (!status && rows && r->source < rows->label_count)
@@ -9283,13 +9345,14 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     r->input[1].lines.number = 1; /* as of the images, for errors */
     labels = &r->input[1].lines.rest;
     if (r->input[1].lines.name &&
-        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801))
-        return carnn__misread(p->error, &r->input[1].lines, "a label (idx1-ubyte) for each image",
-                              "others");
+        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801)) {
+        snprintf(what, sizeof what, "%zu labels, one for each image (idx1-ubyte)", count);
+        return carnn__misread(p->error, &r->input[1].lines, what, "other bytes");
+    }
     if (r->input[1].lines.name) carnn__skip(labels, 8);
     else if (!p->lenient)
         return carnn__misread(p->error, l, "a file of labels beside the images", "none");
-    p->column[0] = size;
+    p->column[CARNN__IMAGE_SIZE] = size;
     l->rest = all;
     l->number = 0;
     return CARNN_OK;
@@ -9299,7 +9362,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
 static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
     carnn__reading *reading = p->reading;
     carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
-    carnn__span image = {rest->at, p->column[0]};
+    carnn__span image = {rest->at, p->column[CARNN__IMAGE_SIZE]};
     size_t i;
     p->lines.number++;
     carnn__skip(rest, image.length);
@@ -9362,11 +9425,13 @@ static const carnn__reader carnn__signal_reader = {
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
 
-/* A group: items [i, end), and the members up to those of the next group, each as a record. */
+/* A group: items [i, end), and the members up to those of the next group, each as a record. Groups
+   that can be left out have no members but those of their items. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->draft.whole;
     size_t first = data->items[i].first, m;
-    size_t last = end < data->item_count ? data->items[end].first : data->member_count;
+    size_t last = r->reader->cleans ? data->items[end - 1].first + data->items[end - 1].count
+                  : end < data->item_count ? data->items[end].first : data->member_count;
     const char *origin = carnn__dataset_origin(data, i);
     carnn_status status = CARNN_OK;
     if (origin != r->parser.lines.name) carnn__reading_origin(r, origin);
@@ -9438,13 +9503,13 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
 /* =============================================================================================
    @@BOOK   cloze questions made from books
 
-   The format of the Children's Book Test (@@DATA), written: see carnn_book. A name of a book has at
-   least two letters, the first one alone a capital, which it has three times or more in the middle
-   of a sentence, behind a word or a comma; with a small letter it occurs a tenth as often at most.
-   Candidates stand in the order of their bytes.
+   The format of the Children's Book Test (@@DATA), written: see carnn_book. A name of a book is two
+   or more letters and hyphens, the first one a capital, the second one none. It occurs three times
+   or more in the middle of a sentence, behind a word or a comma; with a small letter it occurs a
+   tenth as often at most. Candidates stand in the order of their bytes.
 
-   The answer is the first of a list; the names of the text and the question follow, mixed, then
-   those of the book. The candidates are the first ten.
+   The answer is the first of a list; the names of the text and the question follow, then the other
+   names of the book, each part in random order. The candidates are the first ten.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
@@ -9669,7 +9734,9 @@ static uint32_t carnn__book_answer(carnn_book *b) {
         size_t asked = b->first + N;
         carnn__book_names names;
         names.count = 0;
-        carnn__book_collect(b, asked, asked + 1, &names);
+        if (b->at[asked + 1] - b->at[asked] <= CARNN__CLOZE_QUESTION &&
+            b->at[asked] - b->at[b->first] <= CARNN__CLOZE_WORDS)
+            carnn__book_collect(b, asked, asked + 1, &names);
         while (b->next < names.count) {
             uint32_t word = names.word[b->next++];
             if (carnn__book_occurs(b, asked, asked + 1, word) == 1 &&
@@ -10271,7 +10338,7 @@ static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *
     carnn_status status;
     w->graph->period = 1;
     w->lines = &w->memory;
-    w->memory.name = source->name ? source->name : "(memory)";
+    w->memory.name = carnn__source_name(source);
     if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
         return CARNN_OK;
 #ifdef CARNN_NO_TEXT
@@ -11364,8 +11431,9 @@ static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *wor
     return i;
 }
 
-/* R rows read P pieces, each a run of consecutive ones; the first P % R rows read one more. Returns
-   the place of piece i where the first pieces of all rows come before their second ones. */
+/* P pieces are divided among R rows, each of which reads consecutive ones; the first P % R rows
+   read one more. Pieces are stored step by step: the first piece of every row, then the second of
+   every row, ... Returns the place of piece i. */
 static size_t carnn__row_place(size_t i, size_t P, size_t R) {
     size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
     size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
@@ -11449,8 +11517,9 @@ static int carnn__running_next(const carnn__work *work, const carnn__running *m,
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds to the gradients of
-   its inputs and weights. Where the two passes are the same loops, they are one function with the
-   argument `backward`. Rows are in reading order, text by text, except in the recurrent layer.
+   its inputs and weights. Where the two passes are the same loops, they are one function, _run,
+   with the argument `backward`. Rows are in reading order, text by text, except in the recurrent
+   layer.
 
    Sizes: B items, S texts, R rows, U inputs, P sequences, N packed rows (@@BATCH); V words in the
    vocabulary, e columns of a word vector, h units of a cell, D columns of states: h, or 2h of
@@ -11576,22 +11645,26 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
+/* A standard deviation that can be divided by: 1 where the numbers are all the same. */
+static double carnn__deviation(double squares, double n, double mean) {
+    double deviation = sqrt(squares / n);
+    return deviation > 1e-6 * fabs(mean) && deviation > 1e-30 ? deviation : 1.0;
+}
+
 static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
     float *mean = carnn__named(&model->params, "input.mean");
     float *scale = carnn__named(&model->params, "input.scale");
     size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
     double rows = (double)carnn__max(n, 1);
     for (j = 0; j < C; j++) {
-        double sum = 0.0, squares = 0.0, deviation;
-        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        double middle = 0.0, squares = 0.0;
+        for (i = 0; i < n; i++) middle += carnn__number_at(data, i * C + j) / rows;
         for (i = 0; i < n; i++) {
-            double off = carnn__number_at(data, i * C + j) - sum;
+            double off = carnn__number_at(data, i * C + j) - middle;
             squares += off * off;
         }
-        deviation = sqrt(squares / rows);
-        mean[j] = (float)sum;
-        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
-                                                                             : 1.0);
+        mean[j] = (float)middle;
+        scale[j] = (float)(1.0 / carnn__deviation(squares, rows, middle));
     }
 }
 
@@ -11705,12 +11778,14 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
         s.d = m->v.d;
         s.dgain = carnn__gradient(work, m->gain);
         memcpy(s.d, y->d, rows * n * sizeof(float));
-    } else if (s.own) {
+    } else if (work->g) {
         carnn__population_open(&m->population, &work->model->params, work->w);
-        m->population.now[2][0] += 1.0f;
-        s.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (*batches + 1.0f));
-        s.new_mean = m->population.now[0];
-        s.new_variance = m->population.now[1];
+        if (s.own) {
+            m->population.now[2][0] += 1.0f;
+            s.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (*batches + 1.0f));
+            s.new_mean = m->population.now[0];
+            s.new_variance = m->population.now[1];
+        }
     }
     carnn__split(work->engine, backward ? work->engine->k->norm_back : work->engine->k->norm, &s,
                  carnn__parts(n, CARNN__LANES), 1, 4 * rows * n);
@@ -11924,8 +11999,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    A BASE is one RNN of a layer. A plain layer has one. A layer of an RCRN (Tay et al. 2018, Eq. 1
    to 16) has three, which read the same inputs: s1 and s2, the states of the first two, control the
    forget and the output gate of a LISTENER (@@CELL), which reads s3, the states of the third, all
-   columns of [fw; bw] from the first word to the last. A layer of a multigraph RNN has no base but
-   a graph in each direction.
+   columns of [fw; bw] from the first word to the last. A layer of a multigraph RNN has a graph in
+   each direction in the place of bases.
 
    Dropout is on what layers read; each base has a mask of its own. `--normalise batch`: batch
    normalisation of the cells over all texts of a batch (@@CELL); a task may add further choices. */
@@ -12015,7 +12090,8 @@ typedef struct carnn__rnn_input {
    The value of the output is a(t). But if its only edge is of delay 0 and from a hidden node, it is
    the value of that node: the part that reads the output has a matrix of its own.
 
-   Initial weights are those of carnn__recurrent_range, n being the edges from hidden nodes to v.
+   Initial weights are those of carnn__recurrent_range, n being the edges from hidden nodes to v,
+   and 1 for an edge whose delay is above 1.
 
    Backward, with steps and nodes in the reverse order: the cell computes da_v(t) from dval_v(t);
    then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
@@ -12072,7 +12148,7 @@ static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *ce
 }
 
 /* Orders the nodes but for inputs by the longest path of delay 0 to each; returns how many. Where
-   the value of the output is that of another node, this is *output, and the output is left out. */
+   the output has the value of another node, *output is that node, and the output is left out. */
 static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
                                  size_t *output) {
     size_t depth[CARNN__GRAPH_UNITS] = {0}, count = 0, edges = 0, d, i, out;
@@ -12202,8 +12278,8 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     }
 }
 
-/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. What
-   was read before the first step is kept as U_e val_u, a constant for gradients. */
+/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. Of
+   inputs of earlier calls U_e x is kept, a constant for gradients, of units val_u. */
 static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const carnn__wire *w, const carnn__rnn_input *in,
                             const uint32_t *index, size_t t, int backward) {
@@ -12253,9 +12329,9 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
     }
 }
 
-/* Keeps the last `count` values of each sequence, oldest first, for the call after this one: of the
-   past ones and those of its steps. past, next (count, P, columns). The value of packed row i is
-   row index[i], or i, of y (rows, stride). */
+/* Keeps the last `count` values of each sequence for the next call, oldest first: values are the
+   past ones and, behind them, those of the steps. past, next (count, P, columns). The value of
+   packed row i is row index[i], or i, of y (rows, stride). */
 static void carnn__past_keep(const carnn__packed *p, const float *past, float *next, size_t count,
                              const float *y, size_t stride, const uint32_t *index,
                              size_t columns) {
@@ -12737,9 +12813,10 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
 /* Finds the row of [from, to) that each value of max, min or last is from: the first of equal. */
 static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
                                size_t from, size_t to, uint32_t *where) {
-    size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
+    size_t D = x->columns, r, j;
+    size_t bw = m->directions > 1 ? D / 2 : D; /* the first column of bw */
     for (j = 0; j < D; j++)
-        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < backward ? to - 1 : from);
+        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < bw ? to - 1 : from);
     for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
         for (j = 0; j < D; j++) {
             float value = x->x[r * D + j], best = x->x[where[j] * D + j];
@@ -13337,7 +13414,7 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
    dos Santos et al. 2016, Eq. 6 to 12. The words q (m, D) and a (n, D) of the two texts of a pair
    weigh each other:
 
-     G = tanh(q U a^T)      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+     P = q U a^T      G = tanh(P)      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
 
    Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
    dq += dP a U^T, dU += q^T dP a, da += dP^T q U. One thread works on a pair at a time. */
@@ -13459,8 +13536,11 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
      z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
      dL/dD = -sum_k k dL/dz_k / (1 - S)      as the dL/dz_k of a softmax add up to 0
 
-   So the second of two choices has the probability S. log(1 - S) is at least log 1e-7; where that
-   bound holds it is constant, and dL/dD = -sum_k k dL/dz_k. */
+   So the second of two choices has the probability S. 1 - S is 0 where two texts are the same: it
+   is taken to be CARNN__LEAST_UNLIKE at least; where that holds it is constant, and dL/dD = -sum_k
+   k dL/dz_k. */
+
+#define CARNN__LEAST_UNLIKE 1e-7
 
 typedef struct carnn__similarity {
     int manhattan;
@@ -13486,7 +13566,7 @@ static void carnn__signs(const carnn__work *work, const float *x, const float *y
 
 /* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
 static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
-    const double least = 1e-7;
+    const double least = CARNN__LEAST_UNLIKE;
     double other = -expm1(-D), choose = 0.0, dD = 0.0; /* 1 - S; log (K - 1 over j) */
     size_t K = m->z.columns, j;
     for (j = 0; j < K; j++) {
@@ -13926,7 +14006,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
    question's words, each as idf^3, that it has or has equals of. A word w of the sentence j that
    has no equal in the question is supported by the others with w:
 
-     support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all with other words than j
+     support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: but copies of j
 
    So a pair has two more shares, times 20, too: the maximum of idf_w^3 support_w over these words
    of its sentence, and their mean, weighted by idf^3. The sentences of a question are those of its
@@ -14063,12 +14143,11 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
 }
 
 /* --- the shares in the score --------------------------------------------------------------------
-   y = score + W x; x are the shares of a pair. Backward, from the gradient at the score, which is
-   also that at y: dW += dscore^T x. */
+   score += W x; x are the shares of a pair. Backward: dW += dscore^T x. */
 
 typedef struct carnn__shares {
     carnn__mat x;    /* (B, CARNN__SHARES), where there is redundancy CARNN__REDUNDANCIES more */
-    carnn__linear y; /* (B, 1) */
+    carnn__linear y; /* (B, 1) W x */
     carnn__redundancy redundancy; /* its sum is NULL where it is not read */
 } carnn__shares;
 
@@ -14175,7 +14254,8 @@ static void carnn__shares_explain(const carnn__work *work, carnn__shares *m,
 /* --- two texts through the same layers ----------------------------------------------------------
    What the heads answer and pair have in common. For word w_i of a text:
 
-     u_i = P [E_w; overlap], maybe through two highway layers      P (h, e + overlaps)   u_i (h)
+     u_i = P [E_w; overlap] + b, with some models of pair then through two highway layers
+     P (h, e + overlaps)   b, u_i (h)
      x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = [max_i x_i; ...]      x_i (2h)   v (kinds 2h)
 
    A cell that reads a context has c = the mean position encoding of the u_j of the other text. But
@@ -14199,7 +14279,7 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
 
 #define CARNN__OVERLAP_OPTION                                                                      \
     CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 2,                                  \
-                        "letters by which words of both are the same; 0: not told of them")
+                        "N: words of both are equal by their first N letters; 0: not compared")
 #define CARNN__TUNE_OPTION                                                                         \
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
                         "1: word vectors are trained; those of files only where this is said")
@@ -14271,7 +14351,7 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
-/* 1: inputs and score have the words that both texts have. */
+/* 1: inputs and score are told which words both texts have. */
 static int carnn__two_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
 }
@@ -14402,15 +14482,15 @@ struct carnn__logits {
     const size_t *of_item;  /* (B + 1) first decision of each item; NULL: item i has decision i */
     const uint32_t *item;   /* (B) in the data set */
     size_t items;           /* B */
-    const uint32_t *target; /* (count) the right choice, or CARNN__NO_INDEX: none is known */
+    const uint32_t *target; /* (count) the right choice; CARNN__NO_INDEX: not known to the model;
+                               CARNN__UNSCORED: not scored. NULL: the head has a loss of its own */
 };
 
 /* The probabilities of n choices, from their logits. */
 static void carnn__probabilities(const carnn__kernels *k, carnn__output_kind kind, float *z,
                                  size_t n) {
-    size_t i;
-    if (kind != CARNN__OUTPUT_LOGS) k->softmax(z, n);
-    else for (i = 0; i < n; i++) z[i] = expf(z[i]);
+    if (kind == CARNN__OUTPUT_LOGS) k->exp_n(z, z, n);
+    else k->softmax(z, n);
 }
 
 /* The first decision of item b; the end of those of the last item, where b is B. */
@@ -14706,7 +14786,7 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
 /* Cross entropy where z = log S, the probability that an item is right (Chen et al. 2018, Eq. 5):
    -y z - (1 - y) log(1 - S), whose derivative with respect to z is -y + (1 - y) S / (1 - S). */
 static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
-    const double least = 1e-7; /* of 1 - S, which is 0 where two texts are the same */
+    const double least = CARNN__LEAST_UNLIKE;
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t i;
     for (i = 0; i < t->count; i++) {
@@ -14795,16 +14875,16 @@ static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
 }
 
 static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
-    double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
+    double mean = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
     size_t i;
-    for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
+    for (i = 0; i < data->item_count; i++) mean += (double)data->items[i].value / n;
     for (i = 0; i < data->item_count; i++) {
-        double off = (double)data->items[i].value - sum;
+        double off = (double)data->items[i].value - mean;
         squares += off * off;
     }
-    *carnn__named(&model->params, "target.mean") = (float)sum;
+    *carnn__named(&model->params, "target.mean") = (float)mean;
     *carnn__named(&model->params, "target.deviation") =
-        (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
+        (float)carnn__deviation(squares, n, mean);
 }
 
 /* z (count, 1) becomes y. */
@@ -15459,7 +15539,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
-    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d: not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind <= CARNN__OUTPUT_LOGS ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
@@ -15714,7 +15794,6 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
-#define CARNN__TREE_BYTES 16384  /* of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -15728,7 +15807,7 @@ struct carnn_session {
     uint32_t queue, target;  /* the order of pieces, the item's target, */
     size_t batch_start[2];   /* and the batch, {0, 1} */
     char (*word)[CARNN__WORD_TEXT]; /* (texts * words) of the texts at hand, for explanations */
-    double *share;           /* (h) scratch of explanations */
+    double *carry;           /* (h) scratch of explanations: A_{t+1} R_{t+1} */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     size_t heard;            /* words already read of the next example's first text */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
@@ -15898,18 +15977,18 @@ static const carnn__session_kind carnn__net_session = {
    k_t is counted apart, as it belongs to no step. h_t, e_t, k_t, A_t, w_t, R_t, y (h) */
 
 /* What row t, a step of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t). Of a cell that
-   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. share (h) is A_{t+1} * R_{t+1}
+   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1}
    and becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
-                                double alpha, const float *e, double *share, double *rest) {
+                                double alpha, const float *e, double *carry, double *rest) {
     size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
     for (j = 0; j < h; j++) {
-        double w, A, k, bias, R = alpha + share[j], input = e ? (double)e[j] : 0.0;
+        double w, A, k, bias, R = alpha + carry[j], input = e ? (double)e[j] : 0.0;
         if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * input);
             *rest += (double)y[j] * w * R * bias;
-            share[j] = A * R;
+            carry[j] = A * R;
         } else {
             score += (double)y[j] * alpha * ((double)r->scan.out[t * h + j] + input);
         }
@@ -15924,11 +16003,11 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
                                int backward, const float *y, double scale, carnn_contribution *out,
                                size_t room, double *rest) {
     size_t step, j;
-    for (j = 0; j < r->cell->h; j++) s->share[j] = scale;
+    for (j = 0; j < r->cell->h; j++) s->carry[j] = scale;
     for (step = n; step-- > 0;) {
         size_t word = backward ? n - 1 - step : step;
         double biases = 0.0, value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, 0.0,
-                                                       NULL, s->share, &biases);
+                                                       NULL, s->carry, &biases);
         *rest -= value;
         if (word >= room) continue;
         if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
@@ -15941,7 +16020,7 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
 
      h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) * s3_t
 
-   Word t gets what its s3_t adds to h_n . h_n / squares, which is taken off *rest. Returns
+   Word t gets what its s3_t adds to (h_n . h_n) / squares, which is subtracted from *rest. Returns
    h_n . h_n; with rest NULL that is all it does. The sequence of n words has the rank b. */
 static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
                                       size_t n, double squares, carnn_contribution *out,
@@ -15955,11 +16034,11 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
             double F = 1.0 / (1.0 + exp(-(double)l->s[0][in + j])), O = (double)l->s[1][in + j];
             if (step + 1 == n) {
                 if (!l->raw) O = 1.0 / (1.0 + exp(-O));
-                s->share[j] = O * O * (double)l->c[row * h + j];
-                sum += s->share[j] * (double)l->c[row * h + j];
+                s->carry[j] = O * O * (double)l->c[row * h + j];
+                sum += s->carry[j] * (double)l->c[row * h + j];
             }
-            value += s->share[j] * (1.0 - F) * (double)l->s[2][in + j];
-            s->share[j] *= F;
+            value += s->carry[j] * (1.0 - F) * (double)l->s[2][in + j];
+            s->carry[j] *= F;
         }
         if (!rest) break;
         *rest -= value / squares;
@@ -16038,7 +16117,7 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     size_t text, r;
     if (!m->matches) {
         carnn__explain_words(s, &m->layers.rnn, m->attends ? NULL : m->attend.score.y.x, count,
-                             out, e); /* where it is no pooling, attention weighs all words */
+                             out, e); /* the attention is that of iwan, or has no memory */
         return;
     }
     e->count = carnn__texts_rows(t);
@@ -16196,7 +16275,7 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     /* products of one row need no scratch memory */
     carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
     if (carnn__session_of(s)->explain)
-        s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+        s->carry = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
@@ -16253,21 +16332,21 @@ CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_sessio
 static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
     const carnn_model *model = s->model;
     carnn_session_desc desc = s->desc;
-    carnn_status status = CARNN_OK;
     size_t i;
     s->member[0] = s;
     s->work.rule = model->rule;
-    for (i = 1; !status && i < s->members; i++) {
+    for (i = 1; i < s->members; i++) {
         size_t bytes = carnn_session_size(model->members[i], &desc);
+        carnn_status status;
         if (!bytes) return carnn__out_of_memory(error); /* counting takes some, too */
         desc.memory = at;
         status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
-        if (status) break;
+        if (status) return status;
         s->member[i]->silent = 1;
         at += carnn__round_up(bytes, CARNN__ALIGN);
     }
-    for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
-    return status;
+    for (i = 0; i < s->members; i++) s->works[i] = &s->member[i]->work;
+    return CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
@@ -16313,10 +16392,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
 }
 
 CARNN_API void carnn_session_free(carnn_session *session) {
-    carnn_allocator a;
-    if (!session || !session->own) return;
-    a = session->model->allocator;
-    carnn__free_aligned(&a, session->own);
+    if (session && session->own) carnn__free_aligned(&session->model->allocator, session->own);
 }
 
 /* All members forget what was heard. */
@@ -16324,13 +16400,12 @@ static void carnn__session_forget(carnn_session *s) {
     size_t i;
     for (i = carnn__max(s->members, 1); i-- > 0;) {
         carnn_session *member = i ? s->member[i] : s;
-        member->heard = 0;
+        member->heard = member->parts = 0;
         if (carnn__session_of(s)->reset) carnn__session_of(s)->reset(member);
     }
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
-    session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
@@ -16388,6 +16463,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
     carnn__logits o;
+    /* without forward (dialog) the logits have become probabilities, and there is one part alone */
     if (!session->model->task->forward || !session->model->task->output || part >= session->parts)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
                            part);
@@ -16659,6 +16735,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     end = x->first + x->count;
     if (data->linked && !carnn__model_links(session->model)) end--;
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
+    memset(prediction, 0, sizeof *prediction);
     carnn_session_reset(session);
     if (runs_on) carnn__session_read_before(session, data, x, prediction);
     if (carnn_session_compares(session)) carnn__session_read_group(session, data, x);
@@ -17208,7 +17285,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
    A TURN is what the user says and the system's reply. It is read with its HISTORY: <start>, the
    utterances before it, and what the user says now. --history K keeps the latest K before what the
-   user says, of which <start> is the oldest; --kb_rows K keeps the first K of facts in a row. The
+   user says, of which <start> is the oldest; --kb-rows K keeps the first K of facts in a row. The
    last word of every utterance, a reserved one, names its speaker: user, system or fact.
 
    Option told. A fact "subject relation object" is TOLD once the system has named its subject, and
@@ -17233,7 +17310,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    only n / 1000 as many of these. */
 #define CARNN__ODD_SHARE 3   /* one for so many turns */
 #define CARNN__ODD_WORDS 9   /* of an odd turn at most */
-#define CARNN__ODD_KNOWN 4   /* of one with words of users alone at least */
+#define CARNN__ODD_KNOWN 4   /* at least, where all are words of users */
 #define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
@@ -17541,7 +17618,8 @@ static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn_
 
 /* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns,
    if the data set is large, each is a word that a user says in any turn. In the others some words
-   are unknown, and half of the rest are any words of the data. */
+   are unknown (all, where there are fewer than three), and half of the rest are any words of the
+   data. */
 static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
                                        uint64_t key, uint32_t *ids) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
@@ -17806,7 +17884,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
-    if (work->voting || work->wanted) m->logits = carnn__plan_mat(p, R, L);
+    if (work->voting || work->wanted) m->logits = carnn__plan_mat(p, R, L); /* d: none */
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
@@ -17817,9 +17895,9 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
                      NULL);
 }
 
-/* What only training has: a_l, the unsure reply being that of the odd turns, and memory for the
-   words that are kept. Where names are exchanged all replies with a name are as frequent, and each
-   word counts: there is neither. */
+/* What only training has: a_l, and memory for the candidates' words without those that are dropped.
+   The unsure reply is as frequent as odd turns are. Where names are exchanged there is neither: all
+   replies with a name are as frequent, and no word is dropped. */
 static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
     const carnn__lists *choices = &m->read.choices;
     const uint32_t *target = m->net.corpus.target;
@@ -18208,7 +18286,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, D = m->e.columns, best = m->net.best[0];
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
-    for (t = 0; t < D; t++) s->share[t] = 0.0;
+    for (t = 0; t < D; t++) s->carry[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = carnn__cell_is_additive(m->cell.kind);
@@ -18218,7 +18296,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
                                 CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
         c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
-                                    s->share, &e->rest);
+                                    s->carry, &e->rest);
         if (t < count) out[t] = c;
     }
 }
@@ -18276,11 +18354,11 @@ static const carnn__task carnn__dialog_task = {
      h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
      L_w = the mean of -log P(w_i) over the words of a batch, </s> among them
      L_l = the mean of -log softmax(W_c c + b_c)[label] over its sentences with a label  (Eq. 12)
-     loss = (1 - l) L_w + l L_l                           l = 1 - alpha: --label_weight  (Eq. 13)
+     loss = (1 - l) L_w + l L_l                           l = 1 - alpha: --label-weight  (Eq. 13)
      W (V, h)   b (V)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
    A label is the dialog act of the sentence before, or the relation of this sentence to it
-   (--label_row). At the start of a document, and always with --context none, c is a learned vector.
+   (--label-row). At the start of a document, and always with --context none, c is a learned vector.
    A cell that reads no context gets c with its input, [x_i; c], if --context asks for it.
 
    --chunk T: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
@@ -18290,9 +18368,9 @@ static const carnn__task carnn__dialog_task = {
    --unit char: words are characters, and </s> is the end of a line.
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
-   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
-   perplexity_words leaves </s> out. bpc, bits per character, is log2 of the perplexity where words
-   are characters; in bpc_chunked every chunk begins with states of 0.
+   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences
+   (each of its mean of -log P), perplexity_words leaves </s> out. bpc, bits per character, is log2
+   of the perplexity where words are characters; in bpc_chunked every chunk begins with states of 0.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -18318,8 +18396,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
                         "words that are kept, the most frequent"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
-                         "what the context is, previous or none, as for cells that read none, "
-                         "chunks and characters"),
+                         "the sentence before or none, as for cells that read no context, chunks "
+                         "and characters"),
     CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
                         "1: embedding and output share their weights"),
@@ -18328,11 +18406,11 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_rows,
                          "whose label the context tells, previous or own"),
     CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_units,
-                         "what is predicted, word or char; spaced, as char becomes: of a file that "
-                         "has blanks between its characters"),
+                         "what is predicted, word or char; char becomes spaced where a file has "
+                         "blanks between its characters"),
     CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
-                        "K: a document is read in chunks of K words, whose states go on from one "
-                        "to the next, 100 for characters; 0: sentence by sentence"),
+                        "K: a document is read in chunks of K words, and states go on from chunk "
+                        "to chunk, 100 for characters; 0: sentence by sentence"),
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
@@ -18665,8 +18743,9 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     if (m->net.corpus.chunk) m->last = id;
 }
 
-/* Fills out[0 .. room) with the n words `ids`, and what each adds to scale * y . h_n, h_n the last
-   state of `run` that has read them (NULL: nothing), which is subtracted from *rest. */
+/* Writes the n words `ids` to out[0 .. room). Then, unless `run` is NULL, adds to each word its
+   part in scale * y . h_n, h_n being the last state of `run`, and subtracts these parts from
+   *rest. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -18689,8 +18768,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__corpus *c = &predictor->net.corpus;
     const carnn__cell_run *run = &predictor->cell.layer[predictor->cell.layers - 1].base->run;
     int additive = predictor->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    int before = predictor->seq->c && !c->chunk;
-    size_t first = before ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    size_t first = predictor->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     const float *y;
     float *z;
@@ -18838,7 +18916,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_WHOLE("redundancy", CARNN__ANSWER_REDUNDANCY, 0, 1, 2,
                         "1: with overlap, also told of words that other sentences have"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
-                         "of a pair, of the rank among others, or a hinge against six of them"),
+                         "pair: each sentence by itself; rank: among those of its question; hinge: "
+                         "against six wrong ones; hardest: against the hardest of six"),
     CARNN__TUNE_OPTION,
     CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
     CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
@@ -18850,7 +18929,8 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
                                CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
     static const double lr[] = {0.0005, 0.0005, 0.003, 0.001, 0.001};
-    size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
+    double chosen = model->option[CARNN__ANSWER_MODEL]; /* not checked yet */
+    size_t kind = chosen >= 1.0 && chosen <= (double)CARNN__COUNT(lr) ? (size_t)chosen - 1 : 0;
     int matches = kind >= CARNN__ANSWER_CA;
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
@@ -18869,7 +18949,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
         return !carnn__model_links(model) ? CARNN_OK
-                   : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file: of the model ca");
+                   : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file is for model ca");
     return carnn__two_aligns(model) ? carnn__two_check(model, error) : CARNN_OK;
 }
 
@@ -19087,12 +19167,15 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     carnn__answer *m = (carnn__answer *)s->work.state;
     const carnn__texts *t = &m->two.net.texts;
+    float score = m->output.y.x[0]; /* of an ensemble the mean of all members */
     carnn__two_explain(s, count, out, e);
     if (m->two.matches || !t->flag) return;
     count = carnn__min(count, e->count);
     if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
-    e->rest = (double)m->output.y.x[0] - (double)m->shares.y.y.x[0];
+    carnn__linear_forward(&s->work, &m->output, carnn__answer_features(m), 1);
+    e->rest = (double)m->output.y.x[0];
     e->exact = 1;
+    m->output.y.x[0] = score;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -19147,7 +19230,7 @@ static const carnn__task_bench carnn__answer_bench = {
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
-    CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles, carnn__answer_options,
+    CARNN__TEXT_ONLY(&carnn__answer_reader), carnn__answer_roles, carnn__answer_options,
     "embedding=50 vector_words=100000 model=iwan decomposition=orthogonal weighting=attention "
     "epochs=5 batch=64 lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn "
     "normalise=none",
@@ -19205,7 +19288,7 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_MAX_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
-                         "what the context is, none or the position encoding of the text"),
+                         "none, or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
                         "1: of trees every phrase is an example"),
@@ -19694,7 +19777,7 @@ static const carnn__task_bench carnn__pair_bench = {
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
-    CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
+    CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__pair_roles, carnn__pair_options,
     "hidden=100 embedding=50 vector_words=100000 target=class grades=5 model=highway overlap=4 "
     "epochs=15 batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn "
     "normalise=none pooling=max alignment=none direction=l2r",
@@ -19967,7 +20050,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0, (double)m->s.x[r], 0};
         if (sums) c.has |= CARNN_HAS_SCORE;
-        if (sums && m->candidates.of_row[r] == best) c.score = c.attention;
+        if (sums && best != SIZE_MAX && m->candidates.of_row[r] == best) c.score = c.attention;
         out[r] = c;
     }
 }
@@ -20069,7 +20152,7 @@ static const carnn_option carnn__signal_options[] = {
     CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,
                          "of the rows' states: max, mean, min, last, or several with commas"),
     CARNN__OPTION_CHOICE("context", CARNN__SIGNAL_CONTEXT, carnn__signal_contexts,
-                         "what the context is, none or the position encoding of the rows"),
+                         "none, or the position encoding of the rows"),
     CARNN__ENCODER_OPTIONS(CARNN__SIGNAL_ENCODER),
     CARNN__OPTION_END};
 
@@ -20112,8 +20195,8 @@ static double carnn__signal_kind(const carnn_dataset *data) {
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
-/* The words of a model of tables are the names of their columns, too, where no two are the same.
-   One that goes on from another model has its words. */
+/* A model of tables has the names of the columns as words behind <unk>, unless two columns have the
+   same name. A model that goes on from another one has got that one's words already. */
 static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     carnn_status status;
@@ -20941,9 +21024,9 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     char number[CARNN__NUMBER_SIZE];
     carnn__span written;
     if (option->kind == CARNN_OPTION_NAME || option->kind == CARNN_OPTION_TEXT) {
-        snprintf(text, size, "%s", option->kind == CARNN_OPTION_NAME
-                                       ? carnn__choice_name(option, v)
-                                       : carnn__option_text(option, model));
+        const char *name = option->kind == CARNN_OPTION_NAME ? carnn__choice_name(option, v)
+                                                             : carnn__option_text(option, model);
+        snprintf(text, size, "%s", name ? name : "");
         return text;
     }
     if (option->none && v == CARNN_NONE) v = 0.0;
@@ -21021,8 +21104,9 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
 
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error) {
-    static const char common[] = "layers=1 min_count=1 vector_words=0 seed=1 lr_end=1 lr_decay=1 "
-                                 "dropout=0 clip=0 weight_decay=0 smoothing=0 average=0 patience=0";
+    static const char common[] = "cell=icarnn layers=1 min_count=1 vector_words=0 seed=1 lr_end=1 "
+                                 "lr_decay=1 dropout=0 clip=0 weight_decay=0 smoothing=0 average=0 "
+                                 "patience=0";
     const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
     size_t optimizer = CARNN__OPTIMIZER_adam;
     carnn_train_desc unused;
@@ -21124,6 +21208,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     status = carnn__encoder_check(model, error);
     if (status) return status;
+    if (!model->words.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the vocabulary is empty, without <unk>");
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
@@ -21160,7 +21246,8 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
-                       "embedding has %lld", desc->vectors[0].name, v->dimension,
+                       "embedding has %lld", carnn__name_end(carnn__source_name(desc->vectors)),
+                       v->dimension,
                        (long long)model->desc.embedding);
 }
 
@@ -21299,6 +21386,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
+    size_t i;
     *out = NULL;
     if (carnn__simd_open(&k, desc->simd, error)) return CARNN_ERR_ARGUMENT;
     model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
@@ -21315,6 +21403,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
+    for (i = 0; !status && i < desc->known_count; i++)
+        if (desc->known[i]) status = carnn__same_task(model, desc->known[i], error);
     if (!status && train->columns && desc->vector_count)
         status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
@@ -22290,6 +22380,8 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     static const char name[] = "carnn.graph.lines";
     const carnn__gguf_key *key;
     carnn_source source = {name, NULL, 0};
+    carnn_status status;
+    carnn_error why;
     char line[128];
     size_t size = 0, i, n;
     if (!*model->desc.graph) return;
@@ -22302,7 +22394,9 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
         source.bytes = key->value + 8;
         source.size = (size_t)carnn__get64(key->value);
-        g->status = carnn_graph_load(&model->graph, &source, &model->allocator, g->error);
+        status = carnn_graph_load(&model->graph, &source, &model->allocator, &why);
+        if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
+        else if (status) carnn__gguf_fail(g, "%s", why.message);
     }
 }
 
@@ -23213,7 +23307,7 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__checksum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
     carnn__checksum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
     carnn__checksum_list(&sum, data->members, data->member_count, sizeof *data->members);
-    for (i = 0; i < data->item_count; i++) /* without the padding behind the last field */
+    for (i = 0; i < data->item_count; i++) /* without `origin`: files may have been renamed */
         carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
     carnn__checksum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
     carnn__checksum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
@@ -23553,6 +23647,18 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
     return status;
 }
 
+/* From here on description and scores of the model are those of this training. */
+static void carnn__training_describe(carnn__training *t) {
+    carnn_model *model = t->model;
+    memset(&model->scores, 0, sizeof model->scores);
+    model->best_epoch = 0;
+    model->trained = t->desc;
+    model->trained.checkpoint = NULL;
+    model->trained.progress = NULL;
+    model->trained.user = NULL;
+    model->trained.resume = model->trained.probe = 0;
+}
+
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error) {
@@ -23573,16 +23679,12 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
     if (!train->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to train on");
+    if (valid && !valid->item_count)
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to validate on");
     if (t.desc.resume && !t.desc.checkpoint)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
-    memset(&model->scores, 0, sizeof model->scores);
-    model->best_epoch = 0; /* of this training */
-    model->trained = t.desc;
-    model->trained.checkpoint = NULL;
-    model->trained.progress = NULL;
-    model->trained.user = NULL;
-    model->trained.resume = model->trained.probe = 0;
     status = carnn__training_open(&t, train, valid, error);
+    if (!status) carnn__training_describe(&t);
     if (!status && t.desc.resume) {
         status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
         t.optimizer.power_a = t.at.power_a;
@@ -23658,6 +23760,10 @@ static carnn_status carnn__validation_drop(void *job) {
 /* Folds of the same size, by chance. */
 static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
+    if (f->groups < 2)
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected two groups of data or more "
+                           "(dialogs, documents, questions, ...) to make folds of, found %zu",
+                           f->groups);
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
         return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
                            "as there are groups, found %lld", f->groups, (long long)f->desc->count);
@@ -23728,13 +23834,15 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
         mean->examples += more->examples;
         mean->tokens += more->tokens;
         mean->seconds += more->seconds;
+        mean->unknown += more->unknown;
         for (k = 0; k < more->count; k++)
             if (!carnn__validation_number(mean, more->metric[k].name))
                 mean->metric[mean->count++] = more->metric[k];
     }
+    mean->unknown /= (double)f->count;
     *deviation = *mean; /* names of metrics */
     deviation->examples = deviation->tokens = 0;
-    deviation->seconds = 0.0;
+    deviation->seconds = deviation->unknown = 0.0;
     for (k = 0; k <= mean->count; k++) {
         const char *name = k ? mean->metric[k - 1].name : NULL;
         double sum = 0.0, squares = 0.0, n = 0.0, *number;
@@ -23755,14 +23863,16 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_dataset *data,
                                             const carnn_folds_desc *folds, carnn_scores *mean,
                                             carnn_scores *deviation, carnn_error *error) {
-    carnn_model_desc complete = *model; /* for the seed alone: `size` may be that of vectors */
+    carnn_model_desc complete = *model; /* for its seed: `embedding` may be that of vectors */
     carnn_train_desc unused = *train;
     carnn__validation f;
     carnn_status status;
     size_t i;
     if (train->checkpoint || train->resume)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
-    if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    status = model->from ? carnn__from_options(&complete, error) : CARNN_OK;
+    if (!status) status = carnn_defaults(&complete, &unused, error);
+    if (status) return status;
     memset(&f, 0, sizeof f);
     f.model = *model;
     f.model.seed = complete.seed;
@@ -24350,8 +24460,8 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 
 #if defined(CARNN__ISA)
 
-/* Multiply-adds that depend on nothing but themselves, in as many sums as a tile of a product has:
-   nothing can be faster. The result keeps the compiler from leaving them out. */
+/* The peak of the machine: chains of multiply-adds, as many as a tile of a product has sums,
+   without a load or a store. The result keeps the compiler from leaving them out. */
 static float CARNN__K(multiply_add)(size_t rounds) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], total = CARNN__V(zero)();
     carnn__v a = CARNN__V(set1)(0.999f), c = CARNN__V(set1)(0.001f);
@@ -24846,14 +24956,18 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
-   once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
-   in the place of a multiply-add. Adam with clipping reads five and writes four floats: more than
-   the peak of memory where a large third level holds them. */
+   once: 4 bytes for 2 operations. Functions (exp to softmax) have their vector operations for 16
+   numbers, each of which takes the time of a multiply-add. Adam with clipping reads five floats and
+   writes four for a weight; its share is above 1 where the third-level cache holds them. */
 static const carnn__bench_row carnn__bench_rows[] = {
-    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, 0, 1.0, 0)
-    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call, 1, 1.0, 1)
-    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call, 2, 1.0, 4)
-    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call, 3, 1.0, 256)
+    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, CARNN__BOUND_FMA,
+                     1.0, 0)
+    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call,
+                     CARNN__BOUND_READ_1, 1.0, 1)
+    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call,
+                     CARNN__BOUND_READ_4, 1.0, 4)
+    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call,
+                     CARNN__BOUND_READ_256, 1.0, 256)
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NN)
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
@@ -25005,8 +25119,6 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 /* The end of a pass: the table of its kernels. */
 #if defined(CARNN__ISA)
 
-#define CARNN__STRING_(x) #x
-#define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
 static const carnn__kernels CARNN__K(kernels) = {

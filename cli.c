@@ -1790,8 +1790,9 @@ typedef struct curve {
     size_t count, room;
 } curve;
 
-typedef struct history { /* a run, as `train --log` wrote it */
+typedef struct history { /* a run or a fold of it, as `train --log` wrote it */
     const char *file;
+    size_t fold;     /* from 1; 0: it has none */
     char metric[32]; /* "" while there is none */
     double best;     /* the epoch with the best one */
     curve curve[LOGGED];
@@ -1848,14 +1849,23 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
-static void read_history(history *h, const char *file) {
+/* Reads a file to runs[*count] and on: a run, or its folds one after the other. */
+static void read_histories(history runs[MODELS], size_t *count, const char *file) {
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
+    history *h = NULL;
     size_t i;
-    *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
         double e[LOGGED];
+        size_t fold = 0;
         int right;
+        sscanf(l.text, " {\"fold\" : %zu", &fold);
+        if (!h || h->fold != fold) {
+            if (*count == MODELS)
+                say(BAD_DATA, "%s:%zu: expected %d runs and folds at most", file, l.number, MODELS);
+            h = &runs[(*count)++];
+            *h = (history){.file = file, .fold = fold, .best = NAN};
+        }
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
         right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || !is_finite(e[TRAIN_LOSS]))
@@ -1863,24 +1873,26 @@ static void read_history(history *h, const char *file) {
                 "writes it", file, l.number);
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
         for (i = TRAIN_LOSS; i < ACTIVATIONS; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
+        for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     }
-    for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
     fclose(in);
     free(l.text);
 }
 
-/* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
+/* "fold 1, perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
     static char text[96];
-    char value[32];
+    char value[32], fold[32] = "";
     const curve *score = &h->curve[SCORE], *loss = &h->curve[TRAIN_LOSS];
     const point *p = &loss->point[loss->count - 1];
     const char *name = "loss";
     size_t i;
     for (i = 0; i < score->count; i++)
         if (score->point[i].epoch == h->best) name = h->metric, p = &score->point[i];
-    snprintf(text, sizeof text, "%s %s at epoch %.0f", name, decimal(p->value, value), p->epoch);
+    if (h->fold) snprintf(fold, sizeof fold, "fold %zu, ", h->fold);
+    snprintf(text, sizeof text, "%s%s %s at epoch %.0f", fold, name, decimal(p->value, value),
+             p->epoch);
     return text;
 }
 
@@ -2026,8 +2038,8 @@ static void svg_panels(const panel *p, size_t panels, const history *h, size_t r
 static int plot(void) {
     static history h[MODELS];
     panel p[MODELS + LOGGED];
-    size_t i, k, runs = arg.files.count, panels = 0;
-    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
+    size_t i, k, runs = 0, panels = 0;
+    for (i = 0; i < arg.files.count; i++) read_histories(h, &runs, arg.files.item[i]);
     for (i = 0; i < LOGGED * runs; i++) {
         const char *name = h[i / LOGGED].curve[i % LOGGED].name;
         for (k = 0; k < panels && strcmp(p[k].name, name);) k++;

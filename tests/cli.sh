@@ -616,7 +616,7 @@ sed -i '2s/.*//' linked.tsv.align
 run 3 test f.gguf --data linked.tsv
 says err 'linked.tsv.align:60: expected a line for every example, found the end'
 run 2 train --task answer --train linked2.tsv --alignment file --out s.gguf
-says err 'alignment file: of the model ca'
+says err 'alignment file is for model ca'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -949,6 +949,12 @@ done
 check 'another mean as JSON' [ "$(printf %.4f "$(value out accuracy)")" = "$mean" ]
 lines folds.jsonl 6
 says folds.jsonl '^{"fold": 3, "epoch": 2, '
+run 0 plot folds.jsonl # each fold is a run of its own
+says out '^  a  folds.jsonl: fold 1, accuracy '
+says out '^  c  folds.jsonl: fold 3, accuracy '
+awk 'BEGIN { for (i = 1; i <= 65; i++) printf "{\"fold\": %d, \"epoch\": 1, \"loss\": 1}\n", i }' >many.jsonl
+run 3 plot many.jsonl
+says err 'many.jsonl:65: expected 64 runs and folds at most'
 awk '{ print NR % 2 ? "odd" : "even" }' classes.txt >by.txt
 run 0 train $small --epochs 1 --folds-by by.txt
 says out '^fold 2 of 2  .*(60 examples)$'
@@ -962,6 +968,10 @@ says err 'give one of them'
 echo kept >kept.jsonl # what is refused leaves the log of the last run as it is
 run 3 train $small --epochs 1 --folds-by short.txt --log kept.jsonl
 run 2 train $small --epochs 1 --folds 600 --log kept.jsonl
+says err 'expected from 2 to 120 folds'
+head -n 1 classes.txt >one.txt
+run 2 train --task classify --train one.txt --folds 2
+says err 'expected two groups of data or more'
 check 'a refused run has emptied a log' [ "$(cat kept.jsonl)" = kept ]
 run 2 train $small --folds 3 --max-time 1
 says err '--folds has several'
