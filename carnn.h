@@ -520,6 +520,7 @@ typedef struct carnn_scores {
     double loss;
     double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
+    size_t unanswerable; /* targets that the model does not know: not in the loss, never right */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -565,10 +566,10 @@ typedef struct carnn_folds_desc {
 } carnn_folds_desc;
 
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
-   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
-   *mean are sums, unknown the mean. A target that a fold's training does not have counts as not
-   known; in pair it is CARNN_ERR_DATA. A list of candidates is that of the whole data. There are no
-   checkpoints. */
+   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens, seconds and
+   unanswerable of *mean are sums, unknown the mean. A target that a fold's training does not have
+   counts as not known; in pair it is CARNN_ERR_DATA. A list of candidates is that of the whole
+   data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -835,7 +836,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
                                           const char *text, size_t length, carnn_error *error);
 
 /* dialog: answers `user` and adds both to the history, which stays as it was where the model is
-   unsure. *reply belongs to the model. */
+   unsure. *reply belongs to the model; "" where the call fails. */
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
@@ -17332,13 +17333,16 @@ enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
 
+/* The number of $user, $system or $fact. */
+static uint32_t carnn__speaker_word(uint32_t speaker) { return CARNN__DIALOG_SPEAKER + speaker; }
+
 /* The first words of the text, then the speaker's; <start> is one word. */
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                     uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
-    uint32_t last = CARNN__DIALOG_SPEAKER + role;
+    uint32_t last = carnn__speaker_word(role);
     n = carnn__min(n, most);
     if (role == CARNN__DIALOG_STARTS) {
         n = 0;
@@ -17359,7 +17363,7 @@ typedef struct carnn__fact { /* of utterances that cannot be told zeros */
 /* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
 static carnn__fact carnn__history_fact(const uint32_t *ids, size_t n) {
     carnn__fact fact = {{0}};
-    if (n == CARNN__FACT_WORDS && ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_FACT && ids[0])
+    if (n == CARNN__FACT_WORDS && ids[n - 1] == carnn__speaker_word(CARNN_FACT) && ids[0])
         memcpy(fact.word, ids, sizeof fact.word);
     return fact;
 }
@@ -17376,7 +17380,7 @@ static int carnn__history_names_subject(const uint32_t *ids, size_t n, const car
    before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
                                 const uint32_t *ids, size_t n) {
-    const uint32_t past = CARNN__DIALOG_SPEAKER + CARNN_USER, told = past + CARNN_SYSTEM;
+    const uint32_t past = carnn__speaker_word(CARNN_USER), told = past + CARNN_SYSTEM;
     size_t i;
     for (i = from; i < end && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
     if (i == end) return;
@@ -17552,7 +17556,7 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
         const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
         size_t n = carnn__list_length(tokens, m->seq[i]);
         m->fact[i] = carnn__history_fact(ids, n);
-        if (ids[n - 1] == CARNN__DIALOG_SPEAKER + CARNN_SYSTEM)
+        if (ids[n - 1] == carnn__speaker_word(CARNN_SYSTEM))
             carnn__history_tell(m->fact, start, carnn__max(start, i - carnn__min(i, most)), i, ids,
                                 n);
     }
@@ -17650,7 +17654,7 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
         uint64_t own = carnn__stream(key, i);
         uint32_t *ids = m->lists.ids + m->lists.at[m->lists.count];
         n = carnn__history_odd_words(work, m, own, ids);
-        ids[n] = CARNN__DIALOG_SPEAKER + CARNN_USER;
+        ids[n] = carnn__speaker_word(CARNN_USER);
         m->turn[m->turns] = m->turn[carnn__random(own, 2) % turns];
         m->answer[m->turns] = work->model->unsure;
         m->latest[m->turns++] = (uint32_t)m->lists.count;
@@ -18947,6 +18951,12 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    const double *option = model->desc.option;
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
+        (option[CARNN__TWO_POOLING] > 0.0 || option[CARNN__TWO_ALIGNMENT] > 0.0 ||
+         option[CARNN__TWO_DIRECTION] > 0.0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "pooling, alignment and direction are for "
+                           "the models ca and cosine");
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
         return !carnn__model_links(model) ? CARNN_OK
                    : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file is for model ca");
@@ -19167,9 +19177,10 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     carnn__answer *m = (carnn__answer *)s->work.state;
     const carnn__texts *t = &m->two.net.texts;
-    float score = m->output.y.x[0]; /* of an ensemble the mean of all members */
+    float score;
     carnn__two_explain(s, count, out, e);
     if (m->two.matches || !t->flag) return;
+    score = m->output.y.x[0]; /* of an ensemble the mean of all members */
     count = carnn__min(count, e->count);
     if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
     carnn__linear_forward(&s->work, &m->output, carnn__answer_features(m), 1);
@@ -20195,6 +20206,20 @@ static double carnn__signal_kind(const carnn_dataset *data) {
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
+/* Where some targets are fractions and others no numbers, such as NA, they are no classes. */
+static carnn_status carnn__signal_mixed(const carnn_dataset *data, carnn_error *error) {
+    size_t i, other = SIZE_MAX, fractions = 0;
+    if (data->whole) data = data->whole;
+    for (i = 0; i < data->item_count; i++) {
+        float y = data->items[i].value;
+        fractions += y == y && y != floorf(y);
+        if (y != y && other == SIZE_MAX) other = i;
+    }
+    if (!fractions || other == SIZE_MAX) return CARNN_OK;
+    return carnn__target_fail(data, other, "a number, as other targets are (target_kind says that "
+                              "they are names)", error);
+}
+
 /* A model of tables has the names of the columns as words behind <unk>, unless two columns have the
    same name. A model that goes on from another one has got that one's words already. */
 static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset *data,
@@ -20211,6 +20236,8 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     size_t i;
     carnn_status status = carnn__net_build(model, data, error);
     if (!status) status = carnn__signal_words(model, data, error);
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0)
+        status = carnn__signal_mixed(data, error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
@@ -21052,8 +21079,10 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
                                  const char *value, carnn_error *error) {
     const char *task = model->task ? model->task : carnn_task_name(0);
     const carnn_option *o = carnn__option_named(task, name);
-    if (o && (train || o->place != CARNN_OPTION_OF_TRAINING))
-        return carnn_option_set(o, model, train, value, error);
+    if (o && !train && o->place == CARNN_OPTION_OF_TRAINING)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is an option of training, which there "
+                           "is no description of", o->name);
+    if (o) return carnn_option_set(o, model, train, value, error);
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %.40s has no option \"%.40s\"", task,
                        name);
 }
@@ -21167,6 +21196,10 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
+    const carnn_option *raw = carnn__option_named(model->desc.task, "raw_output_gate");
+    if (raw && carnn__option_value(raw, &model->desc, NULL) > 0.0 &&
+        carnn__chosen(model, encoder->offset) != CARNN__RCRN)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "raw_output_gate is for the encoder rcrn");
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
@@ -22895,6 +22928,7 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
         carnn__scores_add(scores, &task->metric[scores->count]);
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
+    scores->unanswerable = tally->unknown;
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
     scores->seconds = seconds;
     carnn__net_score(task, tally, scores);
@@ -23835,13 +23869,14 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
         mean->tokens += more->tokens;
         mean->seconds += more->seconds;
         mean->unknown += more->unknown;
+        mean->unanswerable += more->unanswerable;
         for (k = 0; k < more->count; k++)
             if (!carnn__validation_number(mean, more->metric[k].name))
                 mean->metric[mean->count++] = more->metric[k];
     }
     mean->unknown /= (double)f->count;
     *deviation = *mean; /* names of metrics */
-    deviation->examples = deviation->tokens = 0;
+    deviation->examples = deviation->tokens = deviation->unanswerable = 0;
     deviation->seconds = deviation->unknown = 0.0;
     for (k = 0; k <= mean->count; k++) {
         const char *name = k ? mean->metric[k - 1].name : NULL;

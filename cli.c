@@ -529,7 +529,7 @@ static void load_model(size_t number) {
 
 static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
-#define STANDARD_INPUT "/dev/stdin" /* what errors call it */
+#define STANDARD_INPUT "standard input" /* what errors call it */
 
 static void take_standard_input(void) {
     static int taken;
@@ -569,11 +569,14 @@ static void check_files(void) {
     list all = {NULL, 0, 0};
     size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
-    for (i = 0; i < COUNT(one); i++)
+    for (i = 0; i < COUNT(one); i++) {
+        if (one[i] && i < 5 && !strcmp(one[i], "-"))
+            say(USAGE, "expected the name of a file to write, found \"-\"");
         if (one[i]) add_item(&all, one[i]), written += i < 5;
+    }
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
-            add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
+            add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : "/dev/stdin");
     for (i = 0; i < COUNT(read); data_files += read[i++]->count)
         for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
     for (i = 0; i < arg.own.count; i += 2)
@@ -581,8 +584,10 @@ static void check_files(void) {
     for (i = 0; i < written; i++) {
         const char *folder = folder_of(all.item[i]);
         for (k = i + 1; k < all.count; k++) {
-            if (is_same_file(all.item[i], all.item[k]))
-                say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
+            int same = is_same_file(all.item[i], all.item[k]);
+            if (same && !strcmp(all.item[i], all.item[k]))
+                say(USAGE, "%s is to be written, and is named once more", all.item[i]);
+            if (same) say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
             if (k >= written && is_same_file(folder, all.item[k]))
                 say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
         }
@@ -703,6 +708,18 @@ static void print_metrics(const carnn_scores *s, int counts) {
     printf("loss %s", decimal(s->loss, value));
 }
 
+/* Says what makes scores on a file doubtful. */
+static void warn_of(const carnn_scores *s, const char *file) {
+    if (s->unknown > 0.3)
+        say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
+            100.0 * s->unknown);
+    if (s->loss == 0.0 && s->metric[0].value == 0.0) /* of no target */
+        say(DONE, "%s: nothing is scored, as no target is one that the model knows", file);
+    else if (s->unanswerable)
+        say(DONE, "%s: %zu of %zu targets are none that the model knows: they are not in the loss, "
+            "and no answer to them is right", file, s->unanswerable, s->examples);
+}
+
 /* ==== train ================================================================================== */
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
@@ -816,6 +833,10 @@ static void check_training(int folds) {
     if (arg.clean && !folds && !arg.valid.count && !arg.test.count)
         say(USAGE, "train: --clean is for what is scored: --valid, --test, --folds");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
+    if (arg.training.patience > 0 && !arg.valid.count && !folds)
+        say(USAGE, "train: --patience needs --valid, whose score it waits for");
+    if (arg.model.vector_words > 0 && !arg.vectors.count && !arg.from)
+        say(USAGE, "train: --vector-words needs --vectors, which have these words");
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
@@ -934,9 +955,12 @@ static int train(void) {
     else result = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
     models[0] = model;
-    if (!result && job.test)
+    if (!result && job.valid && !folds) warn_of(carnn_model_scores(model), *arg.valid.item);
+    if (!result && job.test) {
         check(carnn_test((const carnn_model *const *)models, 1, job.test, arg.training.threads,
                          &job.tested, &error));
+        warn_of(&job.tested, *arg.test.item);
+    }
     if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
     if (!result && !folds && !arg.json) print_training();
     close_result(job.log, arg.log);
@@ -1212,12 +1236,7 @@ static int test(void) {
     check(carnn_test_parts((const carnn_model *const *)models,
                            arg.ensemble ? tested.voices : tested.count, data, &desc, tested.scores,
                            &error));
-    if (tested.scores->unknown > 0.3)
-        say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
-            *arg.data.item, 100.0 * tested.scores->unknown);
-    if (tested.scores->loss == 0.0 && tested.scores->metric[0].value == 0.0) /* of no target */
-        say(DONE, "%s: nothing is scored, as no target is one that the model knows",
-            *arg.data.item);
+    warn_of(tested.scores, *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     close_result(tested.qrels, arg.qrels);
@@ -1233,10 +1252,14 @@ static carnn_session *session;
 static line input;
 static size_t predicted; /* examples so far */
 
-/* As much as there can be: the answers are those of scoring. */
-static void open_session(void) {
+/* As much as there can be: the answers are those of scoring. task: whose models the command is for,
+   or NULL. */
+static void open_session(const char *task) {
     carnn_session_desc desc = {.utterances = SIZE_MAX};
     load_model(0);
+    if (task && strcmp(task, task_of(model)))
+        say(USAGE, "%s is a model of the task %s, expected one of %s", *arg.files.item,
+            task_of(model), task);
     check(carnn_session_open(&session, model, &desc, &error));
 }
 
@@ -1265,6 +1288,9 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     static size_t room;
     size_t length = carnn_prediction_text(model, p, (size_t)arg.top, text, room);
     (void)user;
+    if (arg.top && p->kind != CARNN_PREDICTS_CHOICES)
+        say(USAGE, "--top is for models that choose; this one of the task %s does not",
+            task_of(model));
     if (length >= room) {
         text = (char *)resize(text, room = length + 1, 1);
         carnn_prediction_text(model, p, (size_t)arg.top, text, room);
@@ -1272,6 +1298,18 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     if (p->parts) fputs(text, stdout);
     putchar(p->part + 1 < p->parts ? ' ' : '\n');
     predicted += !p->part;
+}
+
+/* Is the first number of every line read as a class, though no class has such a name? */
+static int lacks_classes(void) {
+    size_t i, k, examples = carnn_dataset_examples(data);
+    for (i = 0; i < examples; i++) {
+        const char *target = carnn_dataset_target(data, i);
+        if (!target || strchr(target, ' ')) return 0;
+        for (k = 0; k < carnn_model_choice_count(model); k++)
+            if (!strcmp(carnn_model_choice(model, k), target)) return 0;
+    }
+    return examples && carnn_model_choice_count(model);
 }
 
 /* Files are predicted in batches; on standard input somebody may wait for each answer. But a sequence
@@ -1282,7 +1320,7 @@ static int predict(void) {
     carnn_prediction p;
     size_t i;
     int found, waits;
-    open_session();
+    open_session(NULL);
     waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
     if (arg.stream && arg.data.count) say(USAGE, "--stream is for standard input, not for --data");
     if (arg.stream && !waits)
@@ -1290,6 +1328,9 @@ static int predict(void) {
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
         (waits && !arg.stream)) {
         load_examples();
+        if (carnn_session_columns(session) && lacks_classes())
+            say(DONE, "no line begins with a class that the model knows: a line whose class is not "
+                "known begins with its tab or comma");
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {
         check(carnn_session_line(session, input.text, input.length, input.number, desc.top, &found,
@@ -1355,8 +1396,10 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     double rest, sum, low = 1.0, high = 0.0;
     size_t i, width = 0;
     unsigned has = 0, first;
+    int told = 0; /* by any part */
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
+        told |= fabs(part[i].score) + fabs(part[i].share) > 0.0;
         width = most(width, strlen(part[i].role));
         if (part[i].has & CARNN_HAS_ATTENTION) low = fmin(low, part[i].attention);
         high = fmax(high, part[i].attention);
@@ -1383,9 +1426,12 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     print_numbers(has, first, rest, rest, 0.0);
     puts("rest");
     if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
-    if (!e.exact)
+    if (!e.exact && told)
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
                "what no step accounts for\n", carnn_model_describe(model)->cell);
+    if (!e.exact && !told)
+        printf("states of the cell %s are no sums of what words add: all is in the rest\n",
+               carnn_model_describe(model)->cell);
     return part;
 }
 
@@ -1446,19 +1492,20 @@ static int explain(void) {
     size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
     carnn_explanation e;
     carnn_prediction p;
-    open_session();
+    open_session(NULL);
+    check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
     load_examples();
     count = carnn_dataset_examples(data);
     if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
     check(carnn_session_example(session, data, i, 1, &p, &error));
-    check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
+    check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
     return DONE;
 }
 
 static int chat(void) {
     const char *reply;
-    open_session();
+    open_session("dialog");
     if (is_talk())
         fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
     while (next_said()) {
@@ -1495,7 +1542,7 @@ static int rank(void) {
     FILE *in;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
-    open_session();
+    open_session("answer");
     in = open_input(name);
     for (; next_line(in, name, &input); count++) {
         if (carnn_session_compares(session))
@@ -1508,8 +1555,6 @@ static int rank(void) {
     for (i = 0; i < count; i++) {
         pair[1] = sentences[i].text;
         check(carnn_session_predict(session, pair, 2, 1, &p, &error));
-        if (p.kind != CARNN_PREDICTS_SCORE)
-            say(USAGE, "rank: a model of the task %s gives no scores", task_of(model));
         sentences[i].score = p.score;
     }
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
@@ -1522,7 +1567,7 @@ static int generate(void) {
     const char *prompt = arg.prompt ? arg.prompt : "";
     size_t i, room, words, longest = 0, sentences = arg.sentences ? (size_t)arg.sentences : 10;
     static char *text;
-    open_session();
+    open_session("lm");
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
@@ -1616,7 +1661,11 @@ static void answer_question(const char *text, const char *names, int shown) {
     if (strstr(question, "XXXXX")) {
         check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
         on_prediction(&p, NULL);
-        if (shown) print_attention(&p);
+        if (!p.count || !(p.probability[0] > 0.0f))
+            say(DONE, "line %zu: %s", input.number,
+                p.count ? "the text has none of the candidates"
+                        : "the text has no names; candidates can be written behind a tab");
+        else if (shown) print_attention(&p);
     } else {
         say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
             input.number);
@@ -1634,7 +1683,7 @@ static int ask(void) {
     if (!arg.text || !strcmp(arg.text, "-"))
         say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
             "standard input");
-    open_session();
+    open_session("cloze");
     in = open_input(arg.text);
     read_all(in, arg.text, &all);
     check_plain(&all, arg.text);
@@ -1714,7 +1763,7 @@ static void print_info(const char *file) {
     print_members();
     for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
-        if (o->kind == CARNN_OPTION_TEXT && !*text) continue;
+        if (o->kind >= CARNN_OPTION_NAME && !*text) continue;
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-13s %s\n", o->name, text);
     }
@@ -2066,7 +2115,13 @@ static int check_row(const carnn_check *c, void *user) {
 
 static int gradcheck(void) {
     int wrong = 0;
-    check(carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error));
+    guess g = guess_for(only_name() ? only_name() : "");
+    carnn_status status = carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error);
+    size_t i;
+    for (i = 0; carnn_cell_name(i); i++) is_word(&g, carnn_cell_name(i));
+    for (i = 0; carnn_task_name(i); i++) is_word(&g, carnn_task_name(i));
+    if (status == CARNN_ERR_ARGUMENT) unknown("cell, part or task", &g);
+    check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }

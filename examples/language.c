@@ -28,6 +28,11 @@ static carnn_status train(carnn_model **model, const char *name, carnn_error *er
     return status;
 }
 
+static carnn_status no_language_model(carnn_error *error) {
+    strcpy(error->message, "expected a model of the task lm");
+    return error->code = CARNN_ERR_ARGUMENT;
+}
+
 /* The perplexity of each sentence: of its words and its end. */
 static carnn_status score(carnn_session *session, carnn_error *error) {
     char line[BYTES];
@@ -37,6 +42,7 @@ static carnn_status score(carnn_session *session, carnn_error *error) {
         line[sentence.length] = '\0';
         if (!sentence.length) carnn_session_reset(session);
         else if (carnn_session_predict(session, &sentence, 1, 0, &p, error)) return error->code;
+        else if (p.kind != CARNN_PREDICTS_LIKELIHOOD) return no_language_model(error);
         else printf("%8.2f  %s\n", exp(p.score / (double)p.tokens), line);
     }
     return CARNN_OK;

@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     carnn_error error = {CARNN_OK, 0, ""};
     job jobs[2] = {{NULL, "hello", NULL, {CARNN_OK, 0, ""}}, {NULL, "thank you", NULL, {CARNN_OK, 0, ""}}};
     pthread_t threads[2];
-    int i;
+    int i, failed = 0;
 
     if (argc != 2) {
         fprintf(stderr, "usage: %s MODEL\n", argv[0]);
@@ -43,9 +43,10 @@ int main(int argc, char **argv) {
     }
     for (i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
-        printf("%s -> %s\n", jobs[i].question, jobs[i].answer ? jobs[i].answer
-                                                              : jobs[i].error.message);
+        failed |= jobs[i].error.code != CARNN_OK;
+        printf("%s -> %s\n", jobs[i].question, jobs[i].error.code ? jobs[i].error.message
+                                                                  : jobs[i].answer);
     }
     carnn_model_free(model);
-    return 0;
+    return failed;
 }

@@ -56,6 +56,7 @@ for compiler in gcc clang; do
     compiles "$compiler, stb_ds.h in a folder of one's own" $compiler -std=c99 $strict \
         -I"$folder/own" -I. -fsyntax-only "$folder/make.c"
     compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
+    compiles "$plus, C++20" $plus -std=c++20 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
     compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
 done

@@ -213,6 +213,26 @@ static void book_seeds(void) {
     CHECK(!strncmp(book_all(desc, text), first, strlen(first)));
 }
 
+/* A sentence of so many words, Ann among them. */
+static size_t book_sentence(char *to, size_t words) {
+    size_t at = (size_t)sprintf(to, "saw Ann"), k;
+    for (k = 2; k < words; k++) at += (size_t)sprintf(to + at, " a");
+    return at + (size_t)sprintf(to + at, "\n");
+}
+
+/* A question has 512 words at most, and the text before it 2048: others are left out. */
+static void book_too_long(void) {
+    static const size_t words[][2] = {{2048, 512}, {2049, 2}, {2, 513}, {2, 2}};
+    static char text[16384];
+    size_t i, at;
+    for (i = 0; i < 4; i++) {
+        at = book_sentence(text, words[i][0]);
+        at += book_sentence(text + at, words[i][1]);
+        book_sentence(text + at, 2);
+        CHECK_INT(strstr(book_all(book_of(1, 9, 1), text), "\tAnn\t\t") != NULL, i == 0 || i == 3);
+    }
+}
+
 static void book_errors(void) {
     carnn_source none = test_source("empty.txt", " \n\n|\n", 5), list = none, absent = none;
     carnn_book_desc desc = book_of(1, 1, 1);
@@ -271,6 +291,7 @@ int main(void) {
     book_candidates();
     book_seeds();
     book_errors();
+    book_too_long();
     book_without_memory();
     return test_end();
 }

@@ -49,6 +49,7 @@ static void classify_lenient(void) {
                "?|4 men in a boat\n?|\n?|It rains.\n?|3 of them\n");
     CHECK_TEXT(classify_read("\nNB:this is a text\nit is\ta text\n", 0, 1),
                "?|\n?|NB:this is a text\n?|it is\ta text\n");
+    CHECK_TEXT(classify_read("\n\n", 0, 1), "?|\n?|\n");
     CHECK_TEXT(classify_read("x\ta\n\ny c\n\td\n\t\n", 0, 1), "x|a\n?|y c\n?|d\n?|\n");
     CHECK_TEXT(classify_read("A:b c\nB:a d", 0, 1), "A|c\nB|d\n");
     CHECK_TEXT(classify_read("__label__x a\nb c\n", 0, 1), "x|a\n?|b c\n");
@@ -57,7 +58,8 @@ static void classify_lenient(void) {
 
 /* SST's trees; with `phrases` every node that has not been an example is one. */
 static void classify_trees(void) {
-    static const char trees[] = "(3 (2 It) (4 (2 's) (4 good)))\n(1 (2 It) (0 (1 bad) (0 -LRB-)))\n";
+    static const char trees[] = "(3 (2 It) (4 (2 's) (4 good)))\n"
+                                "(1 (2 It) (0 (1 bad) (0 -LRB-)))\n(2 (2 3) (2 It))\n";
     static char all[256];
     carnn_source source = test_source("f.txt", trees, strlen(trees));
     carnn_dataset_desc desc;
@@ -65,8 +67,8 @@ static void classify_trees(void) {
     carnn_dataset *data;
     carnn_error error;
     size_t i, at = 0;
-    CHECK_TEXT(classify_read(trees, 0, 0), "3|It 's good\n1|It bad -LRB-\n");
-    CHECK_TEXT(classify_read(trees, 0, 1), "3|It 's good\n1|It bad -LRB-\n");
+    CHECK_TEXT(classify_read(trees, 0, 0), "3|It 's good\n1|It bad -LRB-\n2|3 It\n");
+    CHECK_TEXT(classify_read(trees, 0, 1), "3|It 's good\n1|It bad -LRB-\n2|3 It\n");
     CHECK_TEXT(classify_read(" (3  a)  \r\n", 0, 0), "3|a\n");
     CHECK_TEXT(classify_read("(3 a) b\n", 0, 1), "?|(3 a) b\n");
     CHECK_TEXT(classify_read("(3 a)\n(3 (2 b)\n", 0, 0),
@@ -89,9 +91,36 @@ static void classify_trees(void) {
         at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", carnn_dataset_target(data, i),
                                carnn_dataset_text(data, i, 0));
     CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
-                    "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n");
-    CHECK_INT(carnn_dataset_groups(data), 9);
+                    "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n2|3 It\n2|3\n");
+    CHECK_INT(carnn_dataset_groups(data), 11); /* "3", which names a class, too */
     carnn_dataset_free(data);
+}
+
+/* So many empty lines: looking for the first text from each of them would take hours. */
+static void classify_blank_lines(void) {
+    const size_t size = 900000;
+    char *bytes = (char *)malloc(size);
+    carnn_source source = test_source("f.txt", bytes, size);
+    carnn_dataset_desc desc;
+    carnn_dataset *data;
+    carnn_error error;
+    memset(bytes, '\n', size);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    desc.sources = &source;
+    desc.source_count = 1;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "expected a class and a text") != NULL);
+    desc.lenient = 1;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(data), size);
+    carnn_dataset_free(data);
+    memcpy(bytes + size - 6, "x\ta b\n", 6);
+    desc.lenient = 0;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(data), 1);
+    carnn_dataset_free(data);
+    free(bytes);
 }
 
 static void classify_errors(void) {
@@ -401,6 +430,7 @@ int main(void) {
     classify_lenient();
     classify_trees();
     classify_errors();
+    classify_blank_lines();
     classify_sources();
     classify_numbers();
     classify_one_class();

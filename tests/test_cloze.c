@@ -109,6 +109,17 @@ static void cloze_too_long(void) {
     free(bytes);
 }
 
+/* A list of so many candidates that comparing all of them would take hours. */
+static void cloze_many_candidates(void) {
+    char *bytes = (char *)malloc(9 * 1000000 + 64), *at = bytes;
+    size_t i;
+    at += sprintf(at, "1 A\n2 XXXXX\tA\t\tA");
+    for (i = 0; i < 1000000; i++) at += sprintf(at, "|c%zu", i);
+    sprintf(at, "\n");
+    CHECK(strstr(cloze_read(bytes, 0), "f.txt:2: expected 1 to 640 candidates") != NULL);
+    free(bytes);
+}
+
 /* --- models ----------------------------------------------------------------------------------- */
 
 static const char cloze_stories[] =
@@ -138,6 +149,30 @@ static void cloze_softmax(double *e, size_t n) {
     size_t i;
     for (i = 0; i < n; i++) sum += exp(e[i]);
     for (i = 0; i < n; i++) e[i] = exp(e[i]) / sum;
+}
+
+/* A question by itself is normalised by the population, which weight decay leaves as it was. */
+static void cloze_population_stays(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = test_model("cloze", "model=attentive anonymous=0 cell=lstm "
+                                             "normalise=everywhere", NULL, data);
+    carnn_train_desc train = test_training(2, 1, 0.02, 0.0);
+    carnn_error error;
+    const carnn__param *p;
+    size_t i, k, seen = 0;
+    train.weight_decay = 10.0;
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+    for (i = 0; i < model->params.count; i++) {
+        p = &model->params.item[i];
+        if (strcmp(p->name, "hidden.weight.norm.variance") &&
+            strcmp(p->name, "hidden.other.norm.variance"))
+            continue;
+        for (k = 0; k < p->columns; k++) CHECK_NEAR(model->params.value[p->offset + k], 1.0, 0.0);
+        seen++;
+    }
+    CHECK_INT(seen, 2);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
 }
 
 /* Column k of a term that is normalised by the population, where the model normalises it. */
@@ -655,6 +690,7 @@ static void cloze_news_files(void) {
         {"@entity2\n\n", "@entity5\n\n",
          "12: expected a line for the entity that is the answer, found \"@entity5\""},
         {"@entity2\n\n", "@entity2\n@entity3\n\n", "8: expected an empty line, found \"@entity3\""},
+        {"@entity9:Nobody", "@entity2:Ann", "12: expected each candidate once, found \"@entity2\""},
         {"@entity9:Nobody\n", "\n", "12: expected the end of the file, found \"@entity11:Rome\""}};
     char message[200];
     size_t i;
@@ -666,6 +702,9 @@ static void cloze_news_files(void) {
     CHECK_TEXT(cloze_news_read("u\n\n@entity1\n\n@placeholder\n\n@entity1:A\n", 1),
                "?=@entity1/@placeholder/@entity1|"); /* without an answer */
     CHECK_TEXT(cloze_news_read("", 0), "news.question:1: expected an address, found the end");
+    CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n\n@placeholder @entity2\n\n@entity1\n\n@entity1:A\n"
+                               "@entity2:B\n", 0),
+               "@entity1=@entity1 b/@placeholder @entity2/@entity1|"); /* of the passage alone */
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(message, sizeof message, "news.question:%s", bad[i].message);
         CHECK_TEXT(cloze_news_with(bad[i].part, bad[i].becomes), message);
@@ -730,6 +769,7 @@ int main(void) {
     cloze_lenient();
     cloze_errors();
     cloze_too_long();
+    cloze_many_candidates();
     cloze_numbers();
     cloze_choices();
     cloze_long_list();
@@ -740,6 +780,7 @@ int main(void) {
     cloze_explains();
     cloze_same_bytes("layers=2 encoder=rcrn");
     cloze_same_bytes("model=attentive anonymous=0 cell=lstm normalise=everywhere");
+    cloze_population_stays();
     cloze_same_bytes("model=weighted");
     cloze_kept();
     return test_end();

@@ -387,7 +387,7 @@ static void ensemble_explains(size_t number) {
     carnn_explanation x[ENSEMBLE_MODELS + 1];
     carnn_prediction p;
     carnn_error error;
-    double sum = 0.0, probability = 0.0;
+    double sum = 0.0, probability = 0.0, rest = 0.0;
     size_t m, r, chosen = 0;
     ensemble_models(models, task, options, data);
     e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
@@ -413,6 +413,8 @@ static void ensemble_explains(size_t number) {
         sum += part[ENSEMBLE_MODELS][r].score;
     }
     CHECK_INT(x[ENSEMBLE_MODELS].exact, x[0].exact);
+    for (m = 0; m < ENSEMBLE_MODELS; m++) rest += x[m].rest / ENSEMBLE_MODELS;
+    if (strcmp(task, "cloze")) CHECK_NEAR(x[ENSEMBLE_MODELS].rest, rest, 1e-6);
     if (!strcmp(task, "cloze") && !*options) CHECK(sum > 0.0 && sum <= probability + 1e-6);
     for (m = 0; m <= ENSEMBLE_MODELS; m++) carnn_session_free(session[m]);
     carnn_model_free(e);

@@ -310,6 +310,33 @@ static void test_option_unknown_then(void) {
     carnn_model_free(model);
 }
 
+/* A model without a word, not even <unk>, and one whose graph is none. */
+static void test_no_words_no_graph(void) {
+    static const char text[] = "x\ta b\ny\tb\nx\tc\n";
+    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_model *model = test_model("classify", "cell=lstm", NULL, data);
+    size_t k, words = model->words.count;
+    carnn_error error;
+    image i;
+    for (k = 0; strcmp(model->params.item[k].name, "word.weight");) k++;
+    model->words.count = model->params.item[k].rows = 0;
+    i = image_of(model, 0);
+    CHECK(refused(i.bytes, i.size, &error));
+    CHECK(strstr(error.message, "the vocabulary is empty") != NULL);
+    image_free(i);
+    model->words.count = words;
+    carnn_model_free(model);
+    model = test_model("classify", "cell=rnn encoder=graph graph=st", NULL, data);
+    i = image_of(model, 0);
+    memcpy(find(i, "carnn.graph.lines") + 17 + 4 + 8, "???", 3);
+    test_seal(i.bytes, i.size);
+    CHECK(refused(i.bytes, i.size, &error));
+    CHECK(strstr(error.message, "carnn.graph.lines:1: expected ") != NULL);
+    image_free(i);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a model that has no optimiser nothing was ever trained, whatever else a file says. */
 static void test_training_that_never_was(void) {
     carnn_model *model = small_model(), *loaded = NULL;
@@ -605,6 +632,7 @@ int main(void) {
     test_forgery();
     test_messages();
     test_option_unknown_then();
+    test_no_words_no_graph();
     test_training_that_never_was();
     test_weights_that_are_no_numbers();
     test_no_memory();

@@ -117,15 +117,18 @@ static void test_subsets(void) {
 
 /* A file with a group that has no item that is kept, between others. */
 static void test_left_out(void) {
-    static const char text[] = "n\tn\t0\na\tb\t1\na\tc\t0\nm\tm\t0\nd\te\t1\nd\tf\t0\n";
+    static const char text[] = "n\tn\t0\na\tb\t1\na\tc\t0\nm\tm\t0\nd\te\t1\nd\tf\t0\no\to\t0\n";
     static const uint32_t number[] = {0, 1};
     carnn_dataset *all = test_data("answer", text, sizeof text - 1, 1, 0), *subset;
-    CHECK_INT(carnn_dataset_left_out(all), 2);
+    CHECK_INT(carnn_dataset_left_out(all), 3);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
     CHECK_INT(carnn_dataset_groups(subset), 1);
     CHECK_INT(carnn_dataset_examples(subset), 2);
     CHECK_INT(subset->text_count, 3);
     CHECK_TEXT(carnn_dataset_text(subset, 0, 0), "d");
+    carnn_dataset_free(subset);
+    CHECK_INT(carnn__dataset_subset(&subset, all, number, 0, NULL), CARNN_OK);
+    CHECK_INT(subset->text_count, 3); /* without the group behind it, which is left out */
     carnn_dataset_free(subset);
     carnn_dataset_free(all);
 }
@@ -385,13 +388,17 @@ static void check_error(const carnn_dataset *data, int64_t count, const char *by
 }
 
 static void test_errors(void) {
+    static const uint32_t first[] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     carnn_dataset *data = load_groups("answer", fold_pairs, NULL, -1);
+    carnn_dataset *one = load_groups("answer", fold_pairs, first, 0);
     carnn_model_desc model = fold_desc("answer");
     carnn_train_desc train = short_training(NULL, 1);
     carnn_folds_desc folds;
     carnn_source missing = test_source("no/such/file", NULL, 0);
     carnn_scores mean, deviation;
     carnn_error error;
+    check_error(one, 2, NULL, CARNN_ERR_ARGUMENT, "two groups of data or more");
+    carnn_dataset_free(one);
     check_error(data, 0, NULL, CARNN_ERR_ARGUMENT, "from 2 to 4 folds");
     check_error(data, 1, NULL, CARNN_ERR_ARGUMENT, "found 1");
     check_error(data, 5, NULL, CARNN_ERR_ARGUMENT, "found 5");

@@ -336,6 +336,27 @@ static void test_lm_explain(void) {
     carnn_dataset_free(data);
 }
 
+/* Where the context is a learned vector the sentence before is not explained. */
+static void test_lm_explain_no_context(void) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = test_model("lm", "cell=scarnn context=none hidden=5 embedding=5 min_count=1",
+                                    NULL, data);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_explanation e;
+    size_t tokens;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    lm_score(session, "the cat sat", 11, &tokens);
+    lm_score(session, "a dog", 5, &tokens);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 3);
+    CHECK_TEXT(part[0].role, "word");
+    CHECK_TEXT(part[2].text, "dog");
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of equal words the first are kept. */
 static void test_truncate(void) {
     static const float p[] = {0.2f, 0.3f, 0.2f, 0.2f, 0.1f};
@@ -677,6 +698,7 @@ int main(void) {
     test_lm_predict("gru", "previous");
     test_lm_predict("lstm", "none");
     test_lm_explain();
+    test_lm_explain_no_context();
     test_truncate();
     test_generate();
     test_lm_same_bytes();

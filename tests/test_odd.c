@@ -33,6 +33,28 @@ static carnn_model *odd_small(const char *task, const carnn_dataset *data) {
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
+/* Numbers that are no choice, in every option of a task. */
+static void odd_choices(void) {
+    static const double number[] = {99.0, 1e300, -3.0, 0.5};
+    const carnn_option *o;
+    const char *task;
+    size_t t, i, k;
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++)
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
+            for (k = 0; k < 4 && o->place == CARNN_OPTION_OF_TASK; k++) {
+                carnn_model_desc model;
+                carnn_error error;
+                char text[32];
+                if (o->kind != CARNN_OPTION_NAME) continue;
+                memset(&model, 0, sizeof model);
+                model.task = task;
+                model.option[o->offset] = number[k];
+                FAILS(carnn_defaults(&model, NULL, &error));
+                CHECK(strstr(error.message, o->name) != NULL);
+                CHECK_TEXT(carnn_option_get(o, &model, NULL, text, sizeof text), "");
+            }
+}
+
 static void odd_tables(void) {
     const carnn_option *o = carnn_option_at(NULL, 0);
     carnn_model_desc model;
@@ -59,12 +81,8 @@ static void odd_tables(void) {
         carnn_option_get(o, &model, &train, text, sizeof text); /* too little room: cut off */
         CHECK(strlen(text) < sizeof text);
     }
-    o = carnn_option_at("lm", shared); /* a number that is none of its choices */
-    model.option[o->offset] = 1e300;
-    carnn_option_get(o, &model, &train, text, sizeof text);
+    odd_choices();
     model.task = "lm";
-    FAILS(carnn_defaults(&model, &train, &error));
-    model.option[o->offset] = 0.0;
     WORKS(carnn_defaults(&model, NULL, &error)); /* there may be no training */
     FAILS(carnn_set(&model, &train, "seed", "0", &error)); /* it would be the default, 1 */
     FAILS(carnn_set(&model, &train, "no such option", "1", &error));

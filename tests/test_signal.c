@@ -260,10 +260,10 @@ static void signal_bad_images(void) {
         labels.size = i;
         CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     }
-    CHECK_TEXT(error.message, "l:1: expected a label (idx1-ubyte) for each image, found others");
+    CHECK_TEXT(error.message, "l:1: expected 2 labels, one for each image (idx1-ubyte), found other bytes");
     labels.size = sizeof marks;
     CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "i:1: expected images that are whole rows (columns), found others");
+    CHECK_TEXT(error.message, "i:1: expected rows of 4 numbers, found 2 images of 6 pixels");
     CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images, found none");
     rows.permutation = &order;
@@ -425,6 +425,21 @@ static void signal_kinds(void) {
         carnn_model_free(model);
         carnn_dataset_free(data);
     }
+    data = signal_text("0.5,1\n2,1\nNA,1\n1.5,1\n", "1", NULL);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, ":3: expected a number, as other targets are") != NULL);
+    CHECK(strstr(error.message, "\"NA\"") != NULL);
+    model = signal_model("target_kind=class", data);
+    CHECK_INT(carnn_model_choice_count(model), 4);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = signal_text("0.1,1\n0.1,2\n0.1,1\n0.1,1\n0.1,1\n0.1,1\n", "1", NULL); /* all the same */
+    model = signal_model("target_kind=number", data);
+    CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
     data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
     model = signal_model("target_kind=number", data);
     CHECK_INT(signal_fit(model, data, 1), CARNN_ERR_DATA);
@@ -438,20 +453,16 @@ static void signal_kinds(void) {
     carnn_dataset_free(data);
 }
 
-static const float *signal_weight(const carnn_model *model, const char *name) {
-    return carnn__named(&model->params, name);
-}
-
 static double signal_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 /* The whole network of one layer of an iCARNN (Tran et al. 2018, section 5) whose last state is
    read, from the numbers of the data set: z of item i. */
 static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, size_t i,
                               size_t k) {
-    const float *W = signal_weight(model, "cell.input.weight");
-    const float *b = signal_weight(model, "cell.bias");
-    const float *V = signal_weight(model, "output.weight");
-    const float *a = signal_weight(model, "output.bias");
+    const float *W = test_weight(model, "cell.input.weight");
+    const float *b = test_weight(model, "cell.bias");
+    const float *V = test_weight(model, "output.weight");
+    const float *a = test_weight(model, "output.bias");
     size_t C = d->columns, h = (size_t)model->desc.hidden;
     size_t text = d->members[d->items[i].first].text;
     size_t n = d->row_at[d->row_count], j, g, t, c;

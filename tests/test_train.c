@@ -913,6 +913,30 @@ static void test_real_data(void) {
     carnn_dataset_free(dev);
 }
 
+/* A training that does not begin leaves all that is known of a model as it was. */
+static void test_not_begun(void) {
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *nothing;
+    carnn_model *model = new_model("icarnn", 8, data);
+    carnn_train_desc train = train_desc(2);
+    carnn_error error;
+    carnn_scores scores;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    scores = *carnn_model_scores(model);
+    CHECK(scores.examples > 0 && carnn_model_best_epoch(model) > 0);
+    nothing = test_data("dialog", "", 0, 0, 1);
+    CHECK_INT(carnn_train(model, data, nothing, &train, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "there is no example to validate on");
+    train.probe = 1; /* dialogs have none */
+    train.epochs = 7;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_ARGUMENT);
+    CHECK(carnn_model_best_epoch(model) > 0);
+    CHECK(!memcmp(&scores, carnn_model_scores(model), sizeof scores));
+    CHECK_INT(carnn_model_training(model)->epochs, 2);
+    carnn_dataset_free(nothing);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* The options of a task: names of their own, with defaults that they would take themselves. */
 static void test_options(void) {
     const carnn_option *o;
@@ -944,6 +968,7 @@ int main(void) {
     test_average();
     test_reports();
     test_stopped();
+    test_not_begun();
     test_same_bytes();
     test_simd_choice();
     test_resume();
