@@ -2045,6 +2045,14 @@ typedef union carnn__lanes_room {
 #pragma fp_contract(off)
 #endif
 
+/* Calls f(..., j, n) on columns j to j + n - 1: sixteen at a time, where n is a constant, and then
+   on those that are left before `to`. */
+#define CARNN__COLUMNS(f, j, from, to, ...)                                                        \
+    do {                                                                                           \
+        for (j = (from); j + 16 <= (to); j += 16) CARNN__K(f)(__VA_ARGS__, j, 16);                 \
+        if (j < (to)) CARNN__K(f)(__VA_ARGS__, j, (to) - j);                                       \
+    } while (0)
+
 /* Loops over the registers of a tile have constant bounds after inlining; unrolled completely, they
    keep arrays of vectors in registers. */
 #if defined(__clang__)
@@ -3351,7 +3359,7 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
 
 /* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
    multiple of the width of a panel. */
-static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
+static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
                                 size_t j1, const float *b, size_t ldb, float *packed) {
     carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
                         0, j0, 0};
@@ -3361,7 +3369,7 @@ static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, 
 /* Packs all of B. */
 static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
                         float *packed) {
-    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
+    carnn__pack_part(e, form, n, k, 0, n, b, ldb, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
@@ -3883,6 +3891,14 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     p->start = start;
 }
 
+/* The same; rank[sequence] tells where each has gone. */
+static void carnn__pack_ranked(carnn__packed *p, const uint32_t *length, size_t count,
+                               uint32_t *order, uint32_t *rank, size_t *start) {
+    size_t b;
+    carnn__pack_sequences(p, length, count, order, start);
+    for (b = 0; b < count; b++) rank[order[b]] = (uint32_t)b;
+}
+
 /* Of every row, the row of the same sequence that the other direction reads at that step. A cell
    that reads backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
@@ -4281,8 +4297,7 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     size_t block, j;
     for (block = from; block < to; block++) {
         if (r->carrying && !block) continue; /* nothing flows into the first */
-        for (j = 0; j + 16 <= r->columns; j += 16) CARNN__K(recur_lanes)(r, block, j, 16);
-        if (j < r->columns) CARNN__K(recur_lanes)(r, block, j, r->columns - j);
+        CARNN__COLUMNS(recur_lanes, j, 0, r->columns, r, block);
     }
 }
 
@@ -5655,9 +5670,7 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
             float *dword = e->dtable + word * D, place;
             if (share < from || share >= to) continue;
             place = (float)(w + 1) / (float)J;
-            for (j = 0; j + 16 <= D; j += 16)
-                CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
-            if (j < D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, D - j);
+            CARNN__COLUMNS(encode_back_columns, j, 0, D, e->ramp, denc, dword, place);
         }
     }
 }
@@ -5676,8 +5689,7 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     for (i = 0; i < s->rows; i++) {
         float *to = s->to + (size_t)s->index[i] * s->columns;
         const float *from = s->from + i * s->columns;
-        for (j = first; j + 16 <= last; j += 16) CARNN__K(add_columns)(from, to, j, 16);
-        if (j < last) CARNN__K(add_columns)(from, to, j, last - j);
+        CARNN__COLUMNS(add_columns, j, first, last, from, to);
     }
 }
 
@@ -5738,8 +5750,7 @@ static CARNN__INLINE void CARNN__K(attention_dot)(const carnn__attention *a, siz
     vec sum[CARNN__ATTEND_ROWS];
     size_t i, j;
     CARNN__UNROLL for (i = 0; i < count; i++) sum[i] = zero();
-    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_dot_columns)(&x, v, sum, j, 16);
-    if (j < a->D) CARNN__K(attention_dot_columns)(&x, v, sum, j, a->D - j);
+    CARNN__COLUMNS(attention_dot_columns, j, 0, a->D, &x, v, sum);
     CARNN__UNROLL for (i = 0; i < count; i++) out[i] = CARNN__V(sum)(sum[i]);
 }
 
@@ -5758,8 +5769,7 @@ static CARNN__INLINE void CARNN__K(attention_sum)(const carnn__attention *a, siz
                                                   size_t count, const float *scale, float *out) {
     CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
     size_t j;
-    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_sum_columns)(&x, scale, out, j, 16);
-    if (j < a->D) CARNN__K(attention_sum_columns)(&x, scale, out, j, a->D - j);
+    CARNN__COLUMNS(attention_sum_columns, j, 0, a->D, &x, scale, out);
 }
 
 /* The same for all M steps of a sequence: out (M) = ht v, and out (D) += scale ht. */
@@ -5812,9 +5822,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
         for (t = 0; t < M; t++) {
             float *gh = a->gh + (a->seq->start[t] + b) * D;
-            for (j = 0; j + 16 <= D; j += 16)
-                CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, 16);
-            if (j < D) CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, D - j);
+            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], go, c, gh);
         }
     }
 }
@@ -5849,9 +5857,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
         lse = CARNN__K(softmax_shape)(z, V, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
         if (!x->learns) continue;
-        for (j = 0; j + 16 <= V; j += 16)
-            CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, 16);
-        if (j < V) CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, V - j);
+        CARNN__COLUMNS(cross_entropy_columns, j, 0, V, z, factor, x->scale, off);
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
 }
@@ -5897,8 +5903,7 @@ static void CARNN__K(compose)(const carnn__compose *c) {
             s /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
         }
         c->share[i] = s;
-        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, 16);
-        if (j < D) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, D - j);
+        CARNN__COLUMNS(compose_columns, j, 0, D, x, a, s, w, f_p, f_o);
     }
 }
 
@@ -5931,9 +5936,7 @@ static void CARNN__K(compose_back)(const carnn__compose *job) {
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
         c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
-        for (j = 0; j + 16 <= D; j += 16)
-            CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, 16);
-        if (j < D) CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, D - j);
+        CARNN__COLUMNS(compose_back_columns, j, 0, D, c, i, w, ds, of_a, w * s);
     }
 }
 
@@ -11335,7 +11338,7 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
 static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
                               size_t step) {
     const size_t *at = texts->at;
-    size_t P = 0, b, i, r;
+    size_t P = 0, i, r;
     for (i = from; i < texts->texts; i += step) {
         uint32_t *seen = &texts->seen[texts->list[i]];
         if (t->shares == 2 && i > from && texts->list[i] != texts->list[i - step])
@@ -11348,9 +11351,8 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
         t->sequence[i / step] = *seen;
     }
     for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
-    carnn__pack_sequences(&t->packed, t->length, P, t->order, t->start);
+    carnn__pack_ranked(&t->packed, t->length, P, t->order, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
-    for (b = 0; b < P; b++) t->rank[t->order[b]] = (uint32_t)b;
     for (i = from; i < texts->texts; i += step)
         for (r = at[i]; r < at[i + 1]; r++) {
             size_t row = t->start[r - at[i]] + t->rank[t->sequence[i / step]];
@@ -12058,6 +12060,20 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
 static int carnn__reads_context(const char *cell) {
     size_t kind = carnn__cell_number(cell);
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+/* Columns of the context: those of the inputs where a text is its own, by this option; or none. */
+static size_t carnn__own_context(const carnn_model *model, size_t option, size_t columns) {
+    return carnn__chosen(model, option) == CARNN__OWN_CONTEXT ? columns : 0;
+}
+
+/* what: the name of that choice. */
+static carnn_status carnn__own_context_check(const carnn_model *model, size_t option,
+                                             const char *what, carnn_error *error) {
+    if (!carnn__own_context(model, option, 1) || carnn__reads_context(model->desc.cell))
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is %s, which the cell %s does not "
+                       "read", what, model->desc.cell);
 }
 
 /* A packed batch as a recurrent layer reads it. */
@@ -12950,9 +12966,7 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
 
 /* Packs `count` sequences whose lengths are set. */
 static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
-    size_t b;
-    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
-    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
+    carnn__pack_ranked(&m->packed, m->length, count, m->order, m->rank, m->start);
 }
 
 /* Writes the tokens of sequence i to its rows of `rows` (N). */
@@ -16048,6 +16062,15 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
     return sum;
 }
 
+/* The word of row r of a text, without its share yet. weight: its attention, or NULL. */
+static carnn_contribution carnn__word_of(const carnn_session *s, size_t text, size_t r,
+                                         const float *weight) {
+    carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE, 0.0,
+                            weight ? (double)*weight : 0.0, 0.0};
+    if (weight) c.has |= CARNN_HAS_ATTENTION;
+    return c;
+}
+
 /* The words of all texts, each with its share of v . v, v the last states of its text in the last
    layer. weight (R): the attention to the words, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
@@ -16061,12 +16084,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->rank[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
-        for (r = from; r < t->at[text + 1] && r < count; r++) {
-            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
-                                    0.0, weight ? (double)weight[r] : 0.0, 0.0};
-            if (weight) c.has |= CARNN_HAS_ATTENTION;
-            out[r] = c;
-        }
+        for (r = from; r < t->at[text + 1] && r < count; r++)
+            out[r] = carnn__word_of(s, text, r, weight ? weight + r : NULL);
         for (i = 0; n && i < m->directions; i++) {
             const float *v = carnn__rnn_hidden(m, top, i) + last;
             for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
@@ -16128,12 +16147,9 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
         int weighs = m->attends == CARNN__ATTENDS_BOTH || (m->attends && text != m->aligned.first);
         double squares = (double)s->work.engine->k->dot(y, y, v->columns);
         for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
-            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
-                                    0.0, weighs ? (double)w[r] : 0.0, 0.0};
-            if (weighs) c.has |= CARNN_HAS_ATTENTION;
-            if (squares > 0.0)
-                c.share = carnn__two_share(m, text, r, weighs ? w + r : NULL) / squares;
-            out[r] = c;
+            const float *weight = weighs ? w + r : NULL;
+            out[r] = carnn__word_of(s, text, r, weight);
+            if (squares > 0.0) out[r].share = carnn__two_share(m, text, r, weight) / squares;
         }
     }
 }
@@ -17978,7 +17994,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
         carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
-        if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
+        if (!work->g) carnn__pack_part(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
 }
@@ -17994,8 +18010,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
         rows += m->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_sequences(&m->packed, m->length, B, m->order, m->start);
-    for (b = 0; b < B; b++) m->rank[m->order[b]] = (uint32_t)b;
+    carnn__pack_ranked(&m->packed, m->length, B, m->order, m->rank, m->start);
     for (i = 0; i < B; i++) {
         size_t item = read->turn[m->from + i];
         b = m->rank[i];
@@ -18520,6 +18535,12 @@ typedef struct carnn__lm {
     uint32_t *label_target;  /* (B) by rank */
 } carnn__lm;
 
+/* How long its pieces and chunks are. */
+static void carnn__lm_lengths(carnn__predictor *m, const carnn_model *model) {
+    m->text.T = carnn__lm_steps(model);
+    m->net.corpus.chunk = carnn__lm_chunk(model);
+}
+
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     carnn__predictor *predictor = &m->predictor;
@@ -18530,8 +18551,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int contexts = encodes || carnn__reads_context(d->cell);
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL,
                                 0.0f, 0, 0, 0};
-    predictor->text.T = carnn__lm_steps(p->model);
-    predictor->net.corpus.chunk = carnn__lm_chunk(p->model);
+    carnn__lm_lengths(predictor, p->model);
     predictor->looks_back = encodes;
     predictor->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
     table = carnn__declare_words(p, 0.1f);
@@ -18554,8 +18574,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__predictor *m = (carnn__predictor *)work->state;
     carnn_status status;
-    m->text.T = carnn__lm_steps(work->model);
-    m->net.corpus.chunk = carnn__lm_chunk(work->model);
+    carnn__lm_lengths(m, work->model);
     if (m->net.corpus.chunk && !work->g) work->batch = 1;
     status = carnn__running_cut(work, &m->text, error);
     if (status || !m->net.corpus.chunk) return status;
@@ -19315,18 +19334,11 @@ static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *tra
                           1 + (own ? CARNN__OWN_CONTEXT : CARNN__NO_CONTEXT));
 }
 
-static int carnn__classify_has_context(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__CLASSIFY_CONTEXT) == CARNN__OWN_CONTEXT;
-}
-
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
     if (!model->choices.count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "a classify model needs training data with classes");
-    if (carnn__classify_has_context(model) && !carnn__reads_context(model->desc.cell))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is text, which the cell %s does "
-                           "not read", model->desc.cell);
-    return CARNN_OK;
+    return carnn__own_context_check(model, CARNN__CLASSIFY_CONTEXT, "text", error);
 }
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
@@ -19357,7 +19369,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, classes = p->model->choices.count, i;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
                                               (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
-                                              carnn__classify_has_context(p->model) ? e : 0);
+                                              carnn__own_context(p->model, CARNN__CLASSIFY_CONTEXT, e));
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
@@ -20171,18 +20183,11 @@ static int carnn__signal_is(const carnn_model *model, size_t kind) {
     return carnn__chosen(model, CARNN__SIGNAL_KIND) == kind;
 }
 
-static int carnn__signal_has_context(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__SIGNAL_CONTEXT) == CARNN__OWN_CONTEXT;
-}
-
 static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
     if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && !model->choices.count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "a signal model needs training data with targets");
-    if (carnn__signal_has_context(model) && !carnn__reads_context(model->desc.cell))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is rows, which the cell %s does "
-                           "not read", model->desc.cell);
-    return CARNN_OK;
+    return carnn__own_context_check(model, CARNN__SIGNAL_CONTEXT, "rows", error);
 }
 
 static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
@@ -20281,7 +20286,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     size_t C = (size_t)d->embedding, D, outputs;
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
                                               (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
-                                              carnn__signal_has_context(p->model) ? C : 0);
+                                              carnn__own_context(p->model, CARNN__SIGNAL_CONTEXT, C));
     D = s.directions * s.h;
     m->steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
     m->numbers = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
@@ -23090,6 +23095,31 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
     return status;
 }
 
+/* Opens the works of all models, which begin as `like`, and their common memory. */
+static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *const *models,
+                                        size_t count, const carnn__work *like,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &models[0]->allocator;
+    carnn_status status = CARNN_OK;
+    size_t m;
+    s->work = (carnn__work *)carnn__own(&s->blocks, a, s->total, sizeof *s->work);
+    s->list = (carnn__work **)carnn__own(&s->blocks, a, s->total, sizeof *s->list);
+    s->works = (carnn__work **)carnn__own(&s->blocks, a, count, sizeof *s->works);
+    if (!s->work || !s->list || !s->works) return carnn__out_of_memory(error);
+    for (m = 0; !status && m < count; m++)
+        status = carnn__scoring_add(s, models[m], m, like, error);
+    if (status) return status;
+    carnn__scoring_carve(s->works, count, &s->arena);
+    status = carnn__arena_open(&s->arena, a, error);
+    if (!status && (like->voting || s->total > count)) /* there are logits to be compared */
+        carnn__scoring_carve(s->works, count, &s->arena);
+    if (!status && like->voting) status = carnn__same_shape(s->works, count, error);
+    for (m = 0; !status && m < count; m++)
+        if (models[m]->member_count)
+            status = carnn__same_shape(s->works[m]->members, models[m]->member_count, error);
+    return status;
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -23112,26 +23142,11 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                     carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
-    s.work = (carnn__work *)carnn__own(&s.blocks, a, s.total, sizeof *s.work);
-    s.list = (carnn__work **)carnn__own(&s.blocks, a, s.total, sizeof *s.list);
-    s.works = (carnn__work **)carnn__own(&s.blocks, a, count, sizeof *s.works);
-    if (!s.work || !s.list || !s.works) status = carnn__out_of_memory(error);
     like = carnn__scoring_work(models[0], data, &s.engine);
     like.voting = votes;
     like.asked = asked;
     like.wanted = wanted;
-    for (m = 0; !status && m < count; m++)
-        status = carnn__scoring_add(&s, models[m], m, &like, error);
-    if (!status) {
-        carnn__scoring_carve(s.works, count, &s.arena);
-        status = carnn__arena_open(&s.arena, a, error);
-    }
-    if (!status && (votes || s.total > count)) /* there are logits to be compared */
-        carnn__scoring_carve(s.works, count, &s.arena);
-    if (!status && votes) status = carnn__same_shape(s.works, count, error);
-    for (m = 0; !status && m < count; m++)
-        if (models[m]->member_count)
-            status = carnn__same_shape(s.works[m]->members, models[m]->member_count, error);
+    status = carnn__scoring_open(&s, models, count, &like, error);
     if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
     for (m = 0; !status && scores && m < count; m++)
         scores[m].unknown = carnn__unknown_words(s.works[m]);
@@ -23613,23 +23628,16 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
-/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that
-   cannot be written does not end the training: only the last one counts. */
-static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
-    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
-    const carnn__store *store = &t->model->params;
-    const char *broken;
-    size_t batches, bytes = store->trained * sizeof(float);
-    int stopped;
-    carnn_status status;
-    t->arena.used = 0;
-    carnn__net_carve(&t->train, &t->arena);
-    batches = carnn__net_batches(&t->train, key ? key : 1);
+/* The steps of an epoch that are left, of so many batches. Sets *stop where the time is over. A
+   checkpoint that cannot be written does not end the training: only the last one counts. */
+static carnn_status carnn__training_steps(carnn__training *t, size_t batches, int *stop,
+                                          carnn_error *error) {
     t->rate_started = carnn__clock();
     t->rate_done = carnn__tally_size(&t->at.tally);
     while (t->at.batch < batches && !*stop) {
+        carnn_status status = carnn__training_step(t, batches, error);
         double now;
-        if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
+        if (status) return status;
         now = carnn__clock(); /* where it has been set back, fabs sees it */
         *stop = t->desc.max_time > 0.0 && now - t->started > t->desc.max_time;
         if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
@@ -23639,22 +23647,47 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     t->rate_ended = carnn__clock();
-    broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken || carnn__loss_exploded(t))
-        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
-    /* before the validation below: a run that is not stopped does not have it */
-    if (t->at.batch < batches) carnn__training_save(t, error);
-    if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
+    return CARNN_OK;
+}
+
+/* Scores the validation set by the moving average, which takes the place of the weights; these are
+   in the gradient meanwhile, which is zeros between steps. */
+static carnn_status carnn__training_score(carnn__training *t, carnn_error *error) {
+    const carnn__store *store = &t->model->params;
+    size_t bytes = store->trained * sizeof(float);
+    carnn_status status;
+    if (t->average) {
         memcpy(t->gradient, store->value, bytes);
         memcpy(store->value, t->average, bytes);
     }
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
     if (t->average) {
         memcpy(store->value, t->gradient, bytes);
-        memset(t->gradient, 0, bytes); /* as between all steps */
+        memset(t->gradient, 0, bytes);
     }
+    return status;
+}
+
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
+static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
+    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
+    const carnn__store *store = &t->model->params;
+    const char *broken;
+    size_t batches;
+    int stopped;
+    carnn_status status;
+    t->arena.used = 0;
+    carnn__net_carve(&t->train, &t->arena);
+    batches = carnn__net_batches(&t->train, key ? key : 1);
+    status = carnn__training_steps(t, batches, stop, error);
     if (status) return status;
-    if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
+    broken = carnn__not_finite(store, store->value, store->trained);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
+    /* before the validation below: a run that is not stopped does not have it */
+    if (t->at.batch < batches) carnn__training_save(t, error);
+    status = carnn__training_score(t, error);
+    if (status || t->at.batch < batches) return status; /* the time is over, the epoch is not */
     t->at.epoch++;
     t->at.batch = 0;
     if (t->desc.probe) carnn__probe_run(t);
