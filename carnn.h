@@ -19367,9 +19367,10 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, classes = p->model->choices.count, i;
-    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
-                                              (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
-                                              carnn__own_context(p->model, CARNN__CLASSIFY_CONTEXT, e));
+    size_t directions = (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS];
+    size_t context = carnn__own_context(p->model, CARNN__CLASSIFY_CONTEXT, e);
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER, directions, e,
+                                              context);
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
@@ -20284,9 +20285,10 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     size_t C = (size_t)d->embedding, D, outputs;
-    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER,
-                                              (size_t)d->option[CARNN__SIGNAL_DIRECTIONS], C,
-                                              carnn__own_context(p->model, CARNN__SIGNAL_CONTEXT, C));
+    size_t directions = (size_t)d->option[CARNN__SIGNAL_DIRECTIONS];
+    size_t context = carnn__own_context(p->model, CARNN__SIGNAL_CONTEXT, C);
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER, directions, C,
+                                              context);
     D = s.directions * s.h;
     m->steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
     m->numbers = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);

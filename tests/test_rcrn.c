@@ -325,7 +325,7 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
         for (r = 0; r < n; r++)
             for (j = 0; j < e; j++)
                 x[r][j] = (double)head->words.y.x[t->ids[t->at[i] + r] * e + j];
-        if (carnn__classify_has_context(model)) {
+        if (carnn__own_context(model, CARNN__CLASSIFY_CONTEXT, 1)) {
             one.d = e;
             rcrn_context(x, n, e, c);
         }
@@ -612,10 +612,10 @@ static void rcrn_errors(void) {
     carnn_dataset_free(data);
     data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);
     model = rcrn_model("classify", "cell=scarnn", NULL, data);
-    CHECK(carnn__classify_has_context(model));
+    CHECK(carnn__own_context(model, CARNN__CLASSIFY_CONTEXT, 1));
     carnn_model_free(model);
     model = rcrn_model("classify", "cell=scarnn encoder=rnn layers=2", NULL, data);
-    CHECK(!carnn__classify_has_context(model));
+    CHECK(!carnn__own_context(model, CARNN__CLASSIFY_CONTEXT, 1));
     CHECK_INT(rcrn_fit(model, data, 1), CARNN_OK);
     carnn_model_free(model);
     model = rcrn_model("classify", "layers=8 cell=gru-after", NULL, data);
