@@ -7466,7 +7466,7 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     int has_pixels;      /* they are bytes instead: */
     unsigned char *pixels; /* (rows, columns) 255 is the number 1 */
-    size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
+    size_t row_texts;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
     size_t named;        /* columns that a table has names for: all or none */
     char *column_names;  /* one behind the other, each with a NUL */
@@ -7559,7 +7559,7 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
-    if (example >= dataset->item_count) return 0;
+    if (example >= carnn_dataset_examples(dataset)) return 0;
     return dataset->items[example].count - (size_t)dataset->linked;
 }
 
@@ -7570,7 +7570,8 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
 }
 
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example) {
-    if (example >= dataset->item_count || dataset->items[example].target == CARNN__NO_INDEX)
+    if (example >= carnn_dataset_examples(dataset) ||
+        dataset->items[example].target == CARNN__NO_INDEX)
         return NULL;
     return carnn__text(dataset, dataset->items[example].target).at;
 }
@@ -8135,7 +8136,7 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     draft->member_count = stbds_arrlenu(draft->members);
     draft->item_count = stbds_arrlenu(draft->items);
     draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    draft->row_texts = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
     data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
     if (!data) return carnn__out_of_memory(r->parser.error);
     *data = *draft;
@@ -8705,6 +8706,7 @@ static const carnn__reader carnn__class_reader = {
    options the label is a class or a grade. Where labels may be missing, so may their column. */
 
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
+enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED }; /* columns, in parser.style */
 
 /* Is the first line a list of names? Then the columns are where they say. */
 static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t count) {
@@ -8755,13 +8757,13 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         more = carnn__cut(&rest, '\t', &field[n]);
         field[n] = carnn__trim(field[n]);
     }
-    if (!p->begun) {
-        p->begun = carnn__pair_names(p, field, n) ? 2 : 1;
-        if (p->begun == 2 && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
+    if (!p->style) {
+        p->style = carnn__pair_names(p, field, n) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
+        if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
             return carnn__unexpected(p, "a column of labels", p->lines.line);
-        if (p->begun == 2) return CARNN_OK;
+        if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
     }
-    if (p->begun == 1) c = n < 3 && p->lenient ? two : three;
+    if (p->style == CARNN__PAIR_FIXED) c = n < 3 && p->lenient ? two : three;
     if (!p->lenient && (n != c[4] || more))
         return carnn__unexpected(p, c == three ? "three columns (label, first, second)"
                                                : "as many columns as the first line has",
@@ -11058,7 +11060,7 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     if (!c->list) return carnn__out_of_memory(error);
     if (data->columns) { /* row r is token r */
         for (i = 0; i < data->member_count; i++) c->list[i] = data->members[i].text;
-        c->tokens.count = data->row_count;
+        c->tokens.count = data->row_texts;
         c->tokens.at = data->row_at;
         return CARNN_OK;
     }
@@ -11657,7 +11659,7 @@ static double carnn__deviation(double squares, double n, double mean) {
 static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
     float *mean = carnn__named(&model->params, "input.mean");
     float *scale = carnn__named(&model->params, "input.scale");
-    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    size_t C = data->columns, n = data->row_texts ? data->row_at[data->row_texts] : 0, i, j;
     double rows = (double)carnn__max(n, 1);
     for (j = 0; j < C; j++) {
         double middle = 0.0, squares = 0.0;
@@ -23365,8 +23367,8 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__checksum_add64(&sum, (uint64_t)data->spoken);
     carnn__checksum_add64(&sum, data->columns);
     if (data->columns) {
-        carnn__checksum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
-        for (i = 0; i < data->row_count; i++)
+        carnn__checksum_list(&sum, data->row_at, data->row_texts + 1, sizeof *data->row_at);
+        for (i = 0; i < data->row_texts; i++)
             carnn__checksum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
     }
     return carnn__checksum_end(&sum);

@@ -937,7 +937,7 @@ static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_erro
 static void check_row_data(const carnn_dataset *d, size_t items, size_t rows) {
     CHECK_INT(d->columns, 2);
     CHECK_INT(d->item_count, items);
-    CHECK_INT(d->row_count, items);
+    CHECK_INT(d->row_texts, items);
     CHECK_INT(d->row_at[items], rows);
     CHECK(carnn_dataset_text(d, 0, 0) == NULL);
     CHECK_TEXT(carnn_dataset_target(d, 0), "up");

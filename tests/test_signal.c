@@ -71,7 +71,7 @@ static void signal_tables(void) {
     rows.group = NULL; /* a line is a sequence, and the day a number */
     d = signal_text(text, "3", &rows);
     CHECK_INT(d->item_count, 3);
-    CHECK_INT(d->row_count, 3);
+    CHECK_INT(d->row_texts, 3);
     CHECK_NEAR(d->numbers[3], 1.0, 0.0);
     CHECK_NEAR(d->numbers[4], 200.0, 0.0);
     carnn_dataset_free(d);
@@ -465,7 +465,7 @@ static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, 
     const float *a = test_weight(model, "output.bias");
     size_t C = d->columns, h = (size_t)model->desc.hidden;
     size_t text = d->members[d->items[i].first].text;
-    size_t n = d->row_at[d->row_count], j, g, t, c;
+    size_t n = d->row_at[d->row_texts], j, g, t, c;
     double z = (double)a[k];
     for (j = 0; j < h; j++) {
         double state = 0.0, gate[3];
