@@ -2439,7 +2439,8 @@ static const command commands[] = {
     {"info", "MODEL [--json]", "says what is in a model file",
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
     {"plot", "RUN.jsonl... [--out FILE.svg]", "draws what train --log or --probe wrote",
-     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
+     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n"
+     "\nThe folds of a cross-validation are runs of their own.\n", PLOT, plot, 1, MODELS},
     {"depth", "GRAPH... [--out FILE.svg] [--json]",
      "measures how deep the graph of a recurrent network is",
      "  carnn depth sh st bu td\n  carnn depth td --out td.svg\n"
@@ -2451,7 +2452,11 @@ static const command commands[] = {
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
      "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
-     "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
+     "  carnn bench cell --threads 1\n"
+     "\nThe last column is the share of the peak of this machine that bounds the row: of its\n"
+     "multiply-adds, or of its memory. It can be above 100 % where operations run beside\n"
+     "multiply-adds (exp), or where what counts as memory lies in a cache (adam).\n", BENCH, bench,
+     0, 1},
 };
 
 static int is_man; /* help is printed as a man page */
