@@ -251,7 +251,7 @@ static int is_word(guess *g, const char *name) {
     snprintf(word, sizeof word, "%s", dashed(g->word));
     name = dashed(name);
     distance = edits(word, name);
-    if (length >= 2 && !strncmp(name, word, length)) distance = 1; /* the start of a name */
+    if (length >= 2 && !strncmp(name, word, length)) distance = 0; /* the start of a name */
     if (distance < g->distance) strcpy(g->best, name);
     g->distance = least(distance, g->distance);
     snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
