@@ -465,7 +465,7 @@ check 'half of two models is not one' [ "$(sed 's/.*members://' err | wc -w)" -e
 run 2 test a.gguf --data "$data/dialog-test.txt" --ensemble meen
 says err 'unknown rule "meen"; did you mean "mean"?'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
-says err -- '--valid FILE is missing'
+says err '.-valid FILE is missing'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --out x.gguf
 says err 'go with --ensemble'
 run 2 test a.gguf all.gguf --data "$data/dialog-test.txt" --ensemble mean
@@ -648,7 +648,7 @@ printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 run 0 test q.gguf --data pairs.tsv --clean
 says err 'pairs.tsv: 1 groups without'
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
-says err -- '--clean is for what is scored'
+says err '.-clean is for what is scored'
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
 run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
 says err 'folds.tsv: 1 groups without'
@@ -1066,7 +1066,7 @@ check 'colour in spite of NO_COLOR' [ "$(grep -c "$(printf '\033')" out)" -eq 0 
 printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
 check 'odd questions' [ $? -eq 0 ]
 run 2 ask z.gguf
-says err -- '--text FILE is missing'
+says err '.-text FILE is missing'
 run 1 ask z.gguf --text no-such-file
 run 3 ask z.gguf --text /dev/null
 echo 'x XXXXX' | "$carnn" ask a.gguf --text tale.txt >out 2>err

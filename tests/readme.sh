@@ -8,6 +8,7 @@ cat "$top/README.md" "$top/data/TASKS.md" > pages
 
 sed -n '/^```c$/,/^```$/ { /^```/d; p; }' pages > bot.c
 grep -E '^    (\./carnn|cc|cut) ' pages | sed 's/^    //' > commands
+check 'the pages have commands' [ "$(wc -l < commands)" -gt 20 ]
 while IFS= read -r command <&3; do
     sh -c "$command" >> printed 2> err
     code=$?
@@ -20,6 +21,7 @@ check "the C program answers: $(cat out)" grep -q 'A bike for two days' out
 
 cat data/*.txt data/*.tsv >> printed
 grep -E '^    ' pages | grep -vE '^    (\./carnn|cc|cut|make|\.\.\.)' | sed 's/^    //' > shown
+check 'the pages show what commands print' [ "$(wc -l < shown)" -gt 20 ]
 sed -n '/^```c$/,/^```$/p' pages > fenced
 while IFS= read -r line <&3; do
     grep -qF -e "    $line" fenced && continue

@@ -1058,6 +1058,23 @@ static void on_ranked(const carnn_ranked *pair, void *user) {
     t->score[t->pairs++] = pair->score;
 }
 
+/* Four parts drawn from four, with weights: all 256 draws, each as likely as another. */
+static void significance_by_all_draws(void) {
+    static const double none[4] = {0.0, 0.0, 0.0, 0.0}, b[4] = {2.0, 1.0, -1.0, 1.0};
+    static const double weight[4] = {1.0, 4.0, 2.0, 1.0};
+    double found = 3.0 / 8.0, extreme = 0.0;
+    int draw, part;
+    for (draw = 0; draw < 256; draw++) {
+        double sum = 0.0, weights = 0.0;
+        for (part = 0; part < 4; part++) {
+            sum += b[draw >> 2 * part & 3];
+            weights += weight[draw >> 2 * part & 3];
+        }
+        extreme += fabs(sum / weights - found) >= found - 1e-12;
+    }
+    CHECK_NEAR(carnn_significance(4, none, b, weight, 1), extreme / 256.0, 0.02);
+}
+
 /* A test tells of every question and pair. Differences that are as likely as a coin's sides have a
    large p, the same difference everywhere has the smallest one, which is 1 / 10001. */
 static void test_parts(void) {
@@ -1091,6 +1108,7 @@ static void test_parts(void) {
     CHECK_NEAR(carnn_significance(6, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(1, a, better, one, 1), 1.0, 1e-12); /* nothing to draw from */
+    significance_by_all_draws();
     carnn_model_free(model);
     carnn_dataset_free(data);
 }

@@ -414,7 +414,7 @@ static void ensemble_explains(size_t number) {
     }
     CHECK_INT(x[ENSEMBLE_MODELS].exact, x[0].exact);
     for (m = 0; m < ENSEMBLE_MODELS; m++) rest += x[m].rest / ENSEMBLE_MODELS;
-    if (strcmp(task, "cloze")) CHECK_NEAR(x[ENSEMBLE_MODELS].rest, rest, 1e-6);
+    CHECK_NEAR(x[ENSEMBLE_MODELS].rest, strcmp(task, "cloze") ? rest : 0.0, 1e-6);
     if (!strcmp(task, "cloze") && !*options) CHECK(sum > 0.0 && sum <= probability + 1e-6);
     for (m = 0; m <= ENSEMBLE_MODELS; m++) carnn_session_free(session[m]);
     carnn_model_free(e);
@@ -613,7 +613,7 @@ static void ensemble_files(void) {
     carnn_source file = {"ensemble.gguf", NULL, 0};
     carnn_error error;
     carnn_session *session = NULL;
-    size_t at, bad = 0, v, head;
+    size_t at, bad = 0, v, head, sum;
     test_memory memory = {0, 0, 0};
     carnn_allocator a = test_allocator(&memory);
     ensemble_models(models, task, "", data);
@@ -647,12 +647,13 @@ static void ensemble_files(void) {
     }
     CHECK_INT(bad, 0);
     head = i.size - 4 * (models[0]->params.size + models[1]->params.size);
+    for (sum = 0; memcmp(i.bytes + sum, "carnn.checksum", 14);) sum++;
     for (at = 0; at < head; at += TEST_SANITIZED ? 5 : 1) {
         unsigned char was = i.bytes[at];
-        for (v = 0; v < sizeof value && memcmp(i.bytes + at, "carnn.checksum", 5); v++) {
+        for (v = 0; v < sizeof value && (at < sum || at >= sum + 26); v++) { /* key, type, number */
             i.bytes[at] = value[v];
-            for (bad = 0; bad + 14 <= i.size && memcmp(i.bytes + bad, "carnn.checksum", 14);) bad++;
-            if (bad + 14 <= i.size) test_seal(i.bytes, i.size), ensemble_try(i);
+            test_seal(i.bytes, i.size);
+            ensemble_try(i);
         }
         i.bytes[at] = was;
     }

@@ -159,8 +159,8 @@ static void test_memory_images(void) {
     memset(first.bytes, 0xFF, first.size + 4);
     check_same_model(model, copy);
     carnn_model_free(copy);
-    image_free(first);
     CHECK_INT(carnn_model_write(model, first.bytes, 3, NULL), CARNN_ERR_ARGUMENT);
+    image_free(first);
     carnn_model_free(model);
 }
 

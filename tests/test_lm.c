@@ -125,6 +125,19 @@ static void test_lm_epochs(void) {
     carnn_dataset_free(data);
 }
 
+/* How often a sentence of one word at most has a word. */
+static double lm_drawn(carnn_session *session, double temperature) {
+    carnn_sampling how;
+    char text[16];
+    int i, words = 0;
+    memset(&how, 0, sizeof how);
+    how.words = 1;
+    how.seed = 5;
+    how.temperature = temperature;
+    for (i = 0; i < 4000; i++) words += lm_generate(session, &how, "", text, sizeof text) > 0;
+    return words / 4000.0;
+}
+
 /* A model without weights but for the output's bias knows only how frequent words are. With
    P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
 
@@ -161,6 +174,9 @@ static void test_counts(void) {
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
     lm_generate(session, &how, "", text, sizeof text);
     CHECK_TEXT(text, "a a a");
+    CHECK_NEAR(lm_drawn(session, 0.0), 2.0 / 3.0, 0.03); /* a is twice as probable as </s> */
+    CHECK_NEAR(lm_drawn(session, 0.5), 0.8, 0.03);
+    CHECK_NEAR(lm_drawn(session, 2.0), sqrt(2.0) / (1.0 + sqrt(2.0)), 0.03);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(train);
@@ -183,8 +199,11 @@ static void test_labels(void) {
     s = test_scores(model, data);
     CHECK(test_metric(&s, "label_accuracy") >= 0.99);
     CHECK(test_metric(&s, "perplexity") < 4.0);
-    s = test_scores(model, odd); /* y, new, x count: at most two of three */
-    CHECK(test_metric(&s, "label_accuracy") >= 0.0 && test_metric(&s, "label_accuracy") < 0.67);
+    memset(lm_weights(model, "label.weight"), 0, 2 * 19 * sizeof(float)); /* it always says x */
+    lm_weights(model, "label.bias")[0] = 9.0f;
+    lm_weights(model, "label.bias")[1] = 0.0f;
+    s = test_scores(model, odd); /* of y, (none), new and x one of three is right */
+    CHECK_NEAR(test_metric(&s, "label_accuracy"), 1.0 / 3.0, 1e-12);
     carnn_model_free(model);
     model = lm_model("ncarnn", NULL, data);
     model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */

@@ -253,6 +253,35 @@ static double ranker_loss(const carnn_model *model, const double *z) {
     return sum / count;
 }
 
+/* What words have to do with each other: of ap tanh(q U a), else the cosine of their states. */
+static void ranker_heat(const carnn_model *model, const carnn_dataset *data, size_t pair,
+                        ranker_text *text) {
+    int ap = carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_AP;
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    const float *heat;
+    size_t rows, columns, r, c, k;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, pair, 1, &p, NULL), CARNN_OK);
+    heat = carnn_session_alignment(session, 0, &rows, &columns);
+    CHECK_INT(rows, text[0].n);
+    CHECK_INT(columns, text[1].n);
+    for (r = 0; r < rows; r++)
+        for (c = 0; c < columns; c++) {
+            double G = 0.0, dot = 0.0, x = 0.0, y = 0.0;
+            for (k = 0; k < RANKER_D; k++) {
+                const double *q = text[0].s[r], *a = text[1].s[c];
+                dot += q[k] * a[k];
+                x += q[k] * q[k];
+                y += a[k] * a[k];
+                if (ap)
+                    G += ranker_row(test_weight(model, "attend.weight"), k, RANKER_D, q) * a[k];
+            }
+            CHECK_NEAR(heat[r * columns + c], ap ? tanh(G) : dot / sqrt(x * y), 2e-5);
+        }
+    carnn_session_free(session);
+}
+
 static void test_ranker_scores(const char *options) {
     carnn_dataset *data = ranker_data();
     carnn_model *model;
@@ -275,6 +304,7 @@ static void test_ranker_scores(const char *options) {
                                              RANKER_WORDS);
         }
         CHECK_NEAR(score[i], ranker_plain(model, text, i), 2e-5);
+        ranker_heat(model, data, i, text);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != CARNN__ANSWER_RANK)
         CHECK_NEAR(s.loss, ranker_loss(model, score), 2e-5);
@@ -515,19 +545,26 @@ static void test_ranker_session(const char *options, int weighs_question, int we
     carnn_dataset_free(data);
 }
 
-/* Wrong answers are drawn where there are more than six: the mean is over six. */
+/* Wrong answers are drawn where there are more than six: the mean is over six of these. */
 static void test_ranker_negatives(void) {
-    char text[400] = "q\ta\t1\n";
+    char text[400] = "q r\tx\t1\n";
     carnn_dataset *data;
     carnn_model *model;
-    double score[16];
+    double score[16], odd, other, drawn;
     carnn_scores s;
+    size_t w;
     int i;
-    for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q\tw%d\t0\n", i);
+    for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q r\t%s\t0\n", i ? "w" : "q r");
     data = test_data("answer", text, strlen(text), 0, 0);
-    model = ranker_model("model=cosine", data, 3);
+    model = test_model("answer", "model=cosine", NULL, data);
+    for (w = 0; w < model->params.trained; w++) model->params.value[w] *= 4.0f; /* unlike texts */
     s = ranker_scores(model, data, score);
-    CHECK(s.loss >= 0.0 && s.loss <= 2.1);
+    odd = CARNN__HINGE_MARGIN - score[0] + score[1]; /* the term of the one that is not like all */
+    other = CARNN__HINGE_MARGIN - score[0] + score[2];
+    CHECK(odd > 0.0 && other > 0.0 && fabs(odd - other) > 0.01);
+    drawn = 6.0 * (s.loss - other) / (odd - other); /* how often that is: of all twelve 0.5 */
+    CHECK_NEAR(drawn, floor(drawn + 0.5), 1e-3);
+    CHECK(drawn > -0.5 && drawn < 6.5);
     CHECK_INT(s.examples, 13);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -1,4 +1,4 @@
-/* Every public function with zeros, NULL and numbers that make no sense, for every task: an error
+/* Public functions with zeros, NULL and numbers that make no sense, for every task: an error
    with a message where something is wrong, an answer where nothing is, and never a crash. */
 
 #include "test.h"
@@ -55,6 +55,31 @@ static void odd_choices(void) {
             }
 }
 
+/* Numbers beyond the range of an option are refused with its name and the range. */
+static void odd_ranges(void) {
+    const carnn_option *o;
+    carnn_model_desc model;
+    carnn_train_desc train;
+    const char *task;
+    carnn_error error;
+    char text[64];
+    size_t t, i, k;
+    memset(&model, 0, sizeof model);
+    memset(&train, 0, sizeof train);
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++)
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
+            for (k = 0; k < 2 && o->kind < CARNN_OPTION_NAME; k++) {
+                snprintf(text, sizeof text, "%.17g", k ? 2.0 * o->high + 1.0 : o->low - 1.0);
+                FAILS(carnn_option_set(o, &model, &train, text, &error));
+                CHECK(!strncmp(error.message, o->name, strlen(o->name)));
+                CHECK(strstr(error.message, " from ") != NULL);
+                snprintf(text, sizeof text, "%.17g", k ? o->high : o->low);
+                WORKS(carnn_option_set(o, &model, &train, text, NULL));
+            }
+    WORKS(carnn_set(&model, &train, "lr-decay", "0.5", NULL)); /* - and _ are the same */
+    CHECK(train.lr_decay == 0.5);
+}
+
 static void odd_tables(void) {
     const carnn_option *o = carnn_option_at(NULL, 0);
     carnn_model_desc model;
@@ -82,6 +107,7 @@ static void odd_tables(void) {
         CHECK(strlen(text) < sizeof text);
     }
     odd_choices();
+    odd_ranges();
     model.task = "lm";
     WORKS(carnn_defaults(&model, NULL, &error)); /* there may be no training */
     FAILS(carnn_set(&model, &train, "seed", "0", &error)); /* it would be the default, 1 */
@@ -111,6 +137,7 @@ static void odd_data_sets(const char *task) {
     desc.source_count = 1;
     FAILS(carnn_dataset_load(&data, &desc, &error));
     desc.sources = &nothing;
+    *error.message = '\0';
     CHECK(carnn_dataset_load(&data, &desc, &error) != CARNN_OK && *error.message);
     desc.sources = &empty;
     CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_ERR_DATA);
@@ -196,13 +223,41 @@ static void odd_training(const carnn_dataset *data, carnn_model *model) {
     FAILS(carnn_train(model, data, NULL, &desc, &error));
     desc.resume = 0;
     desc.threads = -5;
-    CHECK(carnn_train(model, data, NULL, &desc, &error) == CARNN_OK || *error.message);
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
     desc.threads = 1;
     WORKS(carnn_train(model, data, data, &desc, NULL));
 }
 
 static void odd_told(const carnn_prediction *p, void *user) {
     *(size_t *)user += p->part == 0;
+}
+
+/* sum[m] adds up values and weights of model m, or of the vote. */
+static void odd_part(size_t model, double value, double weight, void *user) {
+    double (*sum)[2] = (double (*)[2])user;
+    sum[model][0] += value;
+    sum[model][1] += weight;
+}
+
+/* The first metric is the mean of what it is told part by part, of lm exp of that. */
+static void odd_parts(const carnn_model *const two[2], const carnn_dataset *data) {
+    double sum[3][2] = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
+    carnn_test_desc how;
+    carnn_scores scores[3];
+    size_t m;
+    memset(&how, 0, sizeof how);
+    how.part = odd_part;
+    how.user = sum;
+    WORKS(carnn_test_parts(two, 2, data, &how, scores, NULL));
+    for (m = 0; m < 3; m++) {
+        double mean = sum[m][0] / sum[m][1];
+        if (!strcmp(scores[m].metric[0].name, "perplexity")) mean = exp(mean);
+        CHECK_NEAR(scores[m].metric[0].value, mean, 1e-9 * (1.0 + fabs(mean)));
+    }
+    how.alone = 1; /* no vote */
+    scores[2].examples = 77;
+    WORKS(carnn_test_parts(two, 2, data, &how, scores, NULL));
+    CHECK_INT(scores[2].examples, 77);
 }
 
 static void odd_tests(const char *task, const carnn_dataset *data, const carnn_model *model) {
@@ -221,6 +276,7 @@ static void odd_tests(const char *task, const carnn_dataset *data, const carnn_m
     WORKS(carnn_test(two, 2, data, 1, scores, NULL));
     WORKS(carnn_test(two, 1, data, 1, NULL, NULL));
     WORKS(carnn_test_parts(two, 1, data, &how, scores, NULL));
+    odd_parts(two, data);
     FAILS(carnn_predict(model, data, &desc, &error)); /* nobody to tell */
     desc.example = odd_told;
     desc.user = &told;

@@ -1,4 +1,4 @@
-/* The choice of a path, and the vector layer: every operation of every path against plain C. */
+/* The choice of a path, how products are cut for it, and the fused multiply-add of plain C. */
 
 #include "test.h"
 

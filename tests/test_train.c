@@ -926,6 +926,8 @@ static void test_not_begun(void) {
     nothing = test_data("dialog", "", 0, 0, 1);
     CHECK_INT(carnn_train(model, data, nothing, &train, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "there is no example to validate on");
+    CHECK_INT(carnn_train(model, nothing, NULL, &train, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "there is no example to train on");
     train.probe = 1; /* dialogs have none */
     train.epochs = 7;
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_ARGUMENT);
@@ -934,6 +936,65 @@ static void test_not_begun(void) {
     CHECK_INT(carnn_model_training(model)->epochs, 2);
     carnn_dataset_free(nothing);
     carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* One step of plain SGD on a copy of `base`: change (trained) is what it does to the weights. Returns
+   the norm of the gradient that is reported. */
+static int keep_norm(const carnn_progress *p, void *user) {
+    *(double *)user = p->gradient_norm;
+    return 0;
+}
+
+static double one_step(const carnn_model *base, const char *text, double clip, double decay,
+                       double smoothing, float *change) {
+    carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);
+    carnn_model *model = test_reload(base);
+    carnn_train_desc train = test_training(1, 1000, 0.1, CARNN_NONE);
+    double norm = 0.0;
+    size_t i;
+    train.optimizer = "sgd";
+    train.lr_end = train.lr_decay = 1.0;
+    train.average = CARNN_NONE;
+    train.clip = clip;
+    train.weight_decay = decay;
+    train.smoothing = smoothing;
+    train.progress = keep_norm;
+    train.user = &norm;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    for (i = 0; i < model->params.trained; i++)
+        change[i] = model->params.value[i] - base->params.value[i];
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    return norm;
+}
+
+/* A step of SGD is -lr g: clipping scales it, decay adds -lr decay w, and the gradient of a smoothed
+   loss is a mean of those of both classes. */
+static void test_one_step(void) {
+    static const char text[] = "x\ta b\ny\tb c\nx\ta\n", flipped[] = "y\ta b\nx\tb c\ny\ta\n";
+    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_model *base = test_model("classify", "cell=icarnn vector_words=0", NULL, data);
+    size_t n = base->params.trained, i;
+    float *d = (float *)malloc(n * sizeof(float)), *e = (float *)malloc(n * sizeof(float));
+    float *f = (float *)malloc(n * sizeof(float));
+    double norm, squares = 0.0;
+    norm = one_step(base, text, CARNN_NONE, CARNN_NONE, CARNN_NONE, d);
+    for (i = 0; i < n; i++) squares += (double)d[i] * (double)d[i];
+    CHECK(norm > 0.0);
+    CHECK_NEAR(sqrt(squares) / 0.1, norm, 1e-4 * norm);
+    one_step(base, text, norm / 4.0, CARNN_NONE, CARNN_NONE, e);
+    for (i = 0; i < n; i++) CHECK_NEAR(e[i], d[i] / 4.0f, 1e-6);
+    one_step(base, text, CARNN_NONE, 0.1, CARNN_NONE, e);
+    for (i = 0; i < n; i++)
+        CHECK_NEAR(e[i], (double)d[i] - 0.1 * 0.1 * (double)base->params.value[i], 1e-6);
+    one_step(base, flipped, CARNN_NONE, CARNN_NONE, CARNN_NONE, f);
+    one_step(base, text, CARNN_NONE, CARNN_NONE, 0.3, e);
+    for (i = 0; i < n; i++) CHECK_NEAR(e[i], 0.85 * (double)d[i] + 0.15 * (double)f[i], 1e-6);
+    free(d);
+    free(e);
+    free(f);
+    carnn_model_free(base);
     carnn_dataset_free(data);
 }
 
@@ -969,6 +1030,7 @@ int main(void) {
     test_reports();
     test_stopped();
     test_not_begun();
+    test_one_step();
     test_same_bytes();
     test_simd_choice();
     test_resume();
