@@ -541,6 +541,33 @@ static void cloze_explains(void) {
     carnn_dataset_free(data);
 }
 
+/* Of a reader that is no sum words have attention alone, and the rest is the answer's logit. */
+static void cloze_explains_no_sum(const char *options) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = test_model("cloze", options, NULL, data);
+    const carnn__cloze *m;
+    carnn_contribution part[32];
+    carnn_explanation e;
+    carnn_prediction p;
+    carnn_session *session;
+    double sum = 0.0;
+    size_t i;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 0, 4, &p, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    m = (const carnn__cloze *)session->work.state;
+    CHECK_INT(e.exact, 0);
+    for (i = 0; i < e.count; i++) {
+        CHECK_INT(part[i].has, CARNN_HAS_ATTENTION);
+        sum += part[i].attention;
+    }
+    CHECK_NEAR(sum, 1.0, 1e-5);
+    CHECK_NEAR(e.rest, m->candidates.z.x[p.choice[0]], 0.0);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void cloze_same_bytes(const char *options) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
     carnn_model_free(test_trains_alike("cloze", options, data, test_training(3, 3, 0.02, 0.1)));
@@ -778,6 +805,8 @@ int main(void) {
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
     cloze_sessions("model=weighted");
     cloze_explains();
+    cloze_explains_no_sum("model=attentive anonymous=0");
+    cloze_explains_no_sum("model=weighted anonymous=0");
     cloze_same_bytes("layers=2 encoder=rcrn");
     cloze_same_bytes("model=attentive anonymous=0 cell=lstm normalise=everywhere");
     cloze_population_stays();

@@ -142,8 +142,11 @@ static void check_same_model(const carnn_model *a, const carnn_model *b) {
 /* In place from aligned memory, by a copy from any other, and always the same bytes again. */
 static void test_memory_images(void) {
     carnn_model *model = small_model(), *in_place = NULL, *copy = NULL;
+    carnn_dataset *data = test_data("dialog", "1 hi\tbye\n", 9, 0, 0);
     image first = image_of(model, 4), second;
     const float *weights;
+    carnn_train_desc train;
+    carnn_error error;
     CHECK_INT(read_image(&in_place, first.bytes, first.size, NULL), CARNN_OK);
     check_same_model(model, in_place);
     weights = carnn_model_tensor(in_place, 0).value;
@@ -153,6 +156,12 @@ static void test_memory_images(void) {
     second = image_of(in_place, 0);
     CHECK(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0);
     image_free(second);
+    memset(&train, 0, sizeof train);
+    train.epochs = train.threads = 1;
+    CHECK_INT(carnn_train(in_place, data, NULL, &train, &error),
+              CARNN__LITTLE_ENDIAN ? CARNN_ERR_ARGUMENT : CARNN_OK);
+    if (CARNN__LITTLE_ENDIAN) CHECK(strstr(error.message, "used in place") != NULL);
+    carnn_dataset_free(data);
     carnn_model_free(in_place);
     memmove(first.bytes + 4, first.bytes, first.size);
     CHECK_INT(read_image(&copy, first.bytes + 4, first.size, NULL), CARNN_OK);

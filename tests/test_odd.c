@@ -108,6 +108,11 @@ static void odd_tables(void) {
     }
     odd_choices();
     odd_ranges();
+#ifndef CARNN_NO_THREADS
+    CHECK_INT(carnn_thread_count(3), 3);
+    CHECK_INT(carnn_thread_count(5000), 1024);
+    CHECK(carnn_thread_count(0) >= 1 && carnn_thread_count(0) <= 1024);
+#endif
     model.task = "lm";
     WORKS(carnn_defaults(&model, NULL, &error)); /* there may be no training */
     FAILS(carnn_set(&model, &train, "seed", "0", &error)); /* it would be the default, 1 */
