@@ -97,8 +97,8 @@ input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --uni
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
 trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
