@@ -18,7 +18,33 @@ printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 cat "$folder/make.c" "$folder/make.c" "$folder/use.c" > "$folder/often.c"
 cp "$folder/use.c" "$folder/use.cpp"
 cp "$folder/make.c" "$folder/make.cpp"
-{ cat "$folder/make.c"; echo 'int main(void) { return 0; }'; } > "$folder/alone.c"
+{
+    cat "$folder/make.c"
+    cat << 'END'
+#include <stdio.h>
+int main(int argc, char **argv) {
+    static char bytes[1 << 22];
+    FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
+    carnn_source source = {"memory", bytes, 0};
+    carnn_text text = {"good morning , how are you", 26};
+    carnn_model *model;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    if (!file) return 2;
+    source.size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    if (carnn_model_load(&model, &source, NULL, &error) ||
+        carnn_session_open(&session, model, NULL, &error) ||
+        carnn_session_predict(session, &text, 1, 1, &p, &error))
+        return puts(error.message), 1;
+    printf("%.17g %zu\n", p.score, p.tokens);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    return 0;
+}
+END
+} > "$folder/answer.c"
 
 cat > "$folder/train.c" << 'END'
 #include "carnn.h"
@@ -65,8 +91,8 @@ if [ -s "$folder/gcc.gguf" ] && [ -s "$folder/clang.gguf" ]; then
     check "gcc and clang: other model files" cmp -s "$folder/gcc.gguf" "$folder/clang.gguf"
 fi
 
-# Every combination of the option macros; each of them alone also as a program that links, where
-# the optimiser looks at what is left.
+# Every combination of the option macros; each of them alone also as a program that answers by a
+# model of the training above, all with the same number.
 options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
 number=0
 while [ $number -lt 64 ]; do
@@ -75,13 +101,22 @@ while [ $number -lt 64 ]; do
         [ $((rest % 2)) -eq 1 ] && chosen="$chosen -D$option"
         rest=$((rest / 2))
     done
-    compiles "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$folder/alone.c"
+    compiles "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$folder/answer.c"
     number=$((number + 1))
 done
 for option in $options; do
-    compiles "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$folder/alone.c" \
-        -o "$folder/alone" -lm -lpthread
+    compiles "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$folder/answer.c" \
+        -o "$folder/answer" -lm -lpthread
+    "$folder/answer" "$folder/gcc.gguf" > "$folder/$option.says"
+    check "$option: loads a model and answers" [ $? -eq 0 ]
+    check "$option: another answer" cmp -s "$folder/$option.says" "$folder/CARNN_STATIC.says"
 done
+cp carnn.h "$folder/own/renamed.h"
+printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' > "$folder/own/renamed.c"
+compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "$folder/own/renamed.c"
+printf '#define STB_DS_IMPLEMENTATION\n#include "stb_ds.h"\n' > "$folder/own/host.c"
+compiles "stb_ds of the host" ${CC:-cc} -std=c99 -w -O1 -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
+    "$folder/make.c" "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
 compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
 for option in -ffast-math -ffinite-math-only; do
     check "$option is refused" fails ${CC:-cc} -std=c99 $option -I. -fsyntax-only "$folder/make.c"
