@@ -520,7 +520,8 @@ typedef struct carnn_scores {
     double loss;
     double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
-    size_t unanswerable; /* targets that the model does not know: not in the loss, never right */
+    size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
+                            their text does not have them; 0 of a loaded model */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -3359,8 +3360,8 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
 
 /* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
    multiple of the width of a panel. */
-static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
-                                size_t j1, const float *b, size_t ldb, float *packed) {
+static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0, size_t j1,
+                             const float *b, size_t ldb, float *packed) {
     carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
                         0, j0, 0};
     carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
@@ -8431,7 +8432,7 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
 }
 
 static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *field,
-                                       carnn__record *r) {
+                                         carnn__record *r) {
     carnn__span number = field[CARNN__ANSWER_NUMBER], label = field[CARNN__ANSWER_LABEL];
     carnn_status status;
     double value = 0.0;
@@ -8582,7 +8583,8 @@ static const char *const carnn__class_formats[] = {
     "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
-#define CARNN__TREE_BYTES 4096    /* of a tree at most, as each of its nodes can be an example */
+#define CARNN__TREE_BYTES 16384   /* of a tree that a session reads */
+#define CARNN__PHRASE_BYTES 4096  /* of a tree each of whose nodes is an example */
 
 /* The length of the tree that a text begins with; 0: it begins with none. */
 static size_t carnn__tree_length(carnn__span s) {
@@ -8619,8 +8621,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
         *text = carnn__trim(line);
         label->at = text->at + 1;
         label->length = 1;
-        return text->length && text->length <= CARNN__TREE_BYTES &&
-               carnn__tree_length(*text) == text->length;
+        return text->length && carnn__tree_length(*text) == text->length;
     }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
@@ -8650,11 +8651,15 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
-/* The node of a tree that is next, where all are examples. */
+/* Are all nodes of a tree examples? */
+static int carnn__class_phrases(const carnn__parser *p) {
+    return !p->lenient && p->option && p->option[CARNN__CLASS_PHRASES] > 0.0;
+}
+
+/* The node of a tree that is next. */
 static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
     carnn__span node = *tree;
     const char *next;
-    if (p->lenient || !p->option || p->option[CARNN__CLASS_PHRASES] <= 0.0) return;
     carnn__skip(&node, p->at);
     next = (const char *)memchr(node.at + 1, '(', node.length - 1);
     r->once = p->at > 0;
@@ -8690,7 +8695,12 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->begins = r->example = 1;
     r->own = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
-    if (r->tree) carnn__class_node(p, r, &text);
+    if (r->tree && carnn__class_phrases(p)) {
+        if (text.length > CARNN__PHRASE_BYTES)
+            return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__PHRASE_BYTES) " bytes "
+                                     "of a tree whose phrases are examples", text);
+        carnn__class_node(p, r, &text);
+    }
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
@@ -18181,6 +18191,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     size_t i;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
+    scores->unanswerable = (size_t)fmax((double)tally->examples - sum[CARNN__DIALOG_KNOWN], 0.0);
     for (i = 0; i < CARNN__DIALOG_METRICS; i++) {
         int dialogs = i == CARNN__DIALOG_ALL_RIGHT;
         double of = dialogs ? sum[CARNN__DIALOG_DIALOGS] : (double)tally->examples;
@@ -18430,8 +18441,8 @@ static const carnn_option carnn__lm_options[] = {
                          "what is predicted, word or char; char becomes spaced where a file has "
                          "blanks between its characters"),
     CARNN__OPTION_WHOLE("chunk", CARNN__LM_CHUNKS, 0, 4096, 2,
-                        "K: a document is read in chunks of K words, and states go on from chunk "
-                        "to chunk, 100 for characters; 0: sentence by sentence"),
+                        "K: a document is read in chunks of K words (of characters 100), and "
+                        "states go on from chunk to chunk; 0: sentence by sentence"),
     CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
 
@@ -18972,12 +18983,6 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    const double *option = model->desc.option;
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
-        (option[CARNN__TWO_POOLING] > 0.0 || option[CARNN__TWO_ALIGNMENT] > 0.0 ||
-         option[CARNN__TWO_DIRECTION] > 0.0))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "pooling, alignment and direction are for "
-                           "the models ca and cosine");
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
         return !carnn__model_links(model) ? CARNN_OK
                    : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file is for model ca");
@@ -20224,7 +20229,7 @@ static carnn_status carnn__signal_mixed(const carnn_dataset *data, carnn_error *
         if (y != y && other == SIZE_MAX) other = i;
     }
     if (!fractions || other == SIZE_MAX) return CARNN_OK;
-    return carnn__target_fail(data, other, "a number, as other targets are (target_kind says that "
+    return carnn__target_fail(data, other, "a number, as other targets are (target_kind class: "
                               "they are names)", error);
 }
 
@@ -20244,7 +20249,8 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     size_t i;
     carnn_status status = carnn__net_build(model, data, error);
     if (!status) status = carnn__signal_words(model, data, error);
-    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0)
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
+        carnn__signal_kind(data) == 1 + CARNN__SIGNAL_CLASS)
         status = carnn__signal_mixed(data, error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
@@ -21169,6 +21175,45 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     return status ? status : carnn__check_options(model, train, error);
 }
 
+/* Options that have an effect only where another one has one of these values. What a program asks
+   for in vain is refused for a new model; files may have it. */
+static const struct {
+    const char *task, *option, *of, *values; /* task NULL: of all that have the option */
+} carnn__dependent_options[] = {
+    {NULL, "raw_output_gate", "encoder", "rcrn"},
+    {"answer", "pooling", "model", "ca cosine"},
+    {"answer", "alignment", "model", "ca"},
+    {"answer", "direction", "model", "ca"},
+    {"answer", "decomposition", "model", "iwan"},
+    {"answer", "weighting", "model", "iwan"},
+    {"answer", "redundancy", "model", "iwan siamese"},
+    {"pair", "grades", "target", "relatedness"},
+    {"pair", "direction", "alignment", "overlap file"}};
+
+/* asked: what the caller wants of a model that is described completely. */
+static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
+                                           const carnn_model_desc *complete, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
+        const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
+        const char *name = carnn__dependent_options[i].option;
+        const char *values = carnn__dependent_options[i].values;
+        const carnn_option *o = carnn__option_named(complete->task, name);
+        carnn__words w = carnn__words_of(CARNN__SPACES, values, strlen(values));
+        char value[64];
+        int right = 0;
+        if (!o || (task && strcmp(task, complete->task)) || !(asked->option[o->offset] > 0.0))
+            continue;
+        carnn_option_get(carnn__option_named(complete->task, of), complete, NULL, value,
+                         sizeof value);
+        while (!right && carnn__next_word(&w)) right = carnn__is(value, w.word, 0);
+        if (!right)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has an effect only where %s is "
+                               "one of these: %s", name, of, values);
+    }
+    return CARNN_OK;
+}
+
 /* --- making a model -------------------------------------------------------------------------- */
 
 CARNN_API void carnn_model_free(carnn_model *model) {
@@ -21205,10 +21250,6 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
-    const carnn_option *raw = carnn__option_named(model->desc.task, "raw_output_gate");
-    if (raw && carnn__option_value(raw, &model->desc, NULL) > 0.0 &&
-        carnn__chosen(model, encoder->offset) != CARNN__RCRN)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "raw_output_gate is for the encoder rcrn");
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
@@ -21443,6 +21484,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = carnn__check_dependent(desc, &model->desc, error);
     if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
     for (i = 0; !status && i < desc->known_count; i++)
@@ -23718,9 +23760,14 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
     return status;
 }
 
-/* From here on description and scores of the model are those of this training. */
-static void carnn__training_describe(carnn__training *t) {
+/* From here on description and scores of the model are those of this training, which begins or goes
+   on; where it cannot go on they stay what they were. */
+static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
+    carnn_train_desc trained = model->trained;
+    carnn_scores scores = model->scores;
+    int64_t best_epoch = model->best_epoch;
+    carnn_status status;
     memset(&model->scores, 0, sizeof model->scores);
     model->best_epoch = 0;
     model->trained = t->desc;
@@ -23728,6 +23775,16 @@ static void carnn__training_describe(carnn__training *t) {
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = model->trained.probe = 0;
+    if (!t->desc.resume) return CARNN_OK;
+    status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
+    t->optimizer.power_a = t->at.power_a;
+    t->optimizer.power_b = t->at.power_b;
+    if (status) {
+        model->trained = trained;
+        model->scores = scores;
+        model->best_epoch = best_epoch;
+    }
+    return status;
 }
 
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
@@ -23755,12 +23812,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (t.desc.resume && !t.desc.checkpoint)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
     status = carnn__training_open(&t, train, valid, error);
-    if (!status) carnn__training_describe(&t);
-    if (!status && t.desc.resume) {
-        status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
-        t.optimizer.power_a = t.at.power_a;
-        t.optimizer.power_b = t.at.power_b;
-    }
+    if (!status) status = carnn__training_begin(&t, error);
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);
@@ -23789,7 +23841,7 @@ typedef struct carnn__validation {
     carnn_allocator allocator;
     carnn_error *error;
     size_t count, groups;
-    uint32_t *fold;           /* (groups) */
+    uint32_t *fold;           /* (groups) CARNN__NO_INDEX: it has no example */
     uint32_t *part;           /* (groups) of the fold at hand: what each is for */
     uint32_t *order;          /* (groups) */
     carnn_scores *scores;     /* (count) */
@@ -23807,7 +23859,7 @@ static carnn_status carnn__validation_read(void *job) {
     for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
         if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
-        if (lines.number > f->groups) continue;
+        if (lines.number > f->groups || f->fold[lines.number - 1] == CARNN__NO_INDEX) continue;
         f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
     }
     f->count = f->names.count;
@@ -23830,18 +23882,18 @@ static carnn_status carnn__validation_drop(void *job) {
 
 /* Folds of the same size, by chance. */
 static carnn_status carnn__validation_draw(carnn__validation *f) {
-    size_t i;
-    if (f->groups < 2)
+    size_t i, n = 0;
+    for (i = 0; i < f->groups; i++)
+        if (f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
+    if (n < 2)
         return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected two groups of data or more "
-                           "(dialogs, documents, questions, ...) to make folds of, found %zu",
-                           f->groups);
-    if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
+                           "(dialogs, documents, questions, ...) to make folds of, found %zu", n);
+    if (f->desc->count < 2 || (uint64_t)f->desc->count > n)
         return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
-                           "as there are groups, found %lld", f->groups, (long long)f->desc->count);
+                           "as there are groups, found %lld", n, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
-    for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
-    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
-    for (i = 0; i < f->groups; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, n);
+    for (i = 0; i < n; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
     return CARNN_OK;
 }
 
@@ -23850,7 +23902,7 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number) 
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
-        if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
+        if (f->fold[i] != number && f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
         return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
@@ -23958,6 +24010,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     if (!f.fold) return carnn__out_of_memory(error);
     f.part = f.fold + f.groups;
     f.order = f.part + f.groups;
+    memset(f.fold, 0xFF, f.groups * sizeof *f.fold);
+    for (i = 0; i < data->item_count; i++) f.fold[data->items[i].group] = 0;
     /* the folds */
     status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
                        : carnn__validation_draw(&f);

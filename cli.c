@@ -566,12 +566,13 @@ static void check_files(void) {
     const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
                           &arg.data,  &arg.vectors, &arg.labels};
     const list *read[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
+    static const char *const written_by[] = {"out", "log", "probe", "qrels", "run"};
     list all = {NULL, 0, 0};
     size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
     for (i = 0; i < COUNT(one); i++) {
         if (one[i] && i < 5 && !strcmp(one[i], "-"))
-            say(USAGE, "expected the name of a file to write, found \"-\"");
+            say(USAGE, "--%s: expected the name of a file to write, found \"-\"", written_by[i]);
         if (one[i]) add_item(&all, one[i]), written += i < 5;
     }
     for (i = 0; i < COUNT(many); i++)
@@ -710,14 +711,15 @@ static void print_metrics(const carnn_scores *s, int counts) {
 
 /* Says what makes scores on a file doubtful. */
 static void warn_of(const carnn_scores *s, const char *file) {
+    if (!strcmp(file, "-")) file = STANDARD_INPUT;
     if (s->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
             100.0 * s->unknown);
-    if (s->loss == 0.0 && s->metric[0].value == 0.0) /* of no target */
+    if (s->unanswerable && s->unanswerable >= s->examples)
         say(DONE, "%s: nothing is scored, as no target is one that the model knows", file);
-    else if (s->unanswerable)
-        say(DONE, "%s: %zu of %zu targets are none that the model knows: they are not in the loss, "
-            "and no answer to them is right", file, s->unanswerable, s->examples);
+    else if (10 * s->unanswerable >= s->examples && s->unanswerable)
+        say(DONE, "%s: %zu of %zu targets are not in the loss, as the model does not know them or "
+            "their texts do not have them", file, s->unanswerable, s->examples);
 }
 
 /* ==== train ================================================================================== */
@@ -1328,7 +1330,8 @@ static int predict(void) {
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
         (waits && !arg.stream)) {
         load_examples();
-        if (carnn_session_columns(session) && lacks_classes())
+        if (carnn_session_columns(session) && !arg.group && !arg.target && !arg.labels.count &&
+            lacks_classes())
             say(DONE, "no line begins with a class that the model knows: a line whose class is not "
                 "known begins with its tab or comma");
         check(carnn_predict(model, data, &desc, &error));
@@ -1430,8 +1433,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
                "what no step accounts for\n", carnn_model_describe(model)->cell);
     if (!e.exact && !told)
-        printf("states of the cell %s are no sums of what words add: all is in the rest\n",
-               carnn_model_describe(model)->cell);
+        puts("what this model says is no sum of what words add: all is in the rest");
     return part;
 }
 
@@ -1911,7 +1913,8 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         sscanf(l.text, " {\"fold\" : %zu", &fold);
         if (!h || h->fold != fold) {
             if (*count == MODELS)
-                say(BAD_DATA, "%s:%zu: expected %d runs and folds at most", file, l.number, MODELS);
+                say(USAGE, "%s:%zu: %d runs and folds can be drawn together, not more", file,
+                    l.number, MODELS);
             h = &runs[(*count)++];
             *h = (history){.file = file, .fold = fold, .best = NAN};
         }
@@ -2120,7 +2123,7 @@ static int gradcheck(void) {
     size_t i;
     for (i = 0; carnn_cell_name(i); i++) is_word(&g, carnn_cell_name(i));
     for (i = 0; carnn_task_name(i); i++) is_word(&g, carnn_task_name(i));
-    if (status == CARNN_ERR_ARGUMENT) unknown("cell, part or task", &g);
+    if (status == CARNN_ERR_ARGUMENT) unknown("cell or task", &g);
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;

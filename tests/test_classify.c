@@ -394,6 +394,12 @@ static void classify_tree_session(void) {
     large[i++] = ')';
     CHECK_INT(carnn_session_line(session, large, i, 2, 1, &found, &p, &error), 0);
     CHECK(found && p.count == 1);
+    probability = p.probability[0];
+    words.at = large; /* the leaves: more than the model reads, so cut off alike */
+    for (i = 0; i < 2000; i++) memcpy(large + 2 * i, i ? " a" : " b", 2);
+    words.length = 4000;
+    CHECK_INT(carnn_session_predict(session, &words, 1, 1, &p, &error), CARNN_OK);
+    CHECK(p.probability[0] == probability);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -346,6 +346,28 @@ static void test_no_words_no_graph(void) {
     carnn_dataset_free(data);
 }
 
+/* A file may say what a new model is refused: an option that has no effect. */
+static void test_idle_option(void) {
+    static const char text[] = "x\ta b\ny\tb\nx\tc\n";
+    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_model *model = test_model("classify", "cell=lstm", NULL, data), *loaded;
+    const carnn_option *raw = carnn__option_named("classify", "raw_output_gate");
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    desc.option[raw->offset] = 1.0;
+    CHECK_INT(carnn_model_create(&loaded, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "raw_output_gate has an effect only where encoder is one of these: rcrn");
+    model->desc.option[raw->offset] = 1.0;
+    loaded = test_reload(model);
+    CHECK(loaded && loaded->desc.option[raw->offset] == 1.0);
+    carnn_model_free(loaded);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a model that has no optimiser nothing was ever trained, whatever else a file says. */
 static void test_training_that_never_was(void) {
     carnn_model *model = small_model(), *loaded = NULL;
@@ -642,6 +664,7 @@ int main(void) {
     test_messages();
     test_option_unknown_then();
     test_no_words_no_graph();
+    test_idle_option();
     test_training_that_never_was();
     test_weights_that_are_no_numbers();
     test_no_memory();

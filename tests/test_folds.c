@@ -355,6 +355,64 @@ static void test_unknown_class(void) {
     CHECK_INT(s.scores[1].examples, 1);
     CHECK_INT(s.scores[2].examples, 3);
     CHECK_NEAR(s.scores[1].metric[0].value, 0.0, 0.0);
+    CHECK_INT(s.scores[1].unanswerable, 1);
+    CHECK_INT(mean.unanswerable, 1);
+    CHECK_INT(deviation.unanswerable, 0);
+    CHECK_NEAR(mean.unknown, (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
+               1e-12);
+    carnn_dataset_free(data);
+}
+
+/* Folds go on from a model: its task, its seed and its options are theirs. */
+static void test_folds_from(void) {
+    carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
+    carnn_model *base = test_model("classify", "cell=gru", NULL, data);
+    carnn_model_desc model;
+    carnn_train_desc train = short_training(NULL, 1);
+    carnn_folds_desc folds;
+    carnn_scores mean[2], deviation;
+    carnn_error error;
+    int i;
+    train.progress = NULL;
+    memset(&folds, 0, sizeof folds);
+    folds.count = 3;
+    base->desc.seed = 5;
+    for (i = 0; i < 2; i++) {
+        memset(&model, 0, sizeof model);
+        model.from = base;
+        if (i) model.seed = 5, model.task = "classify";
+        CHECK_INT(carnn_cross_validate(&model, &train, data, &folds, &mean[i], &deviation, &error),
+                  CARNN_OK);
+    }
+    CHECK(mean[0].loss == mean[1].loss);
+    model.task = "dialog";
+    CHECK_INT(carnn_cross_validate(&model, &train, data, &folds, mean, &deviation, &error),
+              CARNN_ERR_ARGUMENT);
+    carnn_model_free(base);
+    carnn_dataset_free(data);
+}
+
+/* Groups without an example, such as a fact at the end of a file, are in no fold. */
+static void test_folds_of_facts(void) {
+    static const char text[] = "1 hi\thello\n2 no\tbye\n\n1 ann likes tea\n";
+    carnn_source source[4];
+    carnn_dataset_desc desc;
+    carnn_dataset *data;
+    carnn_scores mean, deviation;
+    static folds_seen s;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 4; i++) source[i] = test_source("facts.txt", text, sizeof text - 1);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = source;
+    desc.source_count = 4;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_groups(data), 8);
+    CHECK_INT(cross(data, 4, NULL, 1, &s, &mean, &deviation, &error), CARNN_OK);
+    CHECK_INT(mean.examples, 8);
+    CHECK_INT(cross(data, 5, NULL, 1, &s, &mean, &deviation, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "from 2 to 4 folds") != NULL);
     carnn_dataset_free(data);
 }
 
@@ -481,6 +539,8 @@ int main(void) {
     check_task("dialog", fold_dialogs, 3);
     test_by_hand();
     test_unknown_class();
+    test_folds_from();
+    test_folds_of_facts();
     test_kind_of_all();
     test_errors();
     test_memory_of_folds();

@@ -435,6 +435,11 @@ static void signal_kinds(void) {
     CHECK_INT(carnn_model_choice_count(model), 4);
     carnn_model_free(model);
     carnn_dataset_free(data);
+    data = signal_text("0.5 1.5\t1\t2\n0.5\t1\n1.5 0.5\t2\t1\n", "1", NULL); /* labels of rows */
+    model = signal_model("", data);
+    CHECK_INT(carnn__chosen(model, CARNN__SIGNAL_KIND), CARNN__SIGNAL_STEPS);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
     data = signal_text("0.1,1\n0.1,2\n0.1,1\n0.1,1\n0.1,1\n0.1,1\n", "1", NULL); /* all the same */
     model = signal_model("target_kind=number", data);
     CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);

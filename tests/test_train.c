@@ -928,8 +928,13 @@ static void test_not_begun(void) {
     CHECK_TEXT(error.message, "there is no example to validate on");
     CHECK_INT(carnn_train(model, nothing, NULL, &train, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "there is no example to train on");
-    train.probe = 1; /* dialogs have none */
     train.epochs = 7;
+    train.resume = 1;
+    train.checkpoint = "no-such-file.resume";
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_IO);
+    train.resume = 0;
+    train.checkpoint = NULL;
+    train.probe = 1; /* dialogs have none */
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_ARGUMENT);
     CHECK(carnn_model_best_epoch(model) > 0);
     CHECK(!memcmp(&scores, carnn_model_scores(model), sizeof scores));
@@ -939,13 +944,13 @@ static void test_not_begun(void) {
     carnn_dataset_free(data);
 }
 
-/* One step of plain SGD on a copy of `base`: change (trained) is what it does to the weights. Returns
-   the norm of the gradient that is reported. */
 static int keep_norm(const carnn_progress *p, void *user) {
     *(double *)user = p->gradient_norm;
     return 0;
 }
 
+/* One step of plain SGD on a copy of `base`: change (trained) is what it does to the weights. Returns
+   the norm of the gradient that is reported. */
 static double one_step(const carnn_model *base, const char *text, double clip, double decay,
                        double smoothing, float *change) {
     carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);

@@ -182,7 +182,7 @@ static void vectors_refused(void) {
     static const char key[] = "carnn.words_of_vectors";
     carnn_model *model = vectors_model(0, NULL, 0, NULL), *loaded = NULL, *lm = NULL;
     carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
-    carnn_dataset *data = vectors_data("lm", "my cat runs\nmy cat\n");
+    carnn_dataset *data = vectors_data("lm", "my cat runs\nmy cat\n"), *other;
     carnn_model_desc desc;
     carnn_error error;
     size_t size = carnn_model_size(model), at, i;
@@ -209,6 +209,16 @@ static void vectors_refused(void) {
     CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
                "vector_words: the task lm has no words but those of its data");
+    desc.vector_words = 0;
+    desc.embedding = 9;
+    source.name = NULL;
+    CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(!strncmp(error.message, "(memory): the vectors have ", 27));
+    other = vectors_data("dialog", "1 hi\thello\n");
+    desc.known = (const carnn_dataset *const *)&other;
+    desc.known_count = 1;
+    CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    carnn_dataset_free(other);
     free(bytes);
     carnn_dataset_free(data);
     carnn_model_free(model);
