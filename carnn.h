@@ -560,7 +560,8 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 typedef struct carnn_folds_desc {
     int64_t count;          /* folds, from 2 on; not needed where `by` is there */
     const carnn_source *by; /* a line with the name of its fold for every group, in the order of the
-                               data; NULL: groups are dealt by chance, drawn by the model's seed */
+                               data, also for one without an example, which is in no fold; NULL:
+                               groups are dealt by chance, drawn by the model's seed */
     /* after each fold (number from 0, of `count`); may be NULL */
     void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
     void *user;
@@ -7837,11 +7838,11 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, which has room
-   for the tree; returns their length. */
-static size_t carnn__leaves(carnn__span tree, char *to) {
+/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, as far as there
+   is room, which that for the tree always is; returns their length. */
+static size_t carnn__leaves(carnn__span tree, char *to, size_t room) {
     size_t i, n = 0;
-    for (i = 0; i < tree.length; i++) {
+    for (i = 0; i < tree.length && n < room; i++) {
         char c = tree.at[i];
         if (c == '(') i += 1; /* the label */
         else if (c != ')' && !carnn__gap(c)) to[n++] = c;
@@ -7880,7 +7881,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (record->spoken) text = carnn__spoken_words(r, text);
         if (record->tree) {
             stbds_arrsetlen(r->scratch, text.length);
-            text.length = carnn__leaves(text, r->scratch);
+            text.length = carnn__leaves(text, r->scratch, text.length);
             text.at = r->scratch;
         }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
@@ -8583,7 +8584,7 @@ static const char *const carnn__class_formats[] = {
     "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
-#define CARNN__TREE_BYTES 16384   /* of a tree that a session reads */
+#define CARNN__TREE_BYTES 16384   /* of the leaves of a tree that a session reads */
 #define CARNN__PHRASE_BYTES 4096  /* of a tree each of whose nodes is an example */
 
 /* The length of the tree that a text begins with; 0: it begins with none. */
@@ -14318,7 +14319,7 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
         CARNN__OPTION_CHOICE("alignment", CARNN__TWO_ALIGNMENT, carnn__two_alignments,             \
                              models "overlap: words of both; file: as DATA.align says; none"),     \
         CARNN__OPTION_CHOICE("direction", CARNN__TWO_DIRECTION, directions,                        \
-                             models "which text reads the states of the other")
+                             pooled "which text reads the states of the other")
 
 static uint32_t carnn__two_word(const carnn_model *model, carnn__span word) {
     uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
@@ -16705,8 +16706,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     for (i = 0; i < r.own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
     if (r.tree) {
-        texts->length = carnn__min(texts->length, sizeof leaves);
-        texts->length = carnn__leaves(*texts, leaves);
+        texts->length = carnn__leaves(*texts, leaves, sizeof leaves);
         texts->at = leaves;
     }
     *found = r.example;
@@ -21175,45 +21175,6 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     return status ? status : carnn__check_options(model, train, error);
 }
 
-/* Options that have an effect only where another one has one of these values. What a program asks
-   for in vain is refused for a new model; files may have it. */
-static const struct {
-    const char *task, *option, *of, *values; /* task NULL: of all that have the option */
-} carnn__dependent_options[] = {
-    {NULL, "raw_output_gate", "encoder", "rcrn"},
-    {"answer", "pooling", "model", "ca cosine"},
-    {"answer", "alignment", "model", "ca"},
-    {"answer", "direction", "model", "ca"},
-    {"answer", "decomposition", "model", "iwan"},
-    {"answer", "weighting", "model", "iwan"},
-    {"answer", "redundancy", "model", "iwan siamese"},
-    {"pair", "grades", "target", "relatedness"},
-    {"pair", "direction", "alignment", "overlap file"}};
-
-/* asked: what the caller wants of a model that is described completely. */
-static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
-                                           const carnn_model_desc *complete, carnn_error *error) {
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
-        const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
-        const char *name = carnn__dependent_options[i].option;
-        const char *values = carnn__dependent_options[i].values;
-        const carnn_option *o = carnn__option_named(complete->task, name);
-        carnn__words w = carnn__words_of(CARNN__SPACES, values, strlen(values));
-        char value[64];
-        int right = 0;
-        if (!o || (task && strcmp(task, complete->task)) || !(asked->option[o->offset] > 0.0))
-            continue;
-        carnn_option_get(carnn__option_named(complete->task, of), complete, NULL, value,
-                         sizeof value);
-        while (!right && carnn__next_word(&w)) right = carnn__is(value, w.word, 0);
-        if (!right)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has an effect only where %s is "
-                               "one of these: %s", name, of, values);
-    }
-    return CARNN_OK;
-}
-
 /* --- making a model -------------------------------------------------------------------------- */
 
 CARNN_API void carnn_model_free(carnn_model *model) {
@@ -21458,6 +21419,53 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
     *model->graph = *desc->from->graph;
     model->graph->allocator = model->allocator;
     memset(model->graph->has, 0, sizeof model->graph->has); /* whose paths are those of the other */
+    return CARNN_OK;
+}
+
+/* Options that have an effect only where another one has one of these values. What a program asks
+   for in vain is refused for a new model; files may have it. */
+static const struct {
+    const char *task, *option, *of, *values; /* task NULL: of all that have the option */
+} carnn__dependent_options[] = {
+    {NULL, "raw_output_gate", "encoder", "rcrn"},
+    {"answer", "pooling", "model", "ca cosine"},
+    {"answer", "alignment", "model", "ca"},
+    {"answer", "direction", "model", "ca cosine"},
+    {"answer", "decomposition", "model", "iwan"},
+    {"answer", "weighting", "model", "iwan"},
+    {"answer", "redundancy", "model", "iwan siamese"},
+    {"pair", "grades", "target", "relatedness"}};
+
+/* Is the option left open, or asked for as the default is, which carnn_defaults may have set? */
+static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *asked) {
+    carnn_model_desc usual = *asked;
+    usual.option[o->offset] = 0.0;
+    if (!(asked->option[o->offset] > 0.0)) return 1;
+    return (!usual.from || !carnn__from_options(&usual, NULL)) &&
+           !carnn_defaults(&usual, NULL, NULL) &&
+           usual.option[o->offset] == asked->option[o->offset];
+}
+
+/* asked: what the caller wants of a model that is described completely. */
+static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
+                                           const carnn_model_desc *complete, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
+        const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
+        const char *name = carnn__dependent_options[i].option;
+        const char *values = carnn__dependent_options[i].values;
+        const carnn_option *o = carnn__option_named(complete->task, name);
+        carnn__words w = carnn__words_of(CARNN__SPACES, values, strlen(values));
+        char value[64];
+        int right = 0;
+        if (!o || (task && strcmp(task, complete->task)) || carnn__asks_nothing(o, asked)) continue;
+        carnn_option_get(carnn__option_named(complete->task, of), complete, NULL, value,
+                         sizeof value);
+        while (!right && carnn__next_word(&w)) right = carnn__is(value, w.word, 0);
+        if (!right)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has an effect only where %s is "
+                               "one of these: %s", name, of, values);
+    }
     return CARNN_OK;
 }
 

@@ -508,7 +508,7 @@ says err '^carnn: spaces.txt:[0-9]*: expected a tab between user and response'
 awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
 run 0 test a.gguf --data foreign.txt
 says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
-says err '^carnn: foreign.txt: nothing is scored, as no target is one that the model knows$'
+says err '^carnn: foreign.txt: nothing is scored: the model knows no target, or the texts do not have them$'
 run 0 test a.gguf --data "$data/dialog-test.txt"
 empty err
 printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
@@ -616,7 +616,7 @@ sed -i '2s/.*//' linked.tsv.align
 run 3 test f.gguf --data linked.tsv
 says err 'linked.tsv.align:60: expected a line for every example, found the end'
 run 2 train --task answer --train linked2.tsv --alignment file --out s.gguf
-says err ' has an effect only where model is one of these: ca'
+says err 'alignment has an effect only where model is one of these: ca$'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -1280,7 +1280,14 @@ says err 'expected a file for each file of images, found more'
 # ---- what would have no effect is refused, what is doubtful is said
 
 run 2 train --task answer --pooling max --train "$data/answer-train.tsv" --out f.gguf
-says err ' has an effect only where model is one of these: ca'
+says err 'pooling has an effect only where model is one of these: ca cosine$'
+small='--hidden 4 --embedding 4 --epochs 1 --threads 1 --quiet --out f.gguf'
+run 0 train --task answer --model cosine --pooling attention --direction a2q \
+    --train "$data/answer-dev.tsv" $small
+run 0 train --task pair --pooling attention --direction r2l --train "$data/pair-dev.tsv" $small
+run 0 train --task pair --direction l2r --grades 5 --train "$data/pair-dev.tsv" $small
+run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
+says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf
 says err 'raw_output_gate has an effect only where encoder is one of these: rcrn'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf
@@ -1295,7 +1302,7 @@ printf 'x\ta b\ny\tb c\nx\ta\ny\tc\n' >two.txt
 printf 'x\ta\nz\tb\n' >half.txt
 printf 'p\ta\nq\tb\n' >other.txt
 run 0 train $small --train two.txt --valid other.txt --test half.txt --out two.gguf
-says err 'other.txt: nothing is scored, as no target is one that the model knows'
+says err 'other.txt: nothing is scored: the model knows no target, or the texts do not have them'
 says err 'half.txt: 1 of 2 targets are not in the loss'
 run 0 test two.gguf --data half.txt
 says err 'half.txt: 1 of 2 targets'

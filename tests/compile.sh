@@ -104,10 +104,12 @@ while [ $number -lt 64 ]; do
     compiles "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$folder/answer.c"
     number=$((number + 1))
 done
+model=$folder/gcc.gguf
+[ -s "$model" ] || model=$folder/clang.gguf
 for option in $options; do
     compiles "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$folder/answer.c" \
         -o "$folder/answer" -lm -lpthread
-    "$folder/answer" "$folder/gcc.gguf" > "$folder/$option.says"
+    "$folder/answer" "$model" > "$folder/$option.says"
     check "$option: loads a model and answers" [ $? -eq 0 ]
     check "$option: another answer" cmp -s "$folder/$option.says" "$folder/CARNN_STATIC.says"
 done

@@ -363,7 +363,7 @@ static void test_unknown_class(void) {
     carnn_dataset_free(data);
 }
 
-/* Folds go on from a model: its task, its seed and its options are theirs. */
+/* Folds go on from a model: its task and its seed are theirs. */
 static void test_folds_from(void) {
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
     carnn_model *base = test_model("classify", "cell=gru", NULL, data);
@@ -413,6 +413,10 @@ static void test_folds_of_facts(void) {
     CHECK_INT(mean.examples, 8);
     CHECK_INT(cross(data, 5, NULL, 1, &s, &mean, &deviation, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "from 2 to 4 folds") != NULL);
+    CHECK_INT(cross(data, 0, "a\nz\nb\nz\nc\nz\nd\nz\n", 1, &s, &mean, &deviation, &error),
+              CARNN_OK);
+    CHECK_INT(mean.examples, 8);
+    CHECK_INT(s.folds, 4); /* z is the name of no fold */
     carnn_dataset_free(data);
 }
 

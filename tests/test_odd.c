@@ -55,6 +55,34 @@ static void odd_choices(void) {
             }
 }
 
+/* What carnn_defaults has filled in is no wish of the caller's, nor is a model's own description. */
+static void odd_filled(void) {
+    static const char *const models[] = {"iwan", "siamese", "ca", "ap", "cosine"};
+    const char *task;
+    size_t t, i, k;
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++)
+        for (i = 0; i < (strcmp(task, "answer") ? 1 : 5); i++) {
+            carnn_dataset *data = odd_sample(task, 0);
+            carnn_model *model = NULL;
+            carnn_model_desc desc;
+            carnn_error error;
+            memset(&desc, 0, sizeof desc);
+            desc.task = task;
+            if (strcmp(task, "signal")) desc.hidden = desc.embedding = 4;
+            if (!strcmp(task, "answer"))
+                WORKS(carnn_set(&desc, NULL, "model", models[i], &error));
+            WORKS(carnn_defaults(&desc, NULL, &error));
+            for (k = 0; k < 2; k++) {
+                if (!strcmp(task, "signal")) desc.embedding = (int64_t)data->columns;
+                CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+                desc = *carnn_model_describe(model);
+                desc.task = task;
+                carnn_model_free(model);
+            }
+            carnn_dataset_free(data);
+        }
+}
+
 /* Numbers beyond the range of an option are refused with its name and the range. */
 static void odd_ranges(void) {
     const carnn_option *o;
@@ -108,6 +136,7 @@ static void odd_tables(void) {
     }
     odd_choices();
     odd_ranges();
+    odd_filled();
 #ifndef CARNN_NO_THREADS
     CHECK_INT(carnn_thread_count(3), 3);
     CHECK_INT(carnn_thread_count(5000), 1024);
