@@ -14034,7 +14034,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
    question's words, each as idf^3, that it has or has equals of. A word w of the sentence j that
    has no equal in the question is supported by the others with w:
 
-     support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: but copies of j
+     support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all but copies of j
 
    So a pair has two more shares, times 20, too: the maximum of idf_w^3 support_w over these words
    of its sentence, and their mean, weighted by idf^3. The sentences of a question are those of its
@@ -20229,8 +20229,8 @@ static carnn_status carnn__signal_mixed(const carnn_dataset *data, carnn_error *
         if (y != y && other == SIZE_MAX) other = i;
     }
     if (!fractions || other == SIZE_MAX) return CARNN_OK;
-    return carnn__target_fail(data, other, "a number, as other targets are (target_kind class: "
-                              "they are names)", error);
+    return carnn__target_fail(data, other, "a number, as other targets are (target_kind class "
+                              "takes them as names)", error);
 }
 
 /* A model of tables has the names of the columns as words behind <unk>, unless two columns have the
