@@ -130,6 +130,16 @@ static inline carnn_allocator test_allocator(test_memory *memory) {
 
 /* --- helpers ---------------------------------------------------------------------------------- */
 
+/* Row `row` of W, a matrix of so many columns, times x. */
+static inline double test_row_times(const float *W, size_t row, size_t columns, const double *x) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < columns; j++) sum += (double)W[row * columns + j] * x[j];
+    return sum;
+}
+
+static inline double test_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
 /* The larger error; not a number is the largest of all. */
 static inline double test_worse(double a, double b) { return a != a || b <= a ? a : b; }
 
@@ -261,10 +271,12 @@ static inline carnn_model *test_model(const char *task, const char *options, con
 }
 
 /* The values of the parameter `name`. */
-static inline const float *test_weight(const carnn_model *model, const char *name) {
-    const float *value = carnn__named(&model->params, name);
-    if (!value) printf("no weight %s\n", name);
-    return value;
+static inline float *test_weight(const carnn_model *model, const char *name) {
+    size_t i = 0;
+    while (i < model->params.count && strcmp(model->params.item[i].name, name)) i++;
+    if (i < model->params.count) return carnn__piece(&model->params, model->params.value, i);
+    printf("no weight %s\n", name);
+    return NULL;
 }
 
 /* The model that a file of this one holds. */

@@ -57,16 +57,6 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
 
 enum { E = 5, WIDTH = 6, D = 2 * WIDTH, LONGEST = 16 };
 
-static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
-
-/* y = W x (+ b) of a matrix whose rows are `stride` long. */
-static double row_times(const float *W, size_t row, size_t columns, const double *x) {
-    double sum = 0.0;
-    size_t j;
-    for (j = 0; j < columns; j++) sum += (double)W[row * columns + j] * x[j];
-    return sum;
-}
-
 typedef struct sentence {
     size_t n;
     uint32_t id[LONGEST];
@@ -92,7 +82,7 @@ static void plain_inputs(const carnn_model *model, sentence *s, const sentence *
             if (same_word(model, other->id[k], s->id[i])) both = 1.0;
         word[E] = both;
         word[E + 1] = both * (double)idf[s->id[i]];
-        for (j = 0; j < WIDTH; j++) s->x[i][j] = row_times(P, j, E + more, word) + (double)b[j];
+        for (j = 0; j < WIDTH; j++) s->x[i][j] = test_row_times(P, j, E + more, word) + (double)b[j];
     }
 }
 
@@ -121,11 +111,11 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
         double next[WIDTH];
         i = backwards ? s->n - 1 - t : t;
         for (j = 0; j < WIDTH; j++) {
-            double u = logistic(row_times(W, j, WIDTH, s->x[i]) + (double)b[j] +
-                                row_times(U, j, WIDTH, c));
-            double f = logistic(row_times(W, WIDTH + j, WIDTH, s->x[i]) + (double)b[WIDTH + j] +
-                                row_times(U, WIDTH + j, WIDTH, c));
-            double z = row_times(W, 2 * WIDTH + j, WIDTH, s->x[i]) + (double)b[2 * WIDTH + j];
+            double u = test_sigmoid(test_row_times(W, j, WIDTH, s->x[i]) + (double)b[j] +
+                                test_row_times(U, j, WIDTH, c));
+            double f = test_sigmoid(test_row_times(W, WIDTH + j, WIDTH, s->x[i]) + (double)b[WIDTH + j] +
+                                test_row_times(U, WIDTH + j, WIDTH, c));
+            double z = test_row_times(W, 2 * WIDTH + j, WIDTH, s->x[i]) + (double)b[2 * WIDTH + j];
             next[j] = u * f * z + (1.0 - u) * h[j];
         }
         for (j = 0; j < WIDTH; j++) s->s[i][(backwards ? WIDTH : 0) + j] = h[j] = next[j];
@@ -163,7 +153,7 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
                 if (k >= WIDTH && i + 1 < s->n) key[k] -= s->s[i + 1][k];
             }
         for (w[i] = 0.0, k = 0; k < WIDTH; k++)
-            w[i] += (double)v[k] * tanh(row_times(W1, k, D, key) + row_times(W2, k, D, mean));
+            w[i] += (double)v[k] * tanh(test_row_times(W1, k, D, key) + test_row_times(W2, k, D, mean));
         all += w[i] = exp(w[i]);
     }
     memset(f, 0, 2 * D * sizeof *f);
@@ -281,14 +271,14 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
         plain_sum(model, a, q, f + F);
         for (j = 0; j < WIDTH; j++)
             score += (double)out[j] *
-                     tanh(row_times(test_weight(model, "hidden.weight"), j, 2 * F, f) +
+                     tanh(test_row_times(test_weight(model, "hidden.weight"), j, 2 * F, f) +
                           (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
         int more = model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0;
         plain_overlap(model, q, a, share);
         if (more) plain_redundancy(model, q, a, group, n, share + 8);
-        score += row_times(test_weight(model, "output.shares"), 0, more ? 10 : 8, share);
+        score += test_row_times(test_weight(model, "output.shares"), 0, more ? 10 : 8, share);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -397,7 +387,7 @@ static void test_rank_loss(size_t right) {
     CHECK_INT(steps, 1);
     CHECK_NEAR(scores.loss, plain, 1e-6);
     for (i = 0; i < 3; i++) {
-        float *w = (float *)(uintptr_t)test_weight(model, moved[i]);
+        float *w = test_weight(model, moved[i]);
         size_t at = (size_t)(w - model->params.value);
         for (k = 0; k < 6; k++) {
             float was = w[k];
@@ -426,8 +416,8 @@ static void test_rank_loss(size_t right) {
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
-    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
-    *(float *)(uintptr_t)test_weight(model, "output.weight") = 0.0f;
+    float *share = test_weight(model, "output.shares");
+    *test_weight(model, "output.weight") = 0.0f;
     memset(share, 0, 10 * sizeof *share);
     share[0] = 0.05f;
     return model;
@@ -884,8 +874,8 @@ static void test_answer_session(const char *options, int additive) {
    All words have the idf 1 here. */
 static carnn_model *redundancy_model(const carnn_dataset *data) {
     carnn_model *model = overlap_model(data);
-    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
-    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    float *share = test_weight(model, "output.shares");
+    float *idf = test_weight(model, "word.idf");
     size_t i;
     share[0] = 0.0f;
     share[8] = 1.0f;
@@ -984,8 +974,8 @@ static void test_overlap_explained(void) {
                                     9 * 20.0 / 3 + 12 * 0.125 * 16, 0.0, 0.0};
     carnn_dataset *data = answer_data("a b a\tb a\t1\na b a\tc\t0\n");
     carnn_model *model = overlap_model(data);
-    float *share = (float *)(uintptr_t)test_weight(model, "output.shares");
-    float *idf = (float *)(uintptr_t)test_weight(model, "word.idf");
+    float *share = test_weight(model, "output.shares");
+    float *idf = test_weight(model, "word.idf");
     carnn_session *session = NULL;
     carnn_contribution part[5];
     carnn_explanation e;

@@ -131,15 +131,6 @@ static void subject_run(subject *s, carnn__engine *e) {
 
 #define MOST 64 /* hidden units */
 
-static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
-static double product(const float *w, size_t row, const double *v, size_t n) {
-    double sum = 0.0;
-    size_t j;
-    for (j = 0; j < n; j++) sum += (double)w[row * n + j] * v[j];
-    return sum;
-}
-
 /* One unit of one step: (W x)_i etc. of gate g, from the definitions in models.md, section 1. */
 typedef struct terms {
     const subject *s;
@@ -151,16 +142,16 @@ static const float *weights(const subject *s, size_t number) {
     return s->w + s->store.item[number].offset;
 }
 static double X(const terms *t, size_t g) {
-    return product(weights(t->s, t->s->cell.input), g * t->s->h + t->i, t->x, t->s->e);
+    return test_row_times(weights(t->s, t->s->cell.input), g * t->s->h + t->i, t->s->e, t->x);
 }
 static double B(const terms *t, size_t g) {
     return (double)weights(t->s, t->s->cell.bias)[g * t->s->h + t->i];
 }
 static double C(const terms *t, size_t g) {
-    return product(weights(t->s, t->s->cell.context), g * t->s->h + t->i, t->c, t->s->d);
+    return test_row_times(weights(t->s, t->s->cell.context), g * t->s->h + t->i, t->s->d, t->c);
 }
 static double H(const terms *t, size_t g) {
-    return product(weights(t->s, t->s->cell.recurrent), g * t->s->h + t->i, t->h, t->s->h);
+    return test_row_times(weights(t->s, t->s->cell.recurrent), g * t->s->h + t->i, t->s->h, t->h);
 }
 
 /* Number i (alpha, beta1, beta2) of the vectors of gate g. */
@@ -185,9 +176,10 @@ static double additive(double u, double f, double k, double before) {
 static double gru_candidate(const terms *t) {
     double reset[MOST];
     terms all = *t;
-    for (all.i = 0; all.i < t->s->h; all.i++) reset[all.i] = sigmoid(XHB(&all, 1)) * t->h[all.i];
-    return tanh(together(t, 2, product(weights(t->s, t->s->cell.recurrent), 2 * t->s->h + t->i,
-                                       reset, t->s->h)));
+    for (all.i = 0; all.i < t->s->h; all.i++)
+        reset[all.i] = test_sigmoid(XHB(&all, 1)) * t->h[all.i];
+    return tanh(together(t, 2, test_row_times(weights(t->s, t->s->cell.recurrent),
+                                              2 * t->s->h + t->i, t->s->h, reset)));
 }
 
 /* The new state of unit i; *state is its c. */
@@ -198,40 +190,40 @@ static double unit(const char *cell, const terms *t, double *state) {
     if (!strcmp(cell, "rnn")) return tanh(XHB(t, 0));
     if (!strcmp(cell, "lstm") || !strcmp(cell, "carnn-high")) {
         int high = cell[0] == 'c';
-        double i = sigmoid(XHB(t, 0) + (high ? C(t, 0) : 0.0));
-        double f = sigmoid(XHB(t, 1) + (high ? C(t, 1) : 0.0));
-        double o = sigmoid(XHB(t, 2) + (high ? C(t, 2) : 0.0));
+        double i = test_sigmoid(XHB(t, 0) + (high ? C(t, 0) : 0.0));
+        double f = test_sigmoid(XHB(t, 1) + (high ? C(t, 1) : 0.0));
+        double o = test_sigmoid(XHB(t, 2) + (high ? C(t, 2) : 0.0));
         *state = i * tanh(XHB(t, 3)) + f * *state;
         return o * tanh(*state);
     }
-    if (!strcmp(cell, "gru")) return additive(sigmoid(XHB(t, 0)), 1.0, gru_candidate(t), before);
+    if (!strcmp(cell, "gru")) return additive(test_sigmoid(XHB(t, 0)), 1.0, gru_candidate(t), before);
     if (!strcmp(cell, "gru-after")) {
         const float *b = weights(t->s, t->s->cell.recurrent_bias);
         size_t h = t->s->h;
-        double u = sigmoid(XHB(t, 0) + (double)b[t->i]);
-        double r = sigmoid(XHB(t, 1) + (double)b[h + t->i]);
+        double u = test_sigmoid(XHB(t, 0) + (double)b[t->i]);
+        double r = test_sigmoid(XHB(t, 1) + (double)b[h + t->i]);
         double z = tanh(X(t, 2) + B(t, 2) + r * (H(t, 2) + (double)b[2 * h + t->i]));
         return additive(u, 1.0, z, before);
     }
     if (!strncmp(cell, "ran", 3)) {
-        double c = sigmoid(XHB(t, 0)) * X(t, 2) +
-                   sigmoid(XHB(t, 1)) * (cell[3] ? *state : before);
+        double c = test_sigmoid(XHB(t, 0)) * X(t, 2) +
+                   test_sigmoid(XHB(t, 1)) * (cell[3] ? *state : before);
         *state = c;
         return cell[3] ? tanh(c) : c;
     }
     if (!strcmp(cell, "ncarnn"))
-        return additive(sigmoid(XHB(t, 0) + C(t, 0)), sigmoid(XHB(t, 1) + C(t, 1)),
+        return additive(test_sigmoid(XHB(t, 0) + C(t, 0)), test_sigmoid(XHB(t, 1) + C(t, 1)),
                         X(t, 2) + B(t, 2), before);
     if (!strcmp(cell, "ncarnn-free"))
-        return additive(sigmoid(XHB(t, 0)), sigmoid(XHB(t, 1)), X(t, 2) + B(t, 2), before);
+        return additive(test_sigmoid(XHB(t, 0)), test_sigmoid(XHB(t, 1)), X(t, 2) + B(t, 2), before);
     if (!strcmp(cell, "icarnn"))
-        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
+        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
                         X(t, 2) + B(t, 2), before);
     if (!strcmp(cell, "scarnn"))
-        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
+        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), test_sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
                         t->x[t->i], before);
     if (!strcmp(cell, "carnn-low"))
-        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), 1.0, t->x[t->i], before);
+        return additive(test_sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), 1.0, t->x[t->i], before);
     return NAN;
 }
 

@@ -46,12 +46,6 @@ static double lm_score(carnn_session *session, const char *text, size_t length, 
 }
 
 /* The place of a matrix in the array of weights. */
-static float *lm_weights(carnn_model *model, const char *name) {
-    size_t i;
-    for (i = 0; strcmp(model->params.item[i].name, name);) i++;
-    return carnn__piece(&model->params, model->params.value, i);
-}
-
 /* The value of an option of the task as text. */
 static const char *lm_option(const carnn_model *model, const char *name) {
     static char text[32];
@@ -147,7 +141,7 @@ static double lm_drawn(carnn_session *session, double temperature) {
 static void test_counts(void) {
     carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
     carnn_model *model = lm_model("icarnn", "none", train);
-    float *w = model->params.value, *bias = lm_weights(model, "output.bias");
+    float *w = model->params.value, *bias = test_weight(model, "output.bias");
     carnn_session *session = NULL;
     carnn_sampling how;
     char text[16];
@@ -199,9 +193,9 @@ static void test_labels(void) {
     s = test_scores(model, data);
     CHECK(test_metric(&s, "label_accuracy") >= 0.99);
     CHECK(test_metric(&s, "perplexity") < 4.0);
-    memset(lm_weights(model, "label.weight"), 0, 2 * 19 * sizeof(float)); /* it always says x */
-    lm_weights(model, "label.bias")[0] = 9.0f;
-    lm_weights(model, "label.bias")[1] = 0.0f;
+    memset(test_weight(model, "label.weight"), 0, 2 * 19 * sizeof(float)); /* it always says x */
+    test_weight(model, "label.bias")[0] = 9.0f;
+    test_weight(model, "label.bias")[1] = 0.0f;
     s = test_scores(model, odd); /* of y, (none), new and x one of three is right */
     CHECK_NEAR(test_metric(&s, "label_accuracy"), 1.0 / 3.0, 1e-12);
     carnn_model_free(model);
@@ -209,7 +203,7 @@ static void test_labels(void) {
     model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */
     CHECK_INT(lm_fit(model, data, 1, 3, 0.02), CARNN_OK);
     for (i = 0; i < model->words.count; i++)
-        CHECK(lm_weights(model, "output.bias")[i] == 0.0f);
+        CHECK(test_weight(model, "output.bias")[i] == 0.0f);
     carnn_model_free(model);
     model = lm_model("ncarnn", "none", data);
     CHECK_INT(model->choices.count, 0); /* nothing to tell them from */
@@ -344,7 +338,7 @@ static void test_lm_explain(void) {
     i = carnn__names_find(&model->words, e.of, strlen(e.of));
     CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->predictor.output.z[i], 1e-4);
     /* the bias belongs to no word: exact shares leave only that */
-    CHECK_NEAR(e.rest, lm_weights(model, "output.bias")[i], 1e-4);
+    CHECK_NEAR(e.rest, test_weight(model, "output.bias")[i], 1e-4);
     memset(part, 0, sizeof part);
     CHECK_INT(carnn_session_explain(session, 5, part, &e, NULL), CARNN_OK); /* room for fewer */
     CHECK_INT(e.count, 4 + 3);

@@ -79,15 +79,6 @@ static const float *ranker_weight(const carnn_model *model, const char *a, const
     return test_weight(model, name);
 }
 
-static double ranker_row(const float *W, size_t row, size_t columns, const double *x) {
-    double sum = 0.0;
-    size_t j;
-    for (j = 0; j < columns; j++) sum += (double)W[row * columns + j] * x[j];
-    return sum;
-}
-
-static double ranker_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
 typedef struct ranker_text {
     size_t n;
     uint32_t id[RANKER_WORDS];
@@ -110,20 +101,20 @@ static void ranker_read(const carnn_model *model, ranker_text *y, const ranker_t
     for (t = 0; t < y->n; t++) {
         i = back ? y->n - 1 - t : t;
         for (j = 0; j < RANKER_E; j++) word[j] = (double)table[y->id[i] * RANKER_E + j];
-        for (j = 0; j < H; j++) in[j] = ranker_row(P, j, RANKER_E, word) + (double)p[j];
+        for (j = 0; j < H; j++) in[j] = test_row_times(P, j, RANKER_E, word) + (double)p[j];
         for (j = 0; j < H; j++) {
             for (g = 0; g < 4; g++)
-                a[g] = ranker_row(W, g * H + j, H, in) + ranker_row(U, g * H + j, H, h) +
+                a[g] = test_row_times(W, g * H + j, H, in) + test_row_times(U, g * H + j, H, h) +
                        (double)b[g * H + j];
-            c[j] = ranker_sigmoid(a[0]) * tanh(a[3]) + ranker_sigmoid(a[1]) * c[j];
-            k[j] = ranker_sigmoid(a[2]) * tanh(c[j]);
+            c[j] = test_sigmoid(a[0]) * tanh(a[3]) + test_sigmoid(a[1]) * c[j];
+            k[j] = test_sigmoid(a[2]) * tanh(c[j]);
         }
         for (j = 0; j < H; j++) {
             h[j] = k[j];
             if (!x || y->with[i] < 0) continue;
-            a[0] = ranker_row(ranker_weight(model, gate, "context"), j, 2 * H, x->v);
-            a[0] += ranker_row(ranker_weight(model, gate, "weight"), j, H, k);
-            a[0] = ranker_sigmoid(a[0] + (double)ranker_weight(model, gate, "bias")[j]);
+            a[0] = test_row_times(ranker_weight(model, gate, "context"), j, 2 * H, x->v);
+            a[0] += test_row_times(ranker_weight(model, gate, "weight"), j, H, k);
+            a[0] = test_sigmoid(a[0] + (double)ranker_weight(model, gate, "bias")[j]);
             h[j] = a[0] * x->s[y->with[i]][from + j] + (1.0 - a[0]) * k[j];
         }
         memcpy(y->s[i] + from, h, sizeof h);
@@ -184,8 +175,8 @@ static void ranker_attend(const carnn_model *model, ranker_text *y, const ranker
     for (i = 0; i < y->n; i++)
         for (logit[i] = 0.0, j = 0; j < RANKER_H; j++)
             logit[i] += (double)ranker_weight(model, "attend.", "vector")[j] *
-                        tanh(ranker_row(W1, j, RANKER_D, y->s[i]) +
-                             ranker_row(W2, j, RANKER_D, x->v));
+                        tanh(test_row_times(W1, j, RANKER_D, y->s[i]) +
+                             test_row_times(W2, j, RANKER_D, x->v));
     ranker_weighted(y, logit);
 }
 
@@ -198,7 +189,7 @@ static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_te
     for (i = 0; i < q->n; i++)
         for (j = 0; j < a->n; j++) {
             double G = 0.0;
-            for (k = 0; k < RANKER_D; k++) G += ranker_row(U, k, RANKER_D, q->s[i]) * a->s[j][k];
+            for (k = 0; k < RANKER_D; k++) G += test_row_times(U, k, RANKER_D, q->s[i]) * a->s[j][k];
             row[i] = fmax(row[i], tanh(G));
             column[j] = fmax(column[j], tanh(G));
         }
@@ -275,7 +266,7 @@ static void ranker_heat(const carnn_model *model, const carnn_dataset *data, siz
                 x += q[k] * q[k];
                 y += a[k] * a[k];
                 if (ap)
-                    G += ranker_row(test_weight(model, "attend.weight"), k, RANKER_D, q) * a[k];
+                    G += test_row_times(test_weight(model, "attend.weight"), k, RANKER_D, q) * a[k];
             }
             CHECK_NEAR(heat[r * columns + c], ap ? tanh(G) : dot / sqrt(x * y), 2e-5);
         }

@@ -167,8 +167,6 @@ static const double *multigraph_weight(const multigraph_truth *m, const char *ki
     return m->w + (test_weight(m->model, name) - m->model->params.value);
 }
 
-static double multigraph_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
 /* The value of node v at step t, as Def. 4.2.2.1 says. */
 static const double *multigraph_value(multigraph_truth *m, size_t v, size_t t) {
     const carnn_graph_node *node = carnn_graph_node_at(m->graph, v);
@@ -203,9 +201,9 @@ static const double *multigraph_value(multigraph_truth *m, size_t v, size_t t) {
         } else {
             double old = 0.0;
             if (t) multigraph_value(m, v, t - 1), old = m->c[v][t - 1][i];
-            m->c[v][t][i] = multigraph_sigmoid(a[i]) * tanh(a[3 * m->h + i]) +
-                            multigraph_sigmoid(a[m->h + i]) * old;
-            val[i] = multigraph_sigmoid(a[2 * m->h + i]) * tanh(m->c[v][t][i]);
+            m->c[v][t][i] = test_sigmoid(a[i]) * tanh(a[3 * m->h + i]) +
+                            test_sigmoid(a[m->h + i]) * old;
+            val[i] = test_sigmoid(a[2 * m->h + i]) * tanh(m->c[v][t][i]);
         }
     }
     return val;

@@ -71,8 +71,6 @@ static void bn_close(bn_subject *s) {
 
 /* --- the equations ---------------------------------------------------------------------------- */
 
-static double bn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
 /* Normalises column `at` of the term in v (rows, columns), all rows of step t. */
 static void bn_term(bn_subject *s, const double *w, size_t t, size_t first, size_t columns,
                     const double *shift, double *v) {
@@ -145,8 +143,8 @@ static double bn_loss(bn_subject *s, const double *all) {
                     a[g] = bn_gate(s, w, g, j, m[(b * G + g) * BN_H + j], n[(b * G + g) * BN_H + j]);
                 if (!lstm) s->out[row + b][j] = tanh(a[0]);
                 else y[b * BN_H + j] = state[b * BN_H + j] =
-                    bn_sigmoid(a[0]) * tanh(a[3]) + bn_sigmoid(a[1]) * state[b * BN_H + j];
-                if (lstm) s->out[row + b][j] = bn_sigmoid(a[2]);
+                    test_sigmoid(a[0]) * tanh(a[3]) + test_sigmoid(a[1]) * state[b * BN_H + j];
+                if (lstm) s->out[row + b][j] = test_sigmoid(a[2]);
             }
         if (lstm)
             bn_term(s, w, t, 2 * G * BN_H, BN_H,

@@ -151,7 +151,7 @@ static void probe_plain(void) {
 
 static void probe_copy(carnn_model *to, const char *name, const carnn_model *from,
                        const char *as, size_t count) {
-    memcpy((float *)(uintptr_t)test_weight(to, name), test_weight(from, as),
+    memcpy(test_weight(to, name), test_weight(from, as),
            count * sizeof(float));
 }
 

@@ -4,8 +4,6 @@
 
 #include "test.h"
 
-static double rcrn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
 /* --- the listener ----------------------------------------------------------------------------- */
 
 enum { RCRN_ROWS = 11, RCRN_COLUMNS = 37 }; /* two whole vectors and a tail */
@@ -59,8 +57,8 @@ static double rcrn_listen_loss(const rcrn_listened *x, double *worst) {
             for (t = 0; t < rcrn_length[x->rank[b]]; t++) {
                 size_t row = x->start[t] + b, at = row * RCRN_COLUMNS + j;
                 size_t in = (x->l.reversed ? x->reversed[row] : row) * RCRN_COLUMNS + j;
-                double F = rcrn_sigmoid((double)x->s[0][in]), O = (double)x->s[1][in], h;
-                if (!x->l.raw) O = rcrn_sigmoid(O);
+                double F = test_sigmoid((double)x->s[0][in]), O = (double)x->s[1][in], h;
+                if (!x->l.raw) O = test_sigmoid(O);
                 c = F * c + (1.0 - F) * (double)x->s[2][in];
                 h = O * c;
                 loss += h * (double)x->dout[at];
@@ -128,7 +126,7 @@ static void rcrn_golden(carnn__engine *e) {
     for (k = 0; k < 9; k++) s[0][k] = -1e4f;
     e->k->listen(&l, 0, 1);
     for (k = 0; k < 9; k++)
-        CHECK_NEAR(out[k], rcrn_sigmoid((double)s[1][k]) * (double)s[2][k], 1e-6);
+        CHECK_NEAR(out[k], test_sigmoid((double)s[1][k]) * (double)s[2][k], 1e-6);
 }
 
 /* --- models ----------------------------------------------------------------------------------- */
@@ -217,24 +215,24 @@ static void rcrn_step(const rcrn_reader *r, const double *x, double *h, double *
     double next[RCRN_WIDE], reset[RCRN_WIDE];
     size_t i;
     for (i = 0; i < r->h && !strcmp(r->cell, "gru"); i++)
-        reset[i] = rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)) * h[i];
+        reset[i] = test_sigmoid(rcrn_gate(r, 1, i, x, h)) * h[i];
     for (i = 0; i < r->h; i++) {
         if (!strcmp(r->cell, "lstm")) {
-            memory[i] = rcrn_sigmoid(rcrn_gate(r, 0, i, x, h)) * tanh(rcrn_gate(r, 3, i, x, h)) +
-                        rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)) * memory[i];
-            next[i] = rcrn_sigmoid(rcrn_gate(r, 2, i, x, h)) * tanh(memory[i]);
+            memory[i] = test_sigmoid(rcrn_gate(r, 0, i, x, h)) * tanh(rcrn_gate(r, 3, i, x, h)) +
+                        test_sigmoid(rcrn_gate(r, 1, i, x, h)) * memory[i];
+            next[i] = test_sigmoid(rcrn_gate(r, 2, i, x, h)) * tanh(memory[i]);
         } else if (!strncmp(r->cell, "gru", 3)) {
-            double u = rcrn_sigmoid(rcrn_gate(r, 0, i, x, h)), z;
+            double u = test_sigmoid(rcrn_gate(r, 0, i, x, h)), z;
             if (!r->cell[3]) {
                 z = tanh(rcrn_gate(r, 2, i, x, reset));
             } else {
-                double q = rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)), a = rcrn_gate(r, 2, i, x, NULL);
+                double q = test_sigmoid(rcrn_gate(r, 1, i, x, h)), a = rcrn_gate(r, 2, i, x, NULL);
                 z = tanh(a + q * (rcrn_gate(r, 2, i, x, h) - a));
             }
             next[i] = u * z + (1.0 - u) * h[i];
         } else { /* icarnn, scarnn */
-            double u = rcrn_sigmoid(rcrn_gate(r, 0, i, x, NULL)), k = x[i];
-            double f = rcrn_sigmoid(rcrn_gate(r, 1, i, x, NULL));
+            double u = test_sigmoid(rcrn_gate(r, 0, i, x, NULL)), k = x[i];
+            double f = test_sigmoid(rcrn_gate(r, 1, i, x, NULL));
             size_t row = 2 * r->h + i;
             if (*r->cell == 'i')
                 k = rcrn_product(r, "input.weight", row, x, r->in) + rcrn_weight(r, "bias", row);
@@ -284,9 +282,9 @@ static void rcrn_layer(rcrn_reader *r, size_t layer, size_t directions, int raw,
         }
     for (j = 0; j < directions * r->h; j++)
         for (t = 0, c = 0.0; t < n; t++) {
-            double F = rcrn_sigmoid(s[0][t][j]);
+            double F = test_sigmoid(s[0][t][j]);
             c = F * c + (1.0 - F) * s[2][t][j];
-            x[t][j] = (raw ? s[1][t][j] : rcrn_sigmoid(s[1][t][j])) * c;
+            x[t][j] = (raw ? s[1][t][j] : test_sigmoid(s[1][t][j])) * c;
         }
     r->in = directions * r->h;
 }
@@ -566,13 +564,13 @@ static void rcrn_explains(const char *text, const char *options) {
                 size_t row = m->two.net.texts.row[t], end = m->two.net.texts.row[n - 1];
                 if (i) row = l->reversed[row], end = l->reversed[end];
                 O = (double)l->s[1][end * l->h + j];
-                heard = l->raw ? O : rcrn_sigmoid(O);
-                heard *= (1.0 - rcrn_sigmoid((double)l->s[0][row * l->h + j])) *
+                heard = l->raw ? O : test_sigmoid(O);
+                heard *= (1.0 - test_sigmoid((double)l->s[0][row * l->h + j])) *
                          (double)l->s[2][row * l->h + j];
                 for (u = t + 1; u < n; u++) {
                     row = m->two.net.texts.row[u];
                     if (i) row = l->reversed[row];
-                    heard *= rcrn_sigmoid((double)l->s[0][row * l->h + j]);
+                    heard *= test_sigmoid((double)l->s[0][row * l->h + j]);
                 }
                 share[t] += heard * last;
             }

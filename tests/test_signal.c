@@ -458,8 +458,6 @@ static void signal_kinds(void) {
     carnn_dataset_free(data);
 }
 
-static double signal_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
-
 /* The whole network of one layer of an iCARNN (Tran et al. 2018, section 5) whose last state is
    read, from the numbers of the data set: z of item i. */
 static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, size_t i,
@@ -487,8 +485,8 @@ static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, 
                                ((double)d->numbers[t * C + c] - mean) / sqrt(variance);
                 }
             }
-            gate[0] = signal_sigmoid(gate[0]);
-            state = gate[0] * signal_sigmoid(gate[1]) * gate[2] + (1.0 - gate[0]) * state;
+            gate[0] = test_sigmoid(gate[0]);
+            state = gate[0] * test_sigmoid(gate[1]) * gate[2] + (1.0 - gate[0]) * state;
         }
         z += (double)V[k * h + j] * state;
     }

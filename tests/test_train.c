@@ -31,17 +31,8 @@ static const char others[] =
     "1 good day\thello what can i do for you\n2 thai in the north\tapi_call thai north\n"
     "3 <SILENCE>\tthere is none\n4 the phone number\there it is\n5 no\tis there anything else\n";
 
-static carnn_dataset *load_dialog_text(const char *text, const carnn_allocator *allocator) {
-    carnn_source source = {"dialogs", text, strlen(text)};
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.allocator = allocator;
-    carnn_dataset_load(&data, &desc, NULL);
-    return data;
+static carnn_dataset *load_dialog_text(const char *text) {
+    return test_data("dialog", text, strlen(text), 0, 0);
 }
 
 static carnn_model_desc model_desc(const char *cell, int64_t hidden) {
@@ -90,10 +81,8 @@ static uint64_t model_digest(const carnn_model *model) {
 }
 
 static double accuracy(const carnn_model *model, const carnn_dataset *data) {
-    carnn_scores scores;
-    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, NULL), CARNN_OK);
-    CHECK_TEXT(scores.metric[0].name, "accuracy");
-    return scores.metric[0].value;
+    carnn_scores scores = test_scores(model, data);
+    return test_metric(&scores, "accuracy");
 }
 
 static int all_finite(const carnn_model *model) {
@@ -107,7 +96,7 @@ static int all_finite(const carnn_model *model) {
 
 /* Every cell can learn the dialogs by heart, and says so itself. */
 static void test_learns(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     size_t i;
     CHECK_INT(carnn_dataset_examples(data), 23);
     for (i = 0; carnn_cell_name(i); i++) {
@@ -133,7 +122,7 @@ static void test_learns(void) {
 /* The weights after 1, 2, .. steps, averaged here, against a training that averages them. */
 static void test_average(void) {
     enum { TIMES = 4 };
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_train_desc train = train_desc(0);
     double *average = NULL;
     size_t i, step;
@@ -188,7 +177,7 @@ static uint64_t trained_digest(const char *cell, const char *simd, int64_t threa
 
 static void test_same_bytes(void) {
     static const char *const cells[] = {"icarnn", "ncarnn", "gru"};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     size_t i, path;
     int64_t threads;
     for (i = 0; i < (TEST_SANITIZED ? 1 : 3); i++) {
@@ -205,7 +194,7 @@ static void test_same_bytes(void) {
 
 /* The path asked for is the path taken, and an unknown one is refused. */
 static void test_simd_choice(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model_desc desc = model_desc("icarnn", 8);
     carnn_model *model = NULL;
     carnn_error error;
@@ -260,7 +249,7 @@ static int watch_reports(const carnn_progress *p, void *user) {
 
 static void test_reports(void) {
     static const double ends[] = {CARNN_NONE, 0.1, 1.0}, decay[] = {1.0, 0.5, 0.9};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     size_t i;
     test_seconds_between_saves = 0.0;
     for (i = 0; i < 3; i++) {
@@ -337,7 +326,7 @@ static int stop_in_the_second(const carnn_progress *progress, void *user) {
 
 /* Without validation a model that is stopped within an epoch has the weights of the one before. */
 static void test_stopped(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     stopping s = {new_model("icarnn", 8, data), 0.0f};
     carnn_train_desc train = train_desc(8);
     train.average = CARNN_NONE;
@@ -353,7 +342,7 @@ static void test_stopped(void) {
 static void test_resume(void) {
     static const script stops[] = {{1, 1, 0}, {3, 1, 0}, {1, 0, 0}, {3, 0, 0}, {5, 0, 0}};
     static const script never = {0, 0, 0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     size_t i, validated, optimizer;
     for (validated = 0; validated < 2; validated++) {
         carnn_train_desc train = train_desc(5);
@@ -382,7 +371,7 @@ static int keep_checkpoint(const carnn_progress *progress, void *user) {
 /* A run that was killed goes on from the checkpoint that was the last in time. */
 static void test_resume_after_kill(void) {
     script never = {0, 0, 0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_train_desc train = train_desc(4);
     uint64_t whole = interrupted(never, train, data, data);
     int run, kept = 0;
@@ -407,7 +396,7 @@ static void test_resume_after_kill(void) {
 /* A run that is stopped at the very moment when its patience is over has nothing left to do. */
 static void test_resume_without_patience(void) {
     script never = {0, 0, 0}, stop = {2, 0, 0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_train_desc train = train_desc(9);
     train.lr = 1e-9; /* no epoch is better than the first */
     train.patience = 1;
@@ -416,7 +405,7 @@ static void test_resume_without_patience(void) {
 }
 
 static void test_resume_refused(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(2);
     carnn_error error = {CARNN_OK, 0, ""};
@@ -458,7 +447,7 @@ static int watch(const carnn_progress *progress, void *user) {
 }
 
 static void test_early_stopping(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     carnn_train_desc train = train_desc(200);
     carnn_model *model = new_model("icarnn", 12, data);
     const carnn_model *models[1];
@@ -485,7 +474,7 @@ static void test_early_stopping(void) {
 /* --- when things run out ---------------------------------------------------------------------- */
 
 static void test_divergence(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     int validated;
     for (validated = 0; validated < 2; validated++) {
         carnn_model *model = new_model("rnn", 12, data);
@@ -516,7 +505,7 @@ static void test_divergence(void) {
    was better. */
 static void test_explosion(void) {
     static const double lr[] = {0.002, 30.0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     size_t i;
     for (i = 0; i < CARNN__COUNT(lr); i++) {
         carnn_model *model = new_model("icarnn", 12, data);
@@ -536,7 +525,7 @@ static void test_explosion(void) {
 }
 
 static void test_max_time(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model *model = new_model("icarnn", 12, data);
     carnn_train_desc train = train_desc(100000000);
     double start = carnn__clock();
@@ -552,7 +541,7 @@ static void test_max_time(void) {
 /* A run that the clock stops after every step comes to the same end. */
 static void test_max_time_and_resume(void) {
     script never = {0, 0, 0};
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_train_desc train = train_desc(2);
     uint64_t whole = interrupted(never, train, data, data);
     carnn_model *model = new_model("ncarnn", 12, data);
@@ -575,7 +564,7 @@ static void test_max_time_and_resume(void) {
 /* The caller's name of the optimiser need not live on. */
 static void test_own_optimizer(void) {
     char name[] = "sgd";
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(1);
     train.optimizer = name;
@@ -588,8 +577,8 @@ static void test_own_optimizer(void) {
 
 /* The same lines as one dialog are other data. */
 static void test_fingerprint(void) {
-    carnn_dataset *two = load_dialog_text("1 a\tb\n\n2 c\td\n", NULL);
-    carnn_dataset *one = load_dialog_text("1 a\tb\n2 c\td\n", NULL);
+    carnn_dataset *two = load_dialog_text("1 a\tb\n\n2 c\td\n");
+    carnn_dataset *one = load_dialog_text("1 a\tb\n2 c\td\n");
     CHECK_INT(two->group_count, 2);
     CHECK(carnn__fingerprint(one) != carnn__fingerprint(two));
     carnn_dataset_free(one);
@@ -599,8 +588,8 @@ static void test_fingerprint(void) {
 /* Resuming is refused where only two answers were swapped, in what is learnt or in what validates:
    no text is another, and no list of them. */
 static void test_resume_with_other_answers(void) {
-    carnn_dataset *data = load_dialog_text("1 a\tx\n2 b\tx\n3 a\ty\n4 b\ty\n", NULL);
-    carnn_dataset *swapped = load_dialog_text("1 a\tx\n2 b\ty\n3 a\tx\n4 b\ty\n", NULL);
+    carnn_dataset *data = load_dialog_text("1 a\tx\n2 b\tx\n3 a\ty\n4 b\ty\n");
+    carnn_dataset *swapped = load_dialog_text("1 a\tx\n2 b\ty\n3 a\tx\n4 b\ty\n");
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(2);
     carnn_error error;
@@ -644,7 +633,7 @@ static void test_fingerprint_of_labels(void) {
 
 /* Where a checkpoint cannot be written the training ends as it would without one, and says so. */
 static void test_checkpoint_not_written(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     int validated;
     for (validated = 0; validated < 2; validated++) {
         carnn_train_desc train = train_desc(5);
@@ -679,7 +668,7 @@ static int count_calls(const carnn_progress *progress, void *user) {
 static void test_no_allocation(void) {
     test_memory memory = {0, 0, 0};
     carnn_allocator a = test_allocator(&memory);
-    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model_desc desc = model_desc("gru", 12);
     carnn_train_desc train = train_desc(5);
     carnn_model *model = NULL;
@@ -866,7 +855,7 @@ static void test_vote_parts(void) {
 }
 
 static void test_votes_refused(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     carnn_model *a = new_model("icarnn", 8, data), *b = new_model("icarnn", 8, valid);
     const carnn_model *models[2];
     carnn_scores scores[3];
@@ -915,7 +904,7 @@ static void test_real_data(void) {
 
 /* A training that does not begin leaves all that is known of a model as it was. */
 static void test_not_begun(void) {
-    carnn_dataset *data = load_dialog_text(dialogs, NULL), *nothing;
+    carnn_dataset *data = load_dialog_text(dialogs), *nothing;
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(2);
     carnn_error error;
