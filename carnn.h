@@ -151,10 +151,10 @@
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
    a learning rate, and exp and log in some losses, are the C library's: another may round them
-   otherwise.)
-   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
-   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With clang's
-   -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at run time.
+   otherwise.) What would break that does not compile: -ffast-math, and floats computed as wider
+   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With
+   clang's -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at
+   run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -890,8 +890,8 @@ typedef struct carnn_explanation {
    have shares: for each text these and its rest add up to 1, and `rest` is the sum of both. cloze:
    the words of the text, to the probability of the answer, which by default is exactly the sum of
    the attention to its places; of the models attentive and weighted the rest is the answer's logit
-   (of an ensemble 0). classify and signal do not explain. count is 0 where nothing has
-   been predicted. */
+   (of an ensemble 0). classify, signal and skip-thought do not explain. count is 0 where nothing
+   has been predicted. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -4736,9 +4736,9 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
    divided by that, gradients grow with each step of a long text until they are no floats), and so
    is everything that does not train. The population has a mean and a variance for each step: the
    plain average over the first 20 batches that reach the step, from then on a moving average with
-   rate 0.05. Later steps than any so far use those of the last one. They are weights
-   without a gradient. Training writes them after each step, in the moving average of the weights,
-   too, which also undoes what the optimiser's weight decay has done to them. */
+   rate 0.05. Later steps than any so far use those of the last one. They are weights without a
+   gradient. Training writes them after each step, in the moving average of the weights, too, which
+   also undoes what the optimiser's weight decay has done to them. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
@@ -8584,7 +8584,6 @@ static const char *const carnn__class_formats[] = {
     "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
-#define CARNN__TREE_BYTES 16384   /* of the leaves of a tree that a session reads */
 #define CARNN__PHRASE_BYTES 4096  /* of a tree each of whose nodes is an example */
 
 /* The length of the tree that a text begins with; 0: it begins with none. */
@@ -13565,8 +13564,9 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
      dL/dD = -sum_k k dL/dz_k / (1 - S)      as the dL/dz_k of a softmax add up to 0
 
    So the second of two choices has the probability S. 1 - S is 0 where two texts are the same: it
-   is taken to be CARNN__LEAST_UNLIKE at least; where that holds it is constant, and dL/dD = -sum_k
-   k dL/dz_k. */
+   is taken to be CARNN__LEAST_UNLIKE at least; where that holds it is constant, and
+
+     dL/dD = -sum_k k dL/dz_k */
 
 #define CARNN__LEAST_UNLIKE 1e-7
 
@@ -15822,6 +15822,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
+#define CARNN__TREE_BYTES 16384  /* of the leaves of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -20246,13 +20247,13 @@ static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset 
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     carnn__vocabulary v;
+    double kind = carnn__signal_kind(data);
     size_t i;
     carnn_status status = carnn__net_build(model, data, error);
     if (!status) status = carnn__signal_words(model, data, error);
-    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
-        carnn__signal_kind(data) == 1 + CARNN__SIGNAL_CLASS)
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 && kind == 1 + CARNN__SIGNAL_CLASS)
         status = carnn__signal_mixed(data, error);
-    carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, carnn__signal_kind(data));
+    carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
     carnn__vocabulary_init(&v, &model->allocator, error);

@@ -571,9 +571,9 @@ static void check_files(void) {
     size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
     for (i = 0; i < COUNT(one); i++) {
-        if (one[i] && i < 5 && !strcmp(one[i], "-"))
+        if (one[i] && i < COUNT(written_by) && !strcmp(one[i], "-"))
             say(USAGE, "--%s: expected the name of a file to write, found \"-\"", written_by[i]);
-        if (one[i]) add_item(&all, one[i]), written += i < 5;
+        if (one[i]) add_item(&all, one[i]), written += i < COUNT(written_by);
     }
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
@@ -1430,11 +1430,11 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     print_numbers(has, first, rest, rest, 0.0);
     puts("rest");
     if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
-    if (!e.exact && told)
+    if (e.exact) return part;
+    if (told)
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
                "what no step accounts for\n", carnn_model_describe(model)->cell);
-    if (!e.exact && !told)
-        puts("what this model says is no sum of what words add: all is in the rest");
+    else puts("what this model says is no sum of what words add: all is in the rest");
     return part;
 }
 
@@ -2119,12 +2119,14 @@ static int check_row(const carnn_check *c, void *user) {
 
 static int gradcheck(void) {
     int wrong = 0;
-    guess g = guess_for(only_name() ? only_name() : "");
     carnn_status status = carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error);
-    size_t i;
-    for (i = 0; carnn_cell_name(i); i++) is_word(&g, carnn_cell_name(i));
-    for (i = 0; carnn_task_name(i); i++) is_word(&g, carnn_task_name(i));
-    if (status == CARNN_ERR_ARGUMENT) unknown("cell or task", &g);
+    if (status == CARNN_ERR_ARGUMENT) {
+        guess g = guess_for(only_name());
+        size_t i;
+        for (i = 0; carnn_cell_name(i); i++) is_word(&g, carnn_cell_name(i));
+        for (i = 0; carnn_task_name(i); i++) is_word(&g, carnn_task_name(i));
+        unknown("cell or task", &g);
+    }
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
