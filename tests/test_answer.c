@@ -82,7 +82,8 @@ static void plain_inputs(const carnn_model *model, sentence *s, const sentence *
             if (same_word(model, other->id[k], s->id[i])) both = 1.0;
         word[E] = both;
         word[E + 1] = both * (double)idf[s->id[i]];
-        for (j = 0; j < WIDTH; j++) s->x[i][j] = test_row_times(P, j, E + more, word) + (double)b[j];
+        for (j = 0; j < WIDTH; j++)
+            s->x[i][j] = test_row_times(P, j, E + more, word) + (double)b[j];
     }
 }
 
@@ -112,9 +113,9 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
         i = backwards ? s->n - 1 - t : t;
         for (j = 0; j < WIDTH; j++) {
             double u = test_sigmoid(test_row_times(W, j, WIDTH, s->x[i]) + (double)b[j] +
-                                test_row_times(U, j, WIDTH, c));
-            double f = test_sigmoid(test_row_times(W, WIDTH + j, WIDTH, s->x[i]) + (double)b[WIDTH + j] +
-                                test_row_times(U, WIDTH + j, WIDTH, c));
+                                    test_row_times(U, j, WIDTH, c));
+            double f = test_sigmoid(test_row_times(W, WIDTH + j, WIDTH, s->x[i]) +
+                                    (double)b[WIDTH + j] + test_row_times(U, WIDTH + j, WIDTH, c));
             double z = test_row_times(W, 2 * WIDTH + j, WIDTH, s->x[i]) + (double)b[2 * WIDTH + j];
             next[j] = u * f * z + (1.0 - u) * h[j];
         }
@@ -153,7 +154,8 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
                 if (k >= WIDTH && i + 1 < s->n) key[k] -= s->s[i + 1][k];
             }
         for (w[i] = 0.0, k = 0; k < WIDTH; k++)
-            w[i] += (double)v[k] * tanh(test_row_times(W1, k, D, key) + test_row_times(W2, k, D, mean));
+            w[i] += (double)v[k] *
+                    tanh(test_row_times(W1, k, D, key) + test_row_times(W2, k, D, mean));
         all += w[i] = exp(w[i]);
     }
     memset(f, 0, 2 * D * sizeof *f);

@@ -304,15 +304,12 @@ static const char *option_text(const carnn_model *model, const char *name, char 
 static void test_option_unknown_then(void) {
     carnn_model *model = small_model(), *loaded = NULL;
     image i = image_of(model, 0);
-    carnn_source source = {"image", NULL, 0};
     carnn_error error;
     char one[64], two[64];
     CHECK(option_text(model, "kb_rows", one) != NULL);
     memcpy(find(i, "carnn.kb_rows"), "carnn.ab_rows", 13);
     test_seal(i.bytes, i.size);
-    source.bytes = i.bytes;
-    source.size = i.size;
-    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(read_image(&loaded, i.bytes, i.size, &error), CARNN_OK);
     CHECK_TEXT(option_text(loaded, "kb_rows", two), one);
     carnn_model_free(loaded);
     image_free(i);
@@ -372,13 +369,10 @@ static void test_idle_option(void) {
 static void test_training_that_never_was(void) {
     carnn_model *model = small_model(), *loaded = NULL;
     image i = image_of(model, 0);
-    carnn_source source = {"image", NULL, 0};
     carnn_error error;
     memset(find(i, "carnn.lr") + 8 + 4, 0xFF, 8); /* NaN */
     test_seal(i.bytes, i.size);
-    source.bytes = i.bytes;
-    source.size = i.size;
-    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(read_image(&loaded, i.bytes, i.size, &error), CARNN_OK);
     CHECK_NEAR(carnn_model_training(loaded)->lr, 0.0, 0.0);
     CHECK_INT(carnn_model_training(loaded)->epochs, 0);
     carnn_model_free(loaded);

@@ -22,7 +22,7 @@ enum { UNITS = 6, INPUTS = 5 }; /* of test_model */
 
 /* h = tanh(W x + U h + b) of the cell `name`, for the input [word; v] (v NULL: the word alone). */
 static void thought_step(const carnn_model *model, const char *name, uint32_t word, const double *v,
-                     double h[UNITS]) {
+                         double h[UNITS]) {
     char of[3][64];
     const float *x = test_weight(model, "word.weight") + word * INPUTS, *W, *U, *b;
     double next[UNITS];
@@ -34,10 +34,9 @@ static void thought_step(const carnn_model *model, const char *name, uint32_t wo
     U = test_weight(model, of[1]);
     b = test_weight(model, of[2]);
     for (i = 0; i < UNITS; i++) {
-        double sum = (double)b[i];
+        double sum = (double)b[i] + test_row_times(U, i, UNITS, h);
         for (j = 0; j < columns; j++)
             sum += (double)W[i * columns + j] * (j < INPUTS ? (double)x[j] : v[j - INPUTS]);
-        for (j = 0; j < UNITS; j++) sum += (double)U[i * UNITS + j] * h[j];
         next[i] = tanh(sum);
     }
     memcpy(h, next, sizeof next);
