@@ -1877,33 +1877,34 @@ typedef struct carnn__norm {
     X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
       CARNN__TAPE_SUFFICES | CARNN__NORMALISES)                                                    \
     X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
-      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES | CARNN__NORMALISES)                            \
+      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES | CARNN__NORMALISES | CARNN__FORGET_GATE)       \
     X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
-      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
+      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)                               \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                                          \
+      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)                     \
     X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
-      CARNN__ADDITIVE_FORGET)                                                                      \
+      CARNN__ADDITIVE_FORGET | CARNN__FORGET_GATE)                                                 \
     X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
-      CARNN__HAS_CELL_STATE)                                                                       \
+      CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)                                                  \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                           \
+      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                      \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                 \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                            \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                     \
+      0.0f, 0, 0.0f, 0.0f,                                                                         \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE)                     \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                           \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE)      \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE)                                               \
+      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)                          \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                                  \
     X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
       2.0f, 0.5f, CARNN__NORMALISES)                                                               \
     X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
-      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES)                                    \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES | CARNN__FORGET_GATE)               \
     X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
-      1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
+      1.0f, 1.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)                                          \
     X(lin_rnn, linear, "lin-rnn", "RNN without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,    \
       CARNN__TAPE_SUFFICES)                                                                        \
     X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3, 2.0f, \
@@ -1923,8 +1924,10 @@ enum {
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
-    CARNN__NORMALISES = 64       /* has batch normalisation: one product, a bias for every gate, and
+    CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
                                     where it has c, h = o * tanh(c) with o third on the tape */
+    CARNN__UPDATE_GATE = 128,    /* gate 0 is an update gate u: 1 - u of a state is kept */
+    CARNN__FORGET_GATE = 256     /* gates 0, 1 are an input and a forget gate f: f of it is kept */
 };
 
 enum {
@@ -3568,6 +3571,9 @@ typedef struct carnn__param {
     carnn__init init;
     float scale;
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
+    float memory; /* T of the bias of a cell, see carnn__cell_remember; 0: none */
+    size_t units; /* of such a cell */
+    int forgets;  /* it has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
 
@@ -3602,6 +3608,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->init = init;
     p->scale = scale;
     p->open_count = 0;
+    p->memory = 0.0f;
     p->statistic = 0;
     store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
     if (!store->fixed) store->trained = store->size;
@@ -3648,6 +3655,12 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             default: w[i] = 0.0f;
             }
         for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
+        for (i = 0; p->memory > 0.0f && i < p->units; i++) {
+            double place = (double)i / (double)carnn__max(p->units - 1, 1);
+            double log_tau = log(1.0 + ((double)p->memory - 1.0) * place);
+            w[i] = (float)-log_tau;
+            if (p->forgets) w[p->units + i] = (float)log_tau;
+        }
     }
 }
 
@@ -4720,6 +4733,27 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
     cell->skip_weight = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
                                        cell->h, CARNN__INIT_GLOROT, 0.0f);
     carnn__param_at(store, cell->recurrent)->scale = carnn__recurrent_range(cell->h, 2);
+}
+
+/* 1: a gate decides what part of a state is kept. */
+static int carnn__cell_keeps(size_t kind) {
+    return (carnn__cells[kind].flags & (CARNN__UPDATE_GATE | CARNN__FORGET_GATE)) != 0;
+}
+
+/* Units that begin to remember 1 to T steps (Tallec and Ollivier 2018, section 2). A state of which
+   tau / (1 + tau) is kept in a step is there for some tau steps. So biases begin with
+
+     b_u = -log tau                    of an update gate
+     b_i = -log tau   b_f = log tau    of an input gate and a forget gate
+
+   with tau from 1 to T, evenly spread over the units (in the paper it is drawn). T = 0: biases begin
+   as in the table of cells. */
+static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, float T) {
+    carnn__param *p = carnn__param_at(store, cell->bias);
+    if (!(T > 0.0f)) return;
+    p->memory = T;
+    p->units = cell->h;
+    p->forgets = (carnn__cells[cell->kind].flags & CARNN__FORGET_GATE) != 0;
 }
 
 /* Batch normalisation of a cell (Cooijmans et al. 2017, Eq. 6 to 9; with multiplicative integration
@@ -7618,9 +7652,20 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 10 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* The options of an encoder, which several tasks have, one after the other. */
+enum {
+    CARNN__ENCODER_KIND,
+    CARNN__ENCODER_RAW,
+    CARNN__ENCODER_SKIP,
+    CARNN__ENCODER_NORMALISE,
+    CARNN__ENCODER_RANGE,
+    CARNN__ENCODER_MEMORY,
+    CARNN__ENCODER_COUNT
+};
 
 enum { CARNN__SECOND_ROLE = 1 }; /* of tasks with two texts, answer and pair: of the second */
 
@@ -7629,7 +7674,7 @@ enum {
     CARNN__TWO_OVERLAP = 10,
     CARNN__TWO_TUNE,
     CARNN__TWO_ENCODER,
-    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + 5,
+    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + CARNN__ENCODER_COUNT,
     CARNN__TWO_ALIGNMENT,
     CARNN__TWO_DIRECTION
 };
@@ -12037,14 +12082,17 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
         {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
          CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
          NULL},                                                                                    \
-        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + CARNN__ENCODER_RAW, 0, 1, 0,             \
                             "1: the output gate of an rcrn is not squashed"),                      \
-        CARNN__OPTION_WHOLE("skip", (number) + 2, 0, 10000, 0,                                     \
+        CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 0,                   \
                             "K: gates also read the state K steps before; 0: none"),               \
-        CARNN__OPTION_CHOICE("normalise", (number) + 3, normalising,                               \
+        CARNN__OPTION_CHOICE("normalise", (number) + CARNN__ENCODER_NORMALISE, normalising,        \
                              "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
-        CARNN__OPTION_REAL("input_range", (number) + 4, 0, 1000, 0,                                \
-                           "R: a cell's weights of its input begin in [-R, R]; 0: by their number")
+        CARNN__OPTION_REAL("input_range", (number) + CARNN__ENCODER_RANGE, 0, 1000, 0,             \
+                           "R: a cell's weights of its input begin in [-R, R]; 0: by their "       \
+                           "number"),                                                              \
+        CARNN__OPTION_WHOLE("memory", (number) + CARNN__ENCODER_MEMORY, 0, 1000000, 2,             \
+                            "T: gates begin so that units remember 1 to T steps; 0: all the same")
 
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context */
@@ -12053,8 +12101,14 @@ typedef struct carnn__rnn_shape {
     int normal;                                /* batch normalisation */
     const carnn_graph *graph;                  /* of a multigraph RNN, or NULL */
     float range;                               /* of initial input weights; 0: Glorot's */
+    float memory;                              /* T of carnn__cell_remember; 0: it is not called */
     size_t U, N, P; /* most inputs, packed rows, sequences of a batch: set by carnn__rnn_plan */
 } carnn__rnn_shape;
+
+/* T of its units, 0 where they are all the same. */
+static float carnn__memory(const carnn_model *model, size_t option) {
+    return (float)fmax(carnn__option(model, option + CARNN__ENCODER_MEMORY), 0.0);
+}
 
 /* The encoder that a model describes with CARNN__ENCODER_OPTIONS(option). */
 static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
@@ -12062,10 +12116,12 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
     const carnn_model_desc *desc = &model->desc;
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
-                          carnn__option(model, option + 1) > 0.0,
-                          (size_t)carnn__option(model, option + 2),
-                          carnn__chosen(model, option + 3) != CARNN__NORMALISE_NONE, model->graph,
-                          (float)carnn__option(model, option + 4), 0, 0, 0};
+                          carnn__option(model, option + CARNN__ENCODER_RAW) > 0.0,
+                          (size_t)carnn__option(model, option + CARNN__ENCODER_SKIP),
+                          carnn__chosen(model, option + CARNN__ENCODER_NORMALISE) !=
+                              CARNN__NORMALISE_NONE,
+                          model->graph, (float)carnn__option(model, option + CARNN__ENCODER_RANGE),
+                          carnn__memory(model, option), 0, 0, 0};
     return s;
 }
 
@@ -12510,6 +12566,7 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
             carnn__cell_declare(&one->cell, p->store, prefix, s->cell, s->in, s->h, s->d);
             carnn__param_at(p->store, one->cell.input)->scale = s->range;
             carnn__cell_declare_skip(&one->cell, p->store, prefix, s->skip);
+            carnn__cell_remember(&one->cell, p->store, s->memory);
             if (s->normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
             if (!p->arena) continue;
             carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
@@ -14346,7 +14403,8 @@ static int carnn__two_aligns(const carnn_model *model) {
 /* Aligned words need the plain encoder, and no normalisation: its population would be that of both
    runs, on X and on Y. */
 static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
-    int normal = carnn__chosen(model, CARNN__TWO_ENCODER + 3) != CARNN__NORMALISE_NONE;
+    size_t normalise = CARNN__TWO_ENCODER + CARNN__ENCODER_NORMALISE;
+    int normal = carnn__chosen(model, normalise) != CARNN__NORMALISE_NONE;
     if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                        "aligned words mix the states of one RNN: %s, or alignment none",
@@ -18564,7 +18622,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int encodes = carnn__lm_looks_back(p->model);
     int contexts = encodes || carnn__reads_context(d->cell);
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0, 0, 0, NULL,
-                                0.0f, 0, 0, 0};
+                                0.0f, 0.0f, 0, 0, 0};
     carnn__lm_lengths(predictor, p->model);
     predictor->looks_back = encodes;
     predictor->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
@@ -19856,7 +19914,8 @@ static const carnn__task carnn__pair_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER,
-       CARNN__CLOZE_NORMALISE = CARNN__CLOZE_ENCODER + 3 }; /* in carnn_model_desc.option */
+       CARNN__CLOZE_NORMALISE =
+           CARNN__CLOZE_ENCODER + CARNN__ENCODER_NORMALISE }; /* in carnn_model_desc.option */
 
 static const char *const carnn__cloze_models[] = {"sum", "attentive", "weighted", NULL};
 enum { CARNN__CLOZE_SUM, CARNN__CLOZE_ATTENTIVE, CARNN__CLOZE_WEIGHTED };
@@ -20600,7 +20659,7 @@ static void carnn__decoder_plan(carnn__plan *p, carnn__thought *m, size_t k, siz
     const char *cell = carnn__decoders[carnn__chosen(p->model, CARNN__THOUGHT_DECODER)];
     size_t B = m->net.texts.most_items, D = m->encoder.pool.y.columns;
     carnn__rnn_shape s = {carnn__cell_number(cell), 1, 1, 0, (size_t)p->model->desc.hidden, 0, 0, 0,
-                          0, 0, NULL, 0.0f, 0, 0, 0};
+                          0, 0, NULL, 0.0f, 0.0f, 0, 0, 0};
     d->c = carnn__plan_mat(p, B, D);
     carnn__sequences_plan(p, &d->seq, m->words.table, CARNN__THOUGHT_DROP_AROUND + k, B, N,
                           m->net.corpus.most_steps);
@@ -21212,6 +21271,10 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
+    int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
+    if (remembers && (graph || !carnn__cell_keeps(cell)))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "memory: %s%s has no gate that keeps a "
+                           "state", graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);

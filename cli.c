@@ -844,8 +844,10 @@ static void check_training(int folds) {
 }
 
 static void print_start(void) {
-    fprintf(stderr, "%zu examples, %zu words, %zu choices, %zu parameters; %s, threads: %zu\n%s",
-            carnn_dataset_examples(data), carnn_model_word_count(model),
+    size_t words = carnn_model_word_count(model); /* of a signal without names: <unk> alone */
+    fprintf(stderr, "%zu examples, ", carnn_dataset_examples(data));
+    if (words > 1) fprintf(stderr, "%zu words, ", words);
+    fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
             arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");

@@ -539,6 +539,40 @@ static void test_initial_vectors(void) {
     }
 }
 
+/* Units that begin to remember 1, 3, .., 11 steps keep 1/2, 3/4, .., 11/12 of a state in a step, where
+   nothing but the biases is not 0. */
+static void test_remembered(carnn__engine *e) {
+    static const double kept[] = {1 / 2.0, 3 / 4.0, 5 / 6.0, 7 / 8.0, 9 / 10.0, 11 / 12.0};
+    static const uint32_t length[] = {1};
+    size_t kind, i, cells = 0;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
+        const carnn__cell_kind *k = &carnn__cells[kind];
+        const float *before, *after;
+        subject s;
+        if (!carnn__cell_keeps(kind)) continue;
+        subject_open(&s, kind, 6, 6, 3, length, 1, 0);
+        carnn__cell_remember(&s.cell, &s.store, 11.0f);
+        s.store.value = s.w;
+        carnn__store_init(&s.store, 1);
+        for (i = 0; i < s.store.count; i++)
+            if (i != s.cell.bias)
+                memset(carnn__piece(&s.store, s.w, i), 0,
+                       s.store.item[i].rows * s.store.item[i].columns * sizeof(float));
+        memset(s.x, 0, s.e * sizeof(float));
+        subject_run(&s, e);
+        before = k->flags & CARNN__HAS_CELL_STATE ? s.c0 : s.h0;
+        after = k->flags & CARNN__HAS_CELL_STATE ? s.run.scan.tape + (k->tape - 1) * s.h
+                                                 : s.run.scan.out;
+        for (i = 0; i < s.h; i++) CHECK_NEAR(after[i], kept[i] * before[i], 1e-6);
+        for (i = 0; k->flags & CARNN__FORGET_GATE && i < s.h; i++) /* i + f = 1 */
+            CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.bias)[i],
+                       -carnn__piece(&s.store, s.w, s.cell.bias)[s.h + i], 0.0);
+        cells++;
+        subject_close(&s);
+    }
+    CHECK_INT(cells, 13); /* all but the RNNs */
+}
+
 /* CA-RNN on the same LSTM: H_X = 50 (4), W_H = 51, W_h = 52, b = 53, h^x = 54 (a row a step); steps
    1 and 3 are aligned. */
 static void test_golden_gate(carnn__engine *e) {
@@ -997,6 +1031,7 @@ int main(void) {
     test_golden(&e);
     test_golden_gate(&e);
     test_initial_vectors();
+    test_remembered(&e);
     test_parameter_counts();
     test_equations(&e);
     test_without_dx(&e);

@@ -1,5 +1,6 @@
 /* What a training tells of states: against a plain loop in double precision whose derivatives are
-   central differences, against the same network as a graph, and trainings that are not changed. */
+   central differences, against the same network as a graph, and trainings that are not changed; and
+   the options of an encoder that say what its weights begin with. */
 
 #include "test.h"
 
@@ -231,10 +232,59 @@ static void probe_range(const char *options, const char *name) {
                           p->rows * p->columns * sizeof(float)));
     }
     again = test_reload(wide);
-    CHECK_NEAR(again->desc.option[CARNN__LM_ENCODER + 4], 0.6, 0.0);
+    CHECK_NEAR(again->desc.option[CARNN__LM_ENCODER + CARNN__ENCODER_RANGE], 0.6, 0.0);
     carnn_model_free(again);
     carnn_model_free(plain);
     carnn_model_free(wide);
+    carnn_dataset_free(data);
+}
+
+/* --- units that begin to remember 1 to T steps: the biases with these names begin otherwise ---- */
+
+static void probe_memory(const char *options, const char *const *names) {
+    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_model *plain, *none, *model, *again;
+    char all[120];
+    size_t found = 0, count = 0, i, k;
+    while (names[count]) count++;
+    snprintf(all, sizeof all, "min_count=1 %s", options);
+    plain = test_model("lm", all, NULL, data);
+    strcat(all, " memory=0");
+    none = test_model("lm", all, NULL, data);
+    all[strlen(all) - 1] = 0;
+    strcat(all, "11");
+    model = test_model("lm", all, NULL, data);
+    CHECK(!memcmp(none->params.value, plain->params.value, plain->params.size * sizeof(float)));
+    for (k = 0; k < plain->params.count; k++) {
+        const carnn__param *p = &plain->params.item[k];
+        const float *w = model->params.value + p->offset, *old = plain->params.value + p->offset;
+        int is_one = 0;
+        for (i = 0; i < count; i++) is_one |= !strcmp(p->name, names[i]);
+        found += (size_t)is_one;
+        for (i = 0; is_one && i < PROBE_H; i++) CHECK_NEAR(w[i], -log(1.0 + 2.0 * (double)i), 1e-6);
+        if (!is_one) CHECK(!memcmp(w, old, p->rows * p->columns * sizeof(float)));
+    }
+    CHECK_INT(found, count);
+    again = test_reload(model);
+    CHECK_NEAR(again->desc.option[CARNN__LM_ENCODER + CARNN__ENCODER_MEMORY], 11.0, 0.0);
+    carnn_model_free(again);
+    carnn_model_free(model);
+    carnn_model_free(none);
+    carnn_model_free(plain);
+    carnn_dataset_free(data);
+}
+
+/* A model that has no gates for it is not made. */
+static void probe_memory_refused(const char *options, const char *why) {
+    carnn_dataset *data = probe_data("lm", probe_text);
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, why);
     carnn_dataset_free(data);
 }
 
@@ -278,6 +328,18 @@ int main(void) {
     probe_range("cell=mi-rnn", "cell.input.weight");
     probe_range("cell=lstm encoder=rcrn", "cell.forget.input.weight");
     probe_range("cell=rnn encoder=graph graph=fig4.3a:3", "cell.edge.1.weight");
+    {
+        static const char *const one[] = {"cell.bias", NULL};
+        static const char *const layers[] = {"cell.bias", "cell.2.bias", NULL};
+        static const char *const bases[] = {"cell.forget.bias", "cell.output.bias",
+                                            "cell.listener.bias", NULL};
+        probe_memory("cell=icarnn", one);
+        probe_memory("cell=lstm layers=2", layers);
+        probe_memory("cell=mi-gru encoder=rcrn", bases);
+    }
+    probe_memory_refused("cell=rnn memory=3", "memory: the cell rnn has no gate that keeps a state");
+    probe_memory_refused("cell=lstm encoder=graph graph=td memory=3",
+                         "memory: a graph has no gate that keeps a state");
     probe_refused("dialog", "embedding=6");
     probe_refused("pair", "");
     probe_refused("classify", "encoder=rcrn");
