@@ -1859,7 +1859,8 @@ typedef struct carnn__norm {
      - its functions on sixteen columns of a row (kernels of @@CELL);
      - golden values and equations in tests/test_cell.c (a cell without them is named there and
        checked by its gradients alone);
-     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
+     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...;
+     - where a gate decides what is kept of a state, CARNN__UPDATE_GATE or CARNN__FORGET_GATE.
 
    Options, gradient check, benchmark, model files and explanations follow from the entry:
 
@@ -4239,7 +4240,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
-                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES)
+                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
@@ -4746,8 +4747,8 @@ static int carnn__cell_keeps(size_t kind) {
      b_u = -log tau                    of an update gate
      b_i = -log tau   b_f = log tau    of an input gate and a forget gate
 
-   with tau from 1 to T, evenly spread over the units (in the paper it is drawn). T = 0: biases begin
-   as in the table of cells. */
+   with tau from 1 to T, evenly spread over the units (in the paper it is drawn). T = 0: the biases
+   begin as the table of cells says. */
 static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, float T) {
     carnn__param *p = carnn__param_at(store, cell->bias);
     if (!(T > 0.0f)) return;

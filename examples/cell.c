@@ -5,7 +5,7 @@
 #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 #define CARNN_EXTRA_CELLS(X)                                                                       \
     X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,             \
-      CARNN__TWO_STAGES)
+      CARNN__TWO_STAGES | CARNN__UPDATE_GATE)
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
 
