@@ -279,6 +279,31 @@ static inline float *test_weight(const carnn_model *model, const char *name) {
     return NULL;
 }
 
+/* Stops a training when its second epoch has ended, where the int at `user` is not 0. */
+static inline int test_stop(const carnn_progress *p, void *user) {
+    return *(int *)user && p->epoch_ended && p->epoch == 2;
+}
+
+/* A training in one go, and one that was stopped and goes on from its file, have the same weights.
+   The models are new and alike; `rest` may be `parts`. */
+static inline void test_resumed(carnn_model *whole, carnn_model *parts, carnn_model *rest,
+                                const carnn_dataset *data, carnn_train_desc train,
+                                const char *file) {
+    carnn_error error;
+    int stop = 0;
+    train.checkpoint = file;
+    train.progress = test_stop;
+    train.user = &stop;
+    CHECK_INT(carnn_train(whole, data, data, &train, &error), CARNN_OK);
+    stop = 1;
+    CHECK_INT(carnn_train(parts, data, data, &train, &error), CARNN_ERR_STOPPED);
+    stop = 0;
+    train.resume = 1;
+    CHECK_INT(carnn_train(rest, data, data, &train, &error), CARNN_OK);
+    CHECK(!memcmp(whole->params.value, rest->params.value, whole->params.size * sizeof(float)));
+    remove(file);
+}
+
 /* The model that a file of this one holds. */
 static inline carnn_model *test_reload(const carnn_model *model) {
     size_t size = carnn_model_size(model);

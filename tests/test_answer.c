@@ -528,10 +528,6 @@ static void test_answer_same_bytes(const char *options) {
     carnn_dataset_free(data);
 }
 
-static int stop_once(const carnn_progress *p, void *user) {
-    return *(int *)user && p->epoch_ended && p->epoch == 2;
-}
-
 /* A training that was stopped goes on to the same weights, but not with other vectors. */
 static void test_answer_resume(void) {
     static const char vectors[] = "cat 1 2 3 4 5\ndog 2 1 0 1 -1\n", odd[] = "cat 1 2 3 4 6\n";
@@ -549,7 +545,7 @@ static void test_answer_resume(void) {
     desc.vectors = &source;
     desc.vector_count = 1;
     train.checkpoint = "test_answer.resume";
-    train.progress = stop_once;
+    train.progress = test_stop;
     train.user = &stop;
     for (i = 0; i < 3; i++) {
         source.bytes = i == 2 ? odd : vectors;

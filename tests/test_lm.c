@@ -476,32 +476,11 @@ static void test_lm_same_bytes(void) {
     carnn_dataset_free(data);
 }
 
-static int stop_in_third(const carnn_progress *p, void *user) {
-    return *(int *)user && p->epoch_ended && p->epoch == 3;
-}
-
 /* A training that was stopped goes on to the same weights. */
 static void test_lm_resume(void) {
     carnn_dataset *data = lm_data(lm_text);
     carnn_model *whole = lm_model("icarnn", NULL, data), *cut = lm_model("icarnn", NULL, data);
-    carnn_train_desc train;
-    carnn_error error;
-    int stop = 0;
-    memset(&train, 0, sizeof train);
-    train.epochs = 5;
-    train.batch = 2;
-    train.threads = 1;
-    train.checkpoint = "test_lm.resume";
-    train.progress = stop_in_third;
-    train.user = &stop;
-    CHECK_INT(carnn_train(whole, data, data, &train, &error), CARNN_OK);
-    stop = 1;
-    CHECK_INT(carnn_train(cut, data, data, &train, &error), CARNN_ERR_STOPPED);
-    stop = 0;
-    train.resume = 1;
-    CHECK_INT(carnn_train(cut, data, data, &train, &error), CARNN_OK);
-    CHECK(!memcmp(whole->params.value, cut->params.value, whole->params.size * sizeof(float)));
-    remove("test_lm.resume");
+    test_resumed(whole, cut, cut, data, test_training(5, 2, 0.0, 0.0), "test_lm.resume");
     carnn_model_free(whole);
     carnn_model_free(cut);
     carnn_dataset_free(data);

@@ -426,34 +426,16 @@ static void bn_alone(const char *options) {
     carnn_dataset_free(data);
 }
 
-static int bn_stop(const carnn_progress *p, void *user) {
-    return *(int *)user && p->epoch_ended && p->epoch == 2;
-}
-
 static void bn_resume(void) {
     carnn_dataset *data = bn_data(BN_TEXTS);
     carnn_train_desc train = bn_training(4);
-    carnn_model *whole, *parts;
-    carnn_error error;
-    int stop = 0;
+    carnn_model *model[3];
+    size_t i;
     train.batch = 16;
-    train.checkpoint = "test_norm.resume";
-    train.progress = bn_stop;
-    train.user = &stop;
-    whole = bn_trained("cell=mi-lstm normalise=batch", data, &train);
-    parts = test_model("classify", "cell=mi-lstm normalise=batch", NULL, data);
-    stop = 1;
-    CHECK_INT(carnn_train(parts, data, data, &train, &error), CARNN_ERR_STOPPED);
-    carnn_model_free(parts);
-    parts = test_model("classify", "cell=mi-lstm normalise=batch", NULL, data);
-    stop = 0;
-    train.resume = 1;
-    CHECK_INT(carnn_train(parts, data, data, &train, &error), CARNN_OK);
-    CHECK(!memcmp(whole->params.value, parts->params.value,
-                  whole->params.size * sizeof(float)));
-    remove("test_norm.resume");
-    carnn_model_free(parts);
-    carnn_model_free(whole);
+    for (i = 0; i < 3; i++)
+        model[i] = test_model("classify", "cell=mi-lstm normalise=batch", NULL, data);
+    test_resumed(model[0], model[1], model[2], data, train, "test_norm.resume");
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
     carnn_dataset_free(data);
 }
 
