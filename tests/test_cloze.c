@@ -181,7 +181,7 @@ static double cloze_normal(const carnn_model *model, const char *term, size_t k,
     double of[3];
     size_t i;
     static const char *const part[] = {"gain", "mean", "variance"};
-    if (carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) != CARNN__CLOZE_EVERYWHERE) return v;
+    if (carnn__chosen(model, CARNN__CLOZE_NORMALISE) != CARNN__CLOZE_EVERYWHERE) return v;
     for (i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "%s.norm.%s", term, part[i]);
         of[i] = (double)test_weight(model, name)[k];
@@ -216,7 +216,7 @@ static void cloze_attention(const carnn_model *model, const float *f, size_t n, 
 /* The vector tanh(W [r; g]) of the attentive reader; normalised, r and g have weights each. */
 static void cloze_top(const carnn_model *model, const float *f, size_t n, const float *g,
                       const double *s, double *top) {
-    int split = carnn__chosen(model, CARNN__CLOZE_ENCODER + 3) == CARNN__CLOZE_EVERYWHERE;
+    int split = carnn__chosen(model, CARNN__CLOZE_NORMALISE) == CARNN__CLOZE_EVERYWHERE;
     const float *W = test_weight(model, "hidden.weight");
     const float *V = split ? test_weight(model, "hidden.other") : W + CLOZE_D;
     size_t i, j, k, stride = split ? CLOZE_D : 2 * CLOZE_D;

@@ -318,7 +318,7 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
     for (i = 0; i < t->texts; i++) {
         rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, "", 0,
                            NULL};
-        one.skip = (size_t)model->desc.option[CARNN__CLASSIFY_ENCODER + 2];
+        one.skip = (size_t)model->desc.option[CARNN__CLASSIFY_ENCODER + CARNN__ENCODER_SKIP];
         n = t->at[i + 1] - t->at[i];
         for (r = 0; r < n; r++)
             for (j = 0; j < e; j++)
