@@ -7657,16 +7657,13 @@ enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 }; /* among the options 
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
-/* The options of an encoder, which several tasks have, one after the other. */
-enum {
-    CARNN__ENCODER_KIND,
-    CARNN__ENCODER_RAW,
-    CARNN__ENCODER_SKIP,
-    CARNN__ENCODER_NORMALISE,
-    CARNN__ENCODER_RANGE,
-    CARNN__ENCODER_MEMORY,
-    CARNN__ENCODER_COUNT
-};
+/* The options of an encoder, which several tasks have, are numbered from that of its kind on. */
+#define CARNN__ENCODER_RAW 1
+#define CARNN__ENCODER_SKIP 2
+#define CARNN__ENCODER_NORMALISE 3
+#define CARNN__ENCODER_RANGE 4
+#define CARNN__ENCODER_MEMORY 5
+#define CARNN__ENCODER_COUNT 6 /* of them */
 
 enum { CARNN__SECOND_ROLE = 1 }; /* of tasks with two texts, answer and pair: of the second */
 
