@@ -3572,9 +3572,8 @@ typedef struct carnn__param {
     carnn__init init;
     float scale;
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
-    float memory; /* T of the bias of a cell, see carnn__cell_remember; 0: none */
-    size_t units; /* of such a cell */
-    int forgets;  /* it has a forget gate */
+    float memory; /* T of the bias of a cell of open_count units, see carnn__cell_remember; or 0 */
+    int forgets;  /* the cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
 
@@ -3656,11 +3655,11 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             default: w[i] = 0.0f;
             }
         for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
-        for (i = 0; p->memory > 0.0f && i < p->units; i++) {
-            double place = (double)i / (double)carnn__max(p->units - 1, 1);
+        for (i = 0; p->memory > 0.0f && i < p->open_count; i++) {
+            double place = (double)i / (double)carnn__max(p->open_count - 1, 1);
             double log_tau = log(1.0 + ((double)p->memory - 1.0) * place);
             w[i] = (float)-log_tau;
-            if (p->forgets) w[p->units + i] = (float)log_tau;
+            if (p->forgets) w[p->open_count + i] = (float)log_tau;
         }
     }
 }
@@ -4753,7 +4752,6 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
     carnn__param *p = carnn__param_at(store, cell->bias);
     if (!(T > 0.0f)) return;
     p->memory = T;
-    p->units = cell->h;
     p->forgets = (carnn__cells[cell->kind].flags & CARNN__FORGET_GATE) != 0;
 }
 

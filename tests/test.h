@@ -270,6 +270,22 @@ static inline carnn_model *test_model(const char *task, const char *options, con
     return model;
 }
 
+/* The error of a model that cannot be made with these options. */
+static inline carnn_error test_refused(const char *task, const char *options,
+                                       const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    carnn_status status;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 6;
+    status = carnn__set_all(&desc, NULL, 0, options, &error);
+    if (!status) status = carnn_model_create(&model, &desc, data, &error);
+    CHECK_INT(status, CARNN_ERR_ARGUMENT);
+    return error;
+}
+
 /* The values of the parameter `name`. */
 static inline float *test_weight(const carnn_model *model, const char *name) {
     size_t i = 0;

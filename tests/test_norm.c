@@ -507,16 +507,7 @@ static void bn_refused(const char *task, const char *options, const char *why) {
     static const char cloze[] = "1 a b\n2 a XXXXX\tb\t\ta|b\n";
     const char *text = !strcmp(task, "answer") ? pairs : !strcmp(task, "cloze") ? cloze : texts;
     carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
-    carnn_model_desc desc;
-    carnn_model *model = NULL;
-    carnn_status status;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.hidden = 6;
-    status = carnn__set_all(&desc, NULL, 0, options, &error);
-    if (!status) status = carnn_model_create(&model, &desc, data, &error);
-    CHECK_INT(status, CARNN_ERR_ARGUMENT);
+    carnn_error error = test_refused(task, options, data);
     CHECK(strstr(error.message, why) != NULL);
     carnn_dataset_free(data);
 }

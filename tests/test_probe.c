@@ -262,6 +262,7 @@ static void probe_memory(const char *options, const char *const *names) {
         for (i = 0; i < count; i++) is_one |= !strcmp(p->name, names[i]);
         found += (size_t)is_one;
         for (i = 0; is_one && i < PROBE_H; i++) CHECK_NEAR(w[i], -log(1.0 + 2.0 * (double)i), 1e-6);
+        for (i = 2 * PROBE_H; is_one && i < p->columns; i++) CHECK(w[i] == old[i]); /* other gates */
         if (!is_one) CHECK(!memcmp(w, old, p->rows * p->columns * sizeof(float)));
     }
     CHECK_INT(found, count);
@@ -277,13 +278,7 @@ static void probe_memory(const char *options, const char *const *names) {
 /* A model that has no gates for it is not made. */
 static void probe_memory_refused(const char *options, const char *why) {
     carnn_dataset *data = probe_data("lm", probe_text);
-    carnn_model_desc desc;
-    carnn_model *model = NULL;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "lm";
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    carnn_error error = test_refused("lm", options, data);
     CHECK_TEXT(error.message, why);
     carnn_dataset_free(data);
 }
