@@ -12106,6 +12106,14 @@ static float carnn__memory(const carnn_model *model, size_t option) {
     return (float)fmax(carnn__option(model, option + CARNN__ENCODER_MEMORY), 0.0);
 }
 
+/* For a task's `adapt`: T is the default where units can remember; nothing is checked yet. */
+static void carnn__default_memory(carnn_model_desc *model, size_t option, double T) {
+    size_t cell = carnn__cell_number(model->cell);
+    int graph = model->option[option] == 1 + CARNN__GRAPH;
+    if (!graph && cell < CARNN__CELL_COUNT && carnn__cell_keeps(cell))
+        carnn__option_default(model, option + CARNN__ENCODER_MEMORY, T);
+}
+
 /* The encoder that a model describes with CARNN__ENCODER_OPTIONS(option). */
 static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
                                              size_t directions, size_t in, size_t d) {
@@ -19014,8 +19022,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
-/* iwan and siamese read shares of common words and learn from ranks; the others read no context and
-   no shares. */
+/* iwan and siamese read shares of common words, learn from ranks, and have units that begin to
+   remember 1 to 20 words; the others read no context and no shares. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
                                CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
@@ -19031,7 +19039,10 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
-    if (!matches) return;
+    if (!matches) {
+        carnn__default_memory(model, CARNN__TWO_ENCODER, 20);
+        return;
+    }
     carnn__option_default(model, CARNN__TWO_POOLING, 1 + CARNN__TWO_MAX);
     carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1 + CARNN__ALIGN_OVERLAP);
     carnn__option_default(model, CARNN__TWO_DIRECTION, 1 + CARNN__FIRST_TO_SECOND);
@@ -21488,6 +21499,8 @@ static const struct {
     const char *task, *option, *of, *values; /* task NULL: of all that have the option */
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
+    {"lm", "label_weight", "context", "previous"},
+    {"lm", "label_row", "context", "previous"},
     {"answer", "pooling", "model", "ca cosine"},
     {"answer", "alignment", "model", "ca"},
     {"answer", "direction", "model", "ca cosine"},

@@ -31,7 +31,7 @@ WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
-FAST = --hidden 50 --epochs 3
+FAST = --hidden 50 --epochs 3 --memory 0
 PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
 demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --out demo.gguf
@@ -95,10 +95,10 @@ probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 5,icarnn --memory 20 | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,icarnn --memory 5 | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 20,ncarnn --memory 20,scarnn --memory 20 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
 trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
@@ -112,8 +112,8 @@ answer-settings OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.
 answer-settings | | awk -f data/correlation.awk settings
 trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
-wikiqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL WIKIQA --out w.gguf
-wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm,icarnn --memory 20,ncarnn --memory 20,scarnn --memory 20,lstm --memory 20,lstm --hidden 133 | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
+wikiqa CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--memory 0 | | ./carnn train --task answer --cell CELL OPTION WIKIQA --out w.gguf
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm,lstm --hidden 133,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
 ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
 ca-semantic | | zcat glove.6B.50d.subset.txt.gz > glove.txt; zcat train-all.tsv.gz > train-all.tsv; for f in train-all.tsv clean-dev.tsv; do awk -v column=3 -f data/align.awk glove.txt $f > $f.align; done; for f in WikiQA-train.txt WikiQA-dev.txt; do zcat $f.gz > $f; awk -v column=1 -f data/align.awk glove.txt $f > $f.align; done
 ca-semantic DATA=--train train-all.tsv --valid clean-dev.tsv,--train WikiQA-train.txt --valid WikiQA-dev.txt --clean;OPTION=,--pooling attention --loss rank;SEED=1,2,3 | | ./carnn train --task answer --model ca --alignment file OPTION --epochs 3 --seed SEED DATA VECTORS --out ca.gguf
@@ -121,7 +121,7 @@ ca-options OPTION=--pooling attention,--pooling attention --alignment none,--los
 hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
 
 vector-words SET=trec-train.label,stsa.binary.train,stsa.fine.train;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task classify OPTION --folds 5 --train SET VECTORS --seed SEED
-vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer --redundancy 0 --lr 0.001 OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
+vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer --redundancy 0 --lr 0.001 --memory 0 OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
 vector-words OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task pair OPTION --folds 5 --train SICK_train.txt VECTORS --seed SEED
 
 classification | | sh tests/fasttext.sh published

@@ -1290,6 +1290,8 @@ run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
 says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf
 says err 'raw_output_gate has an effect only where encoder is one of these: rcrn'
+run 2 train --task lm --cell lstm --label-weight 0.1 --train "$data/lm-dev.txt" --out f.gguf
+says err 'label_weight has an effect only where context is one of these: previous$'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf
 says err 'patience needs --valid'
 run 2 train --task pair --vector-words 3 --train "$data/pair-dev.tsv" --out f.gguf

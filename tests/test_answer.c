@@ -731,6 +731,29 @@ static void test_descriptions(void) {
     carnn_dataset_free(data);
 }
 
+/* Units of a model that reads shares begin to remember 1 to 20 words, if a gate of theirs can. */
+static void check_default_memory(const char *options, const char *cell, double expected) {
+    carnn_model_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.cell = cell;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, NULL), CARNN_OK);
+    CHECK_INT(carnn_defaults(&desc, NULL, NULL), CARNN_OK);
+    CHECK_NEAR(desc.option[CARNN__TWO_ENCODER + CARNN__ENCODER_MEMORY], expected, 0.0);
+}
+
+static void test_default_memory(void) {
+    check_default_memory("", NULL, 20.0);
+    check_default_memory("", "lstm", 20.0);
+    check_default_memory("model=siamese", NULL, 20.0);
+    check_default_memory("encoder=rcrn", NULL, 20.0);
+    check_default_memory("memory=0", NULL, CARNN_NONE);
+    check_default_memory("", "rnn", 0.0);
+    check_default_memory("encoder=graph", "lstm", 0.0);
+    check_default_memory("model=ca", NULL, 0.0);
+    check_default_memory("", "none of ours", 0.0); /* refused when a model is made */
+}
+
 static void test_memory_runs_out(void) {
     static const char vectors[] = "cat 1 2 3 4 5\nunicorn 5 4 3 2 1\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
@@ -1143,6 +1166,7 @@ int main(void) {
     test_vectors(1);
     test_answer_errors();
     test_descriptions();
+    test_default_memory();
     test_memory_runs_out();
     return test_end();
 }
