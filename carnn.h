@@ -517,15 +517,17 @@ CARNN_API void carnn_model_free(carnn_model *model);
 typedef struct carnn_scores {
     size_t examples;
     size_t tokens;   /* words scored (language models), 0 elsewhere */
-    double loss;
+    double loss;     /* 0 where nothing has a loss: unanswerable is as large as examples */
     double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
-                            their text does not have them; 0 of a loaded model */
+                            their text does not have them */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
-        double value;     /* rates are fractions between 0 and 1 */
+        double value;     /* rates are fractions between 0 and 1. NaN where it is not known: what
+                             training without a validation set does not count (macro_f1, spearman),
+                             and the deviation of a metric that one fold alone has */
         int lower_is_better;
         int secondary;    /* reported where it is asked for: the same by another count */
     } metric[CARNN_SCORES_MAX];
@@ -550,7 +552,8 @@ struct carnn_progress {
 #ifndef CARNN_NO_TRAIN
 /* Trains in place. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds
    the weights with the best validation score. Where valid is NULL it holds those after the last
-   complete epoch, or those at which max_time stopped the run. */
+   complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds
+   those of the moment after CARNN_ERR_STOPPED, and after CARNN_ERR_DIVERGED those it began with. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -596,10 +599,11 @@ typedef struct carnn_ranked {
 } carnn_ranked;
 
 /* carnn_test that tells more. `part` is called with the parts that metric[0] averages: metric[0] =
-   sum of values / sum of weights, of lm exp of that. A part (value, weight) is a dialog (right
-   turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words) or an
-   example (1 if it is right, 1); of grades, whose metric is no mean, (squared error, 1). All models
-   have the same parts in the same order. */
+   sum of values / sum of weights, of perplexity exp of that. A part (value, weight) is a dialog
+   (right turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words),
+   the neighbours of a sentence (the same), or an example (1 if it is right, 1; of rows with a class
+   each, right rows and rows). Of grades, whose metric is no mean, and of numbers it is (squared
+   error, 1). All models have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -878,7 +882,7 @@ typedef struct carnn_explanation {
                            (Eq. 4 and 7), with RCRN but in lm, where vectors are compared (ca, ap,
                            cosine), where an answer's score has shares of common words, and with
                            attention sum of cloze. 0: a contribution is what its step has by itself,
-                           or all is left to the rest */
+                           or all is left to the rest, or members vote and scores are their mean */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -12859,8 +12863,9 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
 
 /* --- pooling ------------------------------------------------------------------------------------
    Over the words of each text: the maximum, minimum or mean of each column, or the last states: of
-   [fw; bw] fw at the last word and bw at the first. A text without words gives zeros. Several kinds
-   are columns side by side: y (S, kinds D). */
+   [fw; bw] fw at the last word and bw at the first, of a listener (RCRN), which reads both, all at
+   the last word. A text without words gives zeros. Several kinds are columns side by side: y (S,
+   kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -12986,7 +12991,7 @@ static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *nam
                                carnn__rnn_shape shape, const carnn__texts *t) {
     if (shape.d) carnn__position_plan(p, &m->context, shape.d, t);
     carnn__rnn_plan(p, &m->rnn, name, shape, t->most_inputs, t->most_rows, t->most_texts);
-    carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.directions, t);
+    carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.rcrn ? 1 : shape.directions, t);
 }
 
 static void carnn__layers_forward(const carnn__work *work, carnn__layers *m,
@@ -13395,18 +13400,18 @@ static void carnn__asked_backward(const carnn__work *work, carnn__asked *m, cons
 }
 
 /* --- what each word adds to the states of its text ----------------------------------------------
-   x (R, D) = [fw; bw]   y (R, D): y_i = [fw_i - fw_{i-1}; bw_i - bw_{i+1}]. States outside of the
-   text are 0. */
+   x (R, D) = [fw; bw]   y (R, D): y_i = [fw_i - fw_{i-1}; bw_i - bw_{i+1}]; fw has `forwards`
+   columns. States outside of the text are 0. */
 
 static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
-                               int backward) {
+                               size_t forwards, int backward) {
     size_t D = x->columns, s, r, j;
     if (!backward) carnn__mat_clear(y, carnn__texts_rows(t));
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t i = r * D + j, next = j < D / 2 ? i - D : i + D;
-                int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
+                size_t i = r * D + j, next = j < forwards ? i - D : i + D;
+                int has = j < forwards ? r > t->at[s] : r + 1 < t->at[s + 1];
                 if (!backward) y->x[i] = x->x[i] - (has ? x->x[next] : 0.0f);
                 else x->d[i] += y->d[i];
                 if (backward && has) x->d[next] -= y->d[i];
@@ -13952,8 +13957,8 @@ typedef struct carnn__overlap {
 } carnn__overlap;
 
 /* Its parameter comes behind all that are trained. Words count as equal if their first `most`
-   letters are (lives, living); of those below `unknown`, which stand for unknown words, each only
-   counts as equal to itself. */
+   letters are (lives, living), as a hash of these tells; of those below `unknown`, which stand for
+   unknown words, each only counts as equal to itself. */
 static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
     const carnn__names *words = &p->model->words;
     size_t i, w;
@@ -14097,10 +14102,10 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 
      support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all but copies of j
 
-   So a pair has two more shares, times 20, too: the maximum of idf_w^3 support_w over these words
-   of its sentence, and their mean, weighted by idf^3. The sentences of a question are those of its
-   group, in a session those that it was told; the first ones of very many. Sums of powers are exact
-   in doubles, so that the order of the sentences does not matter. */
+   So a pair has two more shares, times 20, too, of these words of its sentence: the maximum of
+   idf_w^3 support_w, and the mean of support_w, weighted by idf_w^3. The sentences of a question
+   are those of its group, in a session those that it was told; the first ones of very many. Sums of
+   powers are exact in doubles, so that the order of the sentences does not matter. */
 
 #define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
 #define CARNN__OTHERS 1024    /* sentences of a question at most, and their words */
@@ -15901,6 +15906,7 @@ struct carnn_session {
     double *carry;           /* (h) scratch of explanations: A_{t+1} R_{t+1} */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     size_t heard;            /* words already read of the next example's first text */
+    size_t most_links;       /* that are read of an alignment, its last text; 0: it has none */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
     int spoken;              /* the line at hand is tokenised as dialog acts are (SPOKEN) */
     /* of an ensemble: this is the session of its first member, with those of the others */
@@ -15948,9 +15954,10 @@ static size_t carnn__session_texts(const carnn_session *s) {
     return carnn__session_of(s)->texts + (size_t)carnn__model_links(s->model);
 }
 
-/* Keeps the first bytes of a text for explanations, as a string: a NUL becomes a blank. */
+/* Keeps the first characters of a text for explanations, as a string: a NUL becomes a blank. */
 static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     size_t n = carnn__min(text.length, size - 1), i;
+    while (n && n < text.length && (text.at[n] & 0xC0) == 0x80) n--; /* UTF-8: not inside one */
     for (i = 0; i < n; i++) to[i] = text.at[i] ? text.at[i] : ' ';
     to[n] = 0;
 }
@@ -15961,14 +15968,16 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__task *task = s->model->task;
     int row = task->session->row != NULL;
-    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
+    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i, words;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
+    s->most_links = carnn__model_links(s->model) ? W : 0; /* of texts that may be cut below */
     if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
+    words = carnn__session_of(s)->texts * W + s->most_links;
     c->tokens.count = T;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
+    c->tokens.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
     c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
-    if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
     for (i = 0; members && i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -16038,7 +16047,8 @@ static void carnn__net_session_read(carnn_session *s, const carnn_text *texts) {
     size_t T = carnn__session_texts(s), at = s->heard, i;
     c->tokens.at[0] = 0;
     for (i = 0; i < T; i++) {
-        at += carnn__session_read(s, i, texts[i], at, c->most_steps - (i ? 0 : s->heard));
+        size_t most = i < carnn__session_of(s)->texts ? c->most_steps : s->most_links;
+        at += carnn__session_read(s, i, texts[i], at, most - (i ? 0 : s->heard));
         c->tokens.at[i + 1] = at;
     }
     s->heard = 0;
@@ -16660,6 +16670,8 @@ static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn
         out[r].share /= (double)N;
     }
     e->rest /= (double)N;
+    if (s->work.rule == CARNN_ENSEMBLE_VOTE && n && out->has & CARNN_HAS_SCORE)
+        e->exact = 0; /* scores add up to a mean */
     return CARNN_OK;
 }
 
@@ -16762,7 +16774,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
-    if (r.begins) carnn__session_forget(session);
+    if (r.begins && kind->listens != CARNN__COMPARES) carnn__session_forget(session);
     session->spoken = r.spoken;
     for (; r.own + count < kind->texts; count++) /* has been heard */
         texts[count].at = "", texts[count].length = 0;
@@ -19066,6 +19078,7 @@ typedef struct carnn__answer {
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int skips;
     carnn__mat skip;         /* (R, 2h) what each word adds to the states */
+    size_t forwards;         /* its first columns, where the text is read forwards */
     carnn__compare compare;  /* of iwan: f (B, 2F) */
     carnn__similarity match; /* of the others: z (B, 1) */
     carnn__linear hidden, output; /* (B, h), of iwan; (B, 1), of iwan and siamese */
@@ -19081,6 +19094,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == CARNN__ANSWER_DIRECT;
     m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == CARNN__ANSWER_BY_SKIP;
     if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
+    m->forwards = m->two.layers.rnn.bases > 1 ? 2 * h : h; /* a listener's are all */
     carnn__additive_plan(p, &m->two.attend, "attend", 2 * h, h, t);
     carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->compare.f.columns, h,
@@ -19173,7 +19187,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     m->hinge.key = carnn__stream(key, CARNN__TWO_NEGATIVES);
     carnn__two_forward(work, &m->two, key);
     if (m->model == CARNN__ANSWER_IWAN) {
-        if (m->skips) carnn__differences(t, s, &m->skip, 0);
+        if (m->skips) carnn__differences(t, s, &m->skip, m->forwards, 0);
         carnn__additive_forward(work, &m->two.attend, t, m->skips ? &m->skip : s,
                                 &m->two.layers.pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 0);
@@ -19201,7 +19215,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 1);
         carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s,
                                  &m->two.layers.pool.y);
-        if (m->skips) carnn__differences(t, s, &m->skip, 1);
+        if (m->skips) carnn__differences(t, s, &m->skip, m->forwards, 1);
     } else {
         carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     }
@@ -19303,7 +19317,7 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
     "hidden=19 embedding=101 cell=ncarnn decomposition=direct loss=pair",
     "hidden=19 embedding=101 cell=scarnn weighting=skip",
-    "hidden=19 embedding=101 cell=lstm overlap=0",
+    "hidden=19 embedding=101 cell=lstm overlap=0 loss=hinge", /* near 0: all terms count */
     "hidden=19 embedding=101 cell=icarnn model=siamese tune_vectors=0",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
     "hidden=19 embedding=17 model=ca",
@@ -19313,7 +19327,7 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
     "hidden=19 embedding=17 model=cosine loss=hardest",
     "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
-    "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
+    "hidden=19 embedding=101 cell=icarnn encoder=rcrn weighting=skip",
     "hidden=19 embedding=101 cell=scarnn encoder=rcrn raw_output_gate=1", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
@@ -19606,8 +19620,8 @@ static const carnn__task carnn__classify_task = {
    The context c of a cell that has one is the position encoding of the other sentence's u_j divided
    by their number: each sentence is read in the light of the other. Other cells read it by itself.
 
-   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): the second class
-   of two has the probability S, and the mean grade is 1 + (K - 1) S.
+   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): of two
+   classes the one whose name sorts last has the probability S, and the mean grade is 1 + (K - 1) S.
 
    --alignment overlap or file is CA-RNN (Chen et al. 2018; context alignment, @@MATCH): states of
    the second sentence are mixed with those of the first at words that are aligned, with --direction
@@ -22467,11 +22481,15 @@ static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
 
 /* A model that has met no validation has no metrics. */
 static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_scores *s) {
+    static const char unanswerable[] = "carnn.score.unanswerable"; /* is there where it is not 0 */
     size_t i, count = s->count;
     char key[64];
     carnn__key_size(g, "carnn.score.examples", &s->examples);
     carnn__key_size(g, "carnn.score.tokens", &s->tokens);
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    if (g->writing ? s->unanswerable > 0
+                   : carnn__gguf_find(g, unanswerable, strlen(unanswerable)) != NULL)
+        carnn__key_size(g, unanswerable, &s->unanswerable);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
         if (g->writing ? s->count == count ||
@@ -23066,7 +23084,7 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     carnn__net_score(task, tally, scores);
 }
 
-/* Streams of random numbers beside those of the parameters, which are numbered from 0. */
+/* Joined to the seed: shuffles, steps and folds draw from other streams than initial weights. */
 #define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
 #define CARNN__STEP_STREAM 0x53544550ACE5u
 
@@ -23277,6 +23295,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
     for (m = 0; !status && scores && m < count; m++)
         scores[m].unknown = carnn__unknown_words(s.works[m]);
+    if (!status && scores && votes) scores[count].unknown = scores[0].unknown;
     while (s.opened-- > 0) carnn__net_close(&s.work[s.opened]);
     carnn__free_aligned(a, s.arena.base);
     carnn__disown(&s.blocks, a);
@@ -23437,7 +23456,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
             sum += b[part] - a[part];
             drawn += weight[part];
         }
-        if (!(fabs(sum / drawn - found) < fabs(found) - 1e-12)) extreme += 1.0; /* NaN: as far */
+        if (!(fabs(sum / drawn - found) < fabs(found) * (1.0 - 1e-12))) extreme += 1.0; /* or NaN */
     }
     return extreme / (CARNN__BOOTSTRAP + 1.0);
 }
@@ -23801,7 +23820,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     const carnn__store *store = &t->model->params;
     const char *broken;
     size_t batches;
-    int stopped;
+    int complete, stopped;
     carnn_status status;
     t->arena.used = 0;
     carnn__net_carve(&t->train, &t->arena);
@@ -23809,12 +23828,13 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     status = carnn__training_steps(t, batches, stop, error);
     if (status) return status;
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken || carnn__loss_exploded(t))
+    complete = t->at.batch == batches; /* else the time is over, and the epoch is not */
+    if (broken || (complete && carnn__loss_exploded(t)))
         return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
-    /* before the validation below: a run that is not stopped does not have it */
-    if (t->at.batch < batches) carnn__training_save(t, error);
+    /* saved before it is scored: a run that goes through has no score in an epoch */
+    if (!complete) carnn__training_save(t, error);
     status = carnn__training_score(t, error);
-    if (status || t->at.batch < batches) return status; /* the time is over, the epoch is not */
+    if (status || !complete) return status;
     t->at.epoch++;
     t->at.batch = 0;
     if (t->desc.probe) carnn__probe_run(t);
@@ -23966,8 +23986,8 @@ static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++)
         if (f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
-    if (n < 2)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected two groups of data or more "
+    if (n < 3)
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected three groups of data or more "
                            "(dialogs, documents, questions, ...) to make folds of, found %zu", n);
     if (f->desc->count < 2 || (uint64_t)f->desc->count > n)
         return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
@@ -24098,7 +24118,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                        : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
-    /* their models */
+    /* their models; first, are all folds possible? */
+    for (i = 0; !status && i < f.count; i++) status = carnn__validation_part(&f, i);
     f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
     for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);

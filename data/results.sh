@@ -95,9 +95,9 @@ probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,icarnn --memory 5 | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0,gru --memory 0,ran-tanh --memory 0,icarnn --memory 5 | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --memory 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
@@ -193,8 +193,8 @@ mnist CELL=icarnn,lstm --layers 1 | | ./carnn train --task signal --columns 28 -
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 24,--hidden 64 --skip 9 --epochs 24,--hidden 64 --skip 21 --epochs 20,--hidden 95 --skip 21 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
 mnist OPTION=--hidden 90 --epochs 8,--hidden 64 --skip 5 --epochs 8,--hidden 64 --skip 9 --epochs 24,--hidden 95 --skip 11 --epochs 24 | | ./carnn train --task signal --cell rnn --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --permutation permutation-92916.txt --out m.gguf
 mnist OPTION=--epochs 14,--epochs 4 --permutation permutation-92916.txt | | ./carnn train --task signal --cell lstm --skip 5 --layers 1 --batch 50 --lr 0.0004 OPTION MNIST --out m.gguf
-mnist OPTION=--cell ncarnn --epochs 20,--cell icarnn --epochs 6 | | ./carnn train --task signal --layers 1 --batch 50 OPTION MNIST --out m.gguf
-mnist | | ./carnn train --task signal --layers 1 --batch 50 --cell ncarnn --epochs 8 MNIST --permutation permutation-92916.txt --out m.gguf
+mnist OPTION=--cell ncarnn --epochs 20,--cell icarnn --epochs 6,--cell icarnn --memory 784 --epochs 6 | | ./carnn train --task signal --layers 1 --batch 50 OPTION MNIST --out m.gguf
+mnist OPTION=,--memory 784 | | ./carnn train --task signal --layers 1 --batch 50 --cell ncarnn OPTION --epochs 8 MNIST --permutation permutation-92916.txt --out m.gguf
 mnist GRAPH=fig4.3b:1:17,fig4.3b:2:17,fig4.3b:3:17,fig4.3b:4:17 | | ./carnn train --task signal --cell rnn --encoder graph --graph GRAPH --layers 1 --batch 50 --lr 0.0004 --epochs 4 MNIST --out m.gguf
 
 depth | quick | ./carnn depth sh st bu td fig4.3a:17 fig4.3b:1:17 fig4.3b:2:17 fig4.3b:3:17 fig4.3b:4:17 grid:2x3 grid:3x9 data/graph.txt

@@ -978,7 +978,7 @@ run 2 train $small --epochs 1 --folds 600 --log kept.jsonl
 says err 'expected from 2 to 120 folds'
 head -n 1 classes.txt >one.txt
 run 2 train --task classify --train one.txt --folds 2
-says err 'expected two groups of data or more'
+says err 'expected three groups of data or more'
 check 'a refused run has emptied a log' [ "$(cat kept.jsonl)" = kept ]
 run 2 train $small --folds 3 --max-time 1
 says err '--folds has several'

@@ -961,6 +961,7 @@ static void test_redundancy(void) {
     carnn_prediction p;
     carnn_error error;
     float score[6];
+    int found;
     size_t i;
     score_pairs(model, data, 2, 1, score);
     for (i = 0; i < 6; i++) CHECK_NEAR(score[i], expected[i], 1e-4);
@@ -981,6 +982,8 @@ static void test_redundancy(void) {
     for (i = 0; i < 3000; i++) /* more than a session reads */
         CHECK_INT(carnn_session_candidate(session, "a b y", 5, &error), CARNN_OK);
     CHECK_NEAR(match(session, "a b", 3, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4);
+    CHECK_INT(carnn_session_line(session, "a b\tx y", 7, 1, 1, &found, &p, &error), CARNN_OK);
+    CHECK(found && fabs(p.score - 20.0 * (1.0 + 4.0 / 2.0)) < 1e-4); /* it forgets nothing */
     CHECK_NEAR(match(session, "a b", 3, "a b y", 5), 0.0, 0.0); /* by itself */
     carnn_session_free(session);
     carnn_model_free(model);
@@ -1091,7 +1094,7 @@ static void significance_by_all_draws(void) {
 static void test_parts(void) {
     static const double a[6] = {0.1, 0.9, 0.5, 0.3, 0.7, 0.2}, one[6] = {1, 1, 1, 1, 1, 1};
     static const double odd[6] = {0.9, 0.1, 0.5, 0.3, 0.7, 0.3};
-    double better[6];
+    double better[6], small[2][6];
     carnn_dataset *data = answer_data(pairs);
     carnn_model *model = test_model("answer", "", NULL, data);
     carnn_test_desc desc;
@@ -1116,6 +1119,11 @@ static void test_parts(void) {
     for (i = 0; i < 6; i++) better[i] = a[i] + 0.05;
     CHECK_NEAR(carnn_significance(6, a, better, one, 1), 1.0 / 10001.0, 1e-12);
     CHECK(carnn_significance(6, a, odd, one, 1) > 0.8);
+    for (i = 0; i < 6; i++) { /* in another unit */
+        small[0][i] = 1e-14 * a[i];
+        small[1][i] = 1e-14 * better[i];
+    }
+    CHECK_NEAR(carnn_significance(6, small[0], small[1], one, 1), 1.0 / 10001.0, 1e-12);
     CHECK_NEAR(carnn_significance(6, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(1, a, better, one, 1), 1.0, 1e-12); /* nothing to draw from */

@@ -384,6 +384,23 @@ static void cloze_numbers(void) {
 
 /* --- unusual data ----------------------------------------------------------------------------- */
 
+/* Words that no model knows are told of a vote, too; a file keeps how many answers have no loss. */
+static void cloze_tells_unknown(carnn_model *model, const carnn_dataset *data,
+                                const carnn_dataset *asked) {
+    const carnn_model *models[2];
+    carnn_train_desc train = test_training(1, 4, 0.001, 0.0);
+    carnn_scores scores[3];
+    carnn_model *loaded;
+    models[0] = models[1] = model;
+    CHECK_INT(carnn_test(models, 2, asked, 1, scores, NULL), CARNN_OK);
+    CHECK(scores[0].unknown > 0.2 && scores[2].unknown == scores[0].unknown);
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK_INT(carnn_model_scores(model)->unanswerable, 1);
+    loaded = test_reload(model);
+    CHECK_INT(carnn_model_scores(loaded)->unanswerable, 1);
+    carnn_model_free(loaded);
+}
+
 /* A candidate that is not in the text has no probability, of equal ones the first is told; names
    that no model knows are told apart. */
 static void cloze_choices(void) {
@@ -404,6 +421,7 @@ static void cloze_choices(void) {
     CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
     CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
     CHECK(test_scores(model, data).metric[0].value <= 0.75); /* the answer of the last is nowhere */
+    cloze_tells_unknown(model, data, asked);
     carnn_model_free(model);
     carnn_dataset_free(asked);
     carnn_dataset_free(data);

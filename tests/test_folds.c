@@ -348,6 +348,10 @@ static void test_unknown_class(void) {
     carnn_error error;
     CHECK_INT(cross(data, 0, by, 1, &s, &mean, &deviation, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "fold 1 leaves 1 group") != NULL);
+    CHECK_INT(cross(data, 0, "z\n0\n0\n0\n0\n0\n0\n0\n0\n0\n0\n0\n", 1, &s, &mean, &deviation,
+                    &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "fold 2 leaves 1 group") != NULL);
+    CHECK_INT(s.folds, 0); /* none was trained in vain */
     CHECK_INT(cross(data, 0, "0\n0\n0\nz\n1\n1\n1\n0\n0\n0\n0\n0\n", 1, &s, &mean, &deviation,
                     &error), CARNN_OK);
     CHECK_INT(s.folds, 3); /* in the order of their names */
@@ -459,7 +463,7 @@ static void test_errors(void) {
     carnn_source missing = test_source("no/such/file", NULL, 0);
     carnn_scores mean, deviation;
     carnn_error error;
-    check_error(one, 2, NULL, CARNN_ERR_ARGUMENT, "two groups of data or more");
+    check_error(one, 2, NULL, CARNN_ERR_ARGUMENT, "three groups of data or more");
     carnn_dataset_free(one);
     check_error(data, 0, NULL, CARNN_ERR_ARGUMENT, "from 2 to 4 folds");
     check_error(data, 1, NULL, CARNN_ERR_ARGUMENT, "found 1");

@@ -539,6 +539,40 @@ static void pair_linked(void) {
     carnn_dataset_free(data);
 }
 
+/* A session for short texts reads all links of a pair that has more of them than words. */
+static void pair_many_links(void) {
+    static const char text[] = "x\ta b\tb a\ny\tc d\te a\n", linked[] = "0-0 1-0 1-1\n0-0\n";
+    carnn_source source = test_source("f.txt", text, strlen(text));
+    carnn_source links = test_source("f.align", linked, strlen(linked));
+    carnn_dataset_desc desc;
+    carnn_model_desc model_desc;
+    carnn_session_desc session_desc;
+    carnn_dataset *data = NULL;
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    memset(&model_desc, 0, sizeof model_desc);
+    memset(&session_desc, 0, sizeof session_desc);
+    desc.task = model_desc.task = "pair";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.model = &model_desc;
+    desc.alignments = &links;
+    session_desc.words = 2;
+    CHECK_INT(carnn__set_all(&model_desc, NULL, 0, "hidden=8 alignment=file overlap=0", &error),
+              CARNN_OK);
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &model_desc, data, &error), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, model, &session_desc, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
+    CHECK(p.probability[0] == test_predict_all(model, data, 1).value[0]);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* The vote on grades tells the mean of the models' grades. A file keeps scores by their names. */
 static void pair_kept(void) {
     carnn_dataset *data = pair_data("4\ta b\tb\n1.5\tc\td\n3\ta d\td b\n", 1, 0);
@@ -590,6 +624,7 @@ int main(void) {
     pair_sessions("alignment=overlap direction=r2l pooling=attention overlap=0", 0);
     pair_sessions("alignment=overlap model=manhattan target=relatedness cell=gru", 1);
     pair_linked();
+    pair_many_links();
     pair_same_bytes("", 0);
     pair_same_bytes("alignment=overlap pooling=attention", 0);
     pair_same_bytes("alignment=overlap model=manhattan target=relatedness layers=2", 1);

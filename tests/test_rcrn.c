@@ -622,6 +622,30 @@ static void rcrn_errors(void) {
     carnn_dataset_free(data);
 }
 
+/* The last states of a text are those of its listeners at the last word, in both directions. */
+static void rcrn_last_states(const char *pairs) {
+    carnn_dataset *data = test_data("answer", pairs, strlen(pairs), 0, 0);
+    carnn_model *model = test_model("answer", "model=siamese encoder=rcrn overlap=0", NULL, data);
+    const carnn__two *two;
+    const carnn__mat *x, *v;
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    size_t text;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 2, 1, &p, &error), CARNN_OK);
+    two = (const carnn__two *)session->work.state;
+    x = carnn__rnn_output(&two->layers.rnn);
+    v = &two->layers.pool.y;
+    for (text = 0; text < 2; text++) {
+        const float *last = x->x + (two->net.texts.at[text + 1] - 1) * x->columns;
+        CHECK(!memcmp(v->x + text * v->columns, last, v->columns * sizeof *last));
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     static const char pairs[] = "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n"
                                 "d\te d\t1\nd\ta\t0\n";
@@ -646,6 +670,7 @@ int main(void) {
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
     rcrn_explains(pairs, "cell=icarnn overlap=0");
     rcrn_explains(pairs, "cell=lstm layers=2 raw_output_gate=1 overlap=0");
+    rcrn_last_states(pairs);
     rcrn_errors();
     return test_end();
 }

@@ -388,7 +388,23 @@ static void test_replies_that_are_no_candidates(void) {
     carnn_dataset_free(other);
 }
 
+/* What is kept of a text for explanations ends with a whole character. */
+static void test_kept_text(void) {
+    carnn__span text = {"a\xC3\xA9\xC3\xA9", 5};
+    char kept[8];
+    carnn__keep_text(kept, 8, text);
+    CHECK_TEXT(kept, "a\xC3\xA9\xC3\xA9");
+    carnn__keep_text(kept, 5, text);
+    CHECK_TEXT(kept, "a\xC3\xA9");
+    carnn__keep_text(kept, 3, text);
+    CHECK_TEXT(kept, "a");
+    text.length = 3;
+    carnn__keep_text(kept, 4, text);
+    CHECK_TEXT(kept, "a\xC3\xA9");
+}
+
 int main(void) {
+    test_kept_text();
     test_same_as_scoring();
     test_explanations_add_up();
     test_explain_after_hearing();

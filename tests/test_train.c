@@ -562,6 +562,36 @@ static void test_max_time_and_resume(void) {
     carnn_dataset_free(data);
 }
 
+/* An outlier early in an epoch makes its loss so far large, which is no divergence: where the time
+   is over there, training goes on like one that is not stopped. */
+static void test_stopped_after_an_outlier(void) {
+    char text[1024];
+    size_t i, n = 0, runs;
+    carnn_dataset *data;
+    carnn_train_desc train = train_desc(4);
+    carnn_model *model[2];
+    for (i = 0; i < 40; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\t0.%zu\n", i == 7 ? "900.5" : "0.5",
+                              i + 10);
+    data = test_data("signal", text, n, 0, 0);
+    for (i = 0; i < 2; i++) model[i] = test_model("signal", "hidden=4 embedding=1 columns=1 layers=1", NULL, data);
+    train.batch = 1;
+    CHECK_INT(carnn_train(model[0], data, data, &train, NULL), CARNN_OK);
+    train.checkpoint = CHECKPOINT;
+    train.max_time = 1e-9;
+    for (runs = 0; carnn_model_best_epoch(model[1]) < 4 && runs < 200; runs++) {
+        CHECK_INT(carnn_train(model[1], data, data, &train, NULL), CARNN_OK);
+        train.resume = 1;
+    }
+    CHECK(runs > 100);
+    train.max_time = 0.0;
+    CHECK_INT(carnn_train(model[1], data, data, &train, NULL), CARNN_OK);
+    CHECK(model_digest(model[1]) == model_digest(model[0]));
+    remove(CHECKPOINT);
+    for (i = 0; i < 2; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+}
+
 /* The caller's name of the optimiser need not live on. */
 static void test_own_optimizer(void) {
     char name[] = "sgd";
@@ -1037,6 +1067,7 @@ int main(void) {
     test_explosion();
     test_max_time();
     test_max_time_and_resume();
+    test_stopped_after_an_outlier();
     test_own_optimizer();
     test_fingerprint();
     test_resume_with_other_answers();
