@@ -571,7 +571,7 @@ static void test_stopped_after_an_outlier(void) {
     carnn_train_desc train = train_desc(4);
     carnn_model *model[2];
     for (i = 0; i < 40; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s\t0.%zu\n", i == 7 ? "900.5" : "0.5",
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\t0.%zu\n", i == 9 ? "900.5" : "0.5",
                               i + 10);
     data = test_data("signal", text, n, 0, 0);
     for (i = 0; i < 2; i++) model[i] = test_model("signal", "hidden=4 embedding=1 columns=1 layers=1", NULL, data);
