@@ -12110,12 +12110,11 @@ static float carnn__memory(const carnn_model *model, size_t option) {
     return (float)fmax(carnn__option(model, option + CARNN__ENCODER_MEMORY), 0.0);
 }
 
-/* For a task's `adapt`: T is the default where units can remember; nothing is checked yet. */
-static void carnn__default_memory(carnn_model_desc *model, size_t option, double T) {
+/* 1: units of the encoder can remember; nothing else needs to be right. */
+static int carnn__can_remember(const carnn_model_desc *model, size_t option) {
     size_t cell = carnn__cell_number(model->cell);
-    int graph = model->option[option] == 1 + CARNN__GRAPH;
-    if (!graph && cell < CARNN__CELL_COUNT && carnn__cell_keeps(cell))
-        carnn__option_default(model, option + CARNN__ENCODER_MEMORY, T);
+    return model->option[option] != 1 + CARNN__GRAPH && cell < CARNN__CELL_COUNT &&
+           carnn__cell_keeps(cell);
 }
 
 /* The encoder that a model describes with CARNN__ENCODER_OPTIONS(option). */
@@ -12876,7 +12875,7 @@ typedef enum carnn__pooling {
 } carnn__pooling;
 
 typedef struct carnn__pool_part {
-    size_t kinds, directions;
+    size_t kinds, forwards; /* forwards: the columns of fw, the first ones; of a listener all */
     carnn__pooling kind[CARNN__POOL_COUNT];
     uint32_t *where; /* (S, kinds D) of max, min, last: the row that each value is from */
     carnn__mat y;    /* (S, kinds D) */
@@ -12896,11 +12895,11 @@ static void carnn__pool_named(carnn__pool_part *m, const carnn_model *model, siz
         if (strstr(names, carnn__poolings[i])) m->kind[m->kinds++] = (carnn__pooling)i;
 }
 
-/* The caller has set the kinds. D: columns of what is pooled. */
-static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
+/* The caller has set the kinds. D: columns of what is pooled, `forwards` of them those of fw. */
+static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t forwards,
                              const carnn__texts *t) {
     size_t S = t->most_texts, width = m->kinds * D;
-    m->directions = directions;
+    m->forwards = forwards;
     m->y = carnn__plan_mat(p, S, width);
     if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
@@ -12909,9 +12908,8 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
 static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
                                size_t from, size_t to, uint32_t *where) {
     size_t D = x->columns, r, j;
-    size_t bw = m->directions > 1 ? D / 2 : D; /* the first column of bw */
     for (j = 0; j < D; j++)
-        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < bw ? to - 1 : from);
+        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < m->forwards ? to - 1 : from);
     for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
         for (j = 0; j < D; j++) {
             float value = x->x[r * D + j], best = x->x[where[j] * D + j];
@@ -12989,9 +12987,10 @@ typedef struct carnn__layers {
 /* The caller has set the streams and the kinds of the pool. */
 static void carnn__layers_plan(carnn__plan *p, carnn__layers *m, const char *name,
                                carnn__rnn_shape shape, const carnn__texts *t) {
+    size_t D = shape.directions * shape.h;
     if (shape.d) carnn__position_plan(p, &m->context, shape.d, t);
     carnn__rnn_plan(p, &m->rnn, name, shape, t->most_inputs, t->most_rows, t->most_texts);
-    carnn__pool_plan(p, &m->pool, shape.directions * shape.h, shape.rcrn ? 1 : shape.directions, t);
+    carnn__pool_plan(p, &m->pool, D, shape.rcrn ? D : shape.h, t);
 }
 
 static void carnn__layers_forward(const carnn__work *work, carnn__layers *m,
@@ -14471,7 +14470,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     m->aligned.links = carnn__chosen(model, CARNN__TWO_ALIGNMENT) == CARNN__ALIGN_FILE;
     if (m->aligns) {
         carnn__aligned_plan(p, &m->aligned, shape, CARNN__TWO_DROP_LAYERS, t);
-        carnn__pool_plan(p, &m->layers.pool, D, 2, t);
+        carnn__pool_plan(p, &m->layers.pool, D, h, t);
     } else carnn__layers_plan(p, &m->layers, "cell", shape, t);
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
     if (m->attends == CARNN__ATTENDS_BOTH)
@@ -15906,7 +15905,6 @@ struct carnn_session {
     double *carry;           /* (h) scratch of explanations: A_{t+1} R_{t+1} */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     size_t heard;            /* words already read of the next example's first text */
-    size_t most_links;       /* that are read of an alignment, its last text; 0: it has none */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
     int spoken;              /* the line at hand is tokenised as dialog acts are (SPOKEN) */
     /* of an ensemble: this is the session of its first member, with those of the others */
@@ -15962,17 +15960,17 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* Makes a corpus of one item: T texts of W words at most, the most the model reads; or one row of
-   numbers. */
+/* Makes a corpus of one item: texts of W words at most, the most the model reads, and links between
+   them, which may be more; or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__task *task = s->model->task;
     int row = task->session->row != NULL;
-    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i, words;
+    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
+    size_t words = carnn__model_links(s->model) ? W : 0; /* links */
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
-    s->most_links = carnn__model_links(s->model) ? W : 0; /* of texts that may be cut below */
     if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
-    words = carnn__session_of(s)->texts * W + s->most_links;
+    words += carnn__session_of(s)->texts * W;
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
@@ -16047,7 +16045,8 @@ static void carnn__net_session_read(carnn_session *s, const carnn_text *texts) {
     size_t T = carnn__session_texts(s), at = s->heard, i;
     c->tokens.at[0] = 0;
     for (i = 0; i < T; i++) {
-        size_t most = i < carnn__session_of(s)->texts ? c->most_steps : s->most_links;
+        int links = i == carnn__session_of(s)->texts;
+        size_t most = links ? carnn__session_words(s->model) : c->most_steps;
         at += carnn__session_read(s, i, texts[i], at, most - (i ? 0 : s->heard));
         c->tokens.at[i + 1] = at;
     }
@@ -19051,10 +19050,9 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
-    if (!matches) {
-        carnn__default_memory(model, CARNN__TWO_ENCODER, 20);
-        return;
-    }
+    if (!matches && carnn__can_remember(model, CARNN__TWO_ENCODER))
+        carnn__option_default(model, CARNN__TWO_ENCODER + CARNN__ENCODER_MEMORY, 20);
+    if (!matches) return;
     carnn__option_default(model, CARNN__TWO_POOLING, 1 + CARNN__TWO_MAX);
     carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1 + CARNN__ALIGN_OVERLAP);
     carnn__option_default(model, CARNN__TWO_DIRECTION, 1 + CARNN__FIRST_TO_SECOND);
@@ -19078,7 +19076,6 @@ typedef struct carnn__answer {
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
     int skips;
     carnn__mat skip;         /* (R, 2h) what each word adds to the states */
-    size_t forwards;         /* its first columns, where the text is read forwards */
     carnn__compare compare;  /* of iwan: f (B, 2F) */
     carnn__similarity match; /* of the others: z (B, 1) */
     carnn__linear hidden, output; /* (B, h), of iwan; (B, 1), of iwan and siamese */
@@ -19094,7 +19091,6 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
     int direct = carnn__chosen(p->model, CARNN__ANSWER_DECOMPOSITION) == CARNN__ANSWER_DIRECT;
     m->skips = carnn__chosen(p->model, CARNN__ANSWER_WEIGHTING) == CARNN__ANSWER_BY_SKIP;
     if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
-    m->forwards = m->two.layers.rnn.bases > 1 ? 2 * h : h; /* a listener's are all */
     carnn__additive_plan(p, &m->two.attend, "attend", 2 * h, h, t);
     carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->compare.f.columns, h,
@@ -19187,7 +19183,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     m->hinge.key = carnn__stream(key, CARNN__TWO_NEGATIVES);
     carnn__two_forward(work, &m->two, key);
     if (m->model == CARNN__ANSWER_IWAN) {
-        if (m->skips) carnn__differences(t, s, &m->skip, m->forwards, 0);
+        if (m->skips) carnn__differences(t, s, &m->skip, m->two.layers.pool.forwards, 0);
         carnn__additive_forward(work, &m->two.attend, t, m->skips ? &m->skip : s,
                                 &m->two.layers.pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 0);
@@ -19215,7 +19211,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 1);
         carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s,
                                  &m->two.layers.pool.y);
-        if (m->skips) carnn__differences(t, s, &m->skip, m->forwards, 1);
+        if (m->skips) carnn__differences(t, s, &m->skip, m->two.layers.pool.forwards, 1);
     } else {
         carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     }
@@ -19620,8 +19616,8 @@ static const carnn__task carnn__classify_task = {
    The context c of a cell that has one is the position encoding of the other sentence's u_j divided
    by their number: each sentence is read in the light of the other. Other cells read it by itself.
 
-   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): of two
-   classes the one whose name sorts last has the probability S, and the mean grade is 1 + (K - 1) S.
+   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): of two classes
+   the one whose name sorts last has the probability S, and the mean grade is 1 + (K - 1) S.
 
    --alignment overlap or file is CA-RNN (Chen et al. 2018; context alignment, @@MATCH): states of
    the second sentence are mixed with those of the first at words that are aligned, with --direction
@@ -21294,7 +21290,7 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
     int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
-    if (remembers && (graph || !carnn__cell_keeps(cell)))
+    if (remembers && !carnn__can_remember(&model->desc, encoder->offset))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "memory: %s%s has no gate that keeps a "
                            "state", graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
     if (skips && !carnn__cells[cell].recurrent_gates)
@@ -23999,21 +23995,31 @@ static carnn_status carnn__validation_draw(carnn__validation *f) {
     return CARNN_OK;
 }
 
+/* Does every fold leave enough to train on? */
+static carnn_status carnn__validation_check(carnn__validation *f) {
+    uint32_t *size = f->order; /* of each fold; there are no more folds than groups */
+    size_t i, n = 0;
+    memset(size, 0, f->groups * sizeof *size);
+    for (i = 0; i < f->groups; i++)
+        if (f->fold[i] != CARNN__NO_INDEX) size[f->fold[i]]++, n++;
+    for (i = 0; i < f->count; i++)
+        if (n - size[i] < 2)
+            return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
+                               "training: expected one to learn from and one that chooses the "
+                               "epoch", i + 1, n - size[i]);
+    return CARNN_OK;
+}
+
 /* What each group is for in fold `number`. */
-static carnn_status carnn__validation_part(carnn__validation *f, size_t number) {
+static void carnn__validation_part(carnn__validation *f, size_t number) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
         if (f->fold[i] != number && f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
     }
-    if (n < 2)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
-                           "training: expected one to learn from and one that chooses the epoch",
-                           number + 1, n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
     for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
-    return CARNN_OK;
 }
 
 /* Trains and scores the model of a fold. */
@@ -24022,8 +24028,9 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
     carnn_scores *scores = &f->scores[number];
-    carnn_status status = carnn__validation_part(f, number);
+    carnn_status status = CARNN_OK;
     uint32_t i;
+    carnn__validation_part(f, number);
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
         status = carnn__dataset_subset(&data[i], f->data, f->part, i, f->error);
     if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], f->error);
@@ -24119,8 +24126,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                        : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
-    /* their models; first, are all folds possible? */
-    for (i = 0; !status && i < f.count; i++) status = carnn__validation_part(&f, i);
+    if (!status) status = carnn__validation_check(&f);
+    /* their models */
     f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
     for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);

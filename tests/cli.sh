@@ -736,7 +736,7 @@ check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 check 'columns without words' [ "$(sed -n '/^alignment.*question/{n;s/ //g;p;}' out)" = \
     "$(sed -n 2p out | awk '{ for (i = 1; i <= NF; i++) printf "%s", substr($i, 1, 4) }')" ]
-for colour in 17 228; do says out "$(printf '\033')\[48;5;$colour;"; done # least and most
+says out "$(printf '\033')\[48;5;228;.*$(printf '\033')\[48;5;17;"
 check 'a matrix in one colour' [ "$(sed '1,/^alignment.*sentence/d' out | tr '\033' '\n' |
     sed -n 's/.*48;5;\([0-9]*\);.*/\1/p' | sort -u | wc -l)" -ge 6 ]
 NO_COLOR=1

@@ -539,6 +539,23 @@ static void test_max_time(void) {
     carnn_dataset_free(data);
 }
 
+/* A training whose runs end after a step each, then one to the end. Returns how many runs it took,
+   `most` or fewer, until the last epoch was scored. */
+static size_t train_step_by_step(carnn_model *model, const carnn_dataset *data,
+                                 carnn_train_desc train, size_t most) {
+    size_t runs = 0;
+    train.checkpoint = CHECKPOINT;
+    train.max_time = 1e-9;
+    for (; carnn_model_best_epoch(model) < train.epochs && runs < most; runs++) {
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        train.resume = 1;
+    }
+    train.max_time = 0.0;
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    remove(CHECKPOINT);
+    return runs;
+}
+
 /* A run that the clock stops after every step comes to the same end. */
 static void test_max_time_and_resume(void) {
     script never = {0, 0, 0};
@@ -546,18 +563,8 @@ static void test_max_time_and_resume(void) {
     carnn_train_desc train = train_desc(2);
     uint64_t whole = interrupted(never, train, data, data);
     carnn_model *model = new_model("ncarnn", 12, data);
-    size_t runs = 0;
-    train.checkpoint = CHECKPOINT;
-    train.max_time = 1e-9;
-    for (; carnn_model_best_epoch(model) < 2 && runs < 20; runs++) {
-        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
-        train.resume = 1;
-    }
-    CHECK(runs > 4);
-    train.max_time = 0.0;
-    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK(train_step_by_step(model, data, train, 20) > 4);
     CHECK(model_digest(model) == whole);
-    remove(CHECKPOINT);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -566,7 +573,7 @@ static void test_max_time_and_resume(void) {
    is over there, training goes on like one that is not stopped. */
 static void test_stopped_after_an_outlier(void) {
     char text[1024];
-    size_t i, n = 0, runs;
+    size_t i, n = 0;
     carnn_dataset *data;
     carnn_train_desc train = train_desc(4);
     carnn_model *model[2];
@@ -574,20 +581,12 @@ static void test_stopped_after_an_outlier(void) {
         n += (size_t)snprintf(text + n, sizeof text - n, "%s\t0.%zu\n", i == 9 ? "900.5" : "0.5",
                               i + 10);
     data = test_data("signal", text, n, 0, 0);
-    for (i = 0; i < 2; i++) model[i] = test_model("signal", "hidden=4 embedding=1 columns=1 layers=1", NULL, data);
+    for (i = 0; i < 2; i++)
+        model[i] = test_model("signal", "hidden=4 embedding=1 columns=1 layers=1", NULL, data);
     train.batch = 1;
     CHECK_INT(carnn_train(model[0], data, data, &train, NULL), CARNN_OK);
-    train.checkpoint = CHECKPOINT;
-    train.max_time = 1e-9;
-    for (runs = 0; carnn_model_best_epoch(model[1]) < 4 && runs < 200; runs++) {
-        CHECK_INT(carnn_train(model[1], data, data, &train, NULL), CARNN_OK);
-        train.resume = 1;
-    }
-    CHECK(runs > 100);
-    train.max_time = 0.0;
-    CHECK_INT(carnn_train(model[1], data, data, &train, NULL), CARNN_OK);
+    CHECK(train_step_by_step(model[1], data, train, 200) > 100);
     CHECK(model_digest(model[1]) == model_digest(model[0]));
-    remove(CHECKPOINT);
     for (i = 0; i < 2; i++) carnn_model_free(model[i]);
     carnn_dataset_free(data);
 }
