@@ -452,9 +452,9 @@ CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
 
-/* What the first source was read as, "COARSE:fine text": in tasks whose files have several formats
-   that their lines tell apart (classify, and cloze for a folder of question files); elsewhere, and
-   where the lines do not tell, NULL. */
+/* What the first source that tells was read as, "COARSE:fine text": in tasks whose files have
+   several formats that their lines tell apart (classify, and cloze for a folder of question files);
+   elsewhere, and where the lines do not tell, NULL. */
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* The texts of an example, without blanks at their ends: of dialog all utterances before it and,
@@ -3635,7 +3635,7 @@ static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocato
                                        carnn_error *error) {
     if (store->count > CARNN__PARAMS_MAX)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
-                           "layers", CARNN__PARAMS_MAX);
+                           "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
     store->value = (float *)carnn__alloc_aligned(allocator, store->size, sizeof(float));
     if (!store->value) return carnn__out_of_memory(error);
     memset(store->value, 0, store->size * sizeof(float));
@@ -3848,15 +3848,19 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
+#define CARNN__LARGEST_GRADIENT 1e16 /* millions of its squares add up to a float */
+
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
-   finite nothing is changed. */
+   finite, or too large for moments (infinity is returned), nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
                                     double lr, double clip, double weight_decay) {
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
+    double clipped = clip > 0.0 ? fmin(clip, norm) : norm;
     carnn__update u;
     if (!(norm <= DBL_MAX)) return norm;
+    if (kind->moments && clipped > CARNN__LARGEST_GRADIENT) return HUGE_VAL;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
     u.number = o->number;
@@ -3865,7 +3869,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     u.g = g;
     u.moment[0] = o->moment[0];
     u.moment[1] = o->moment[1];
-    u.clip = clip > 0.0 && norm > clip ? (float)(clip / norm) : 1.0f;
+    u.clip = clipped < norm ? (float)(clipped / norm) : 1.0f;
     u.keep = (float)(1.0 - lr * weight_decay);
     u.lr = (float)lr;
     u.correct = 1.0f;
@@ -6760,6 +6764,7 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
     carnn__skip_order_mark(&rest);
     while (rest.length) {
         int dashes = 0;
+        size_t gap; /* to what follows in the line */
         piece = rest;
         for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
              piece.length++) {
@@ -6767,7 +6772,9 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
             if (dashes) break;
         }
         carnn__skip(&rest, piece.length);
-        carnn__prose_piece(&p, piece, !rest.length || *rest.at == '\r' || *rest.at == '\n');
+        for (gap = 0; gap < rest.length && (rest.at[gap] == ' ' || rest.at[gap] == '\t');) gap++;
+        carnn__prose_piece(&p, piece, gap == rest.length || rest.at[gap] == '\r' ||
+                                          rest.at[gap] == '\n');
         if (dashes) carnn__prose_word(&p, ' ', "--", 2);
         while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
             carnn__skip(&rest, 1);
@@ -7909,11 +7916,11 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
     r->records++;
-    if (record->has_target) {
-        target = carnn__reading_text(r, record->target);
-        if (!r->draft.listed) carnn__reading_choice(r, target, record->target);
+    if (record->has_target) target = carnn__reading_text(r, record->target);
+    if (!record->count) { /* a line of the list of candidates */
+        if (record->has_target) carnn__reading_choice(r, target, record->target);
+        return CARNN_OK;
     }
-    if (!record->count) return CARNN_OK;
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(r->parser.error, l, "rows as long as those before",
                               record->columns != d->columns ? "another number of columns"
@@ -7937,6 +7944,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         }
         stbds_arrput(d->members, m);
     }
+    if (record->has_target && !d->listed) carnn__reading_choice(r, target, record->target);
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -8049,12 +8057,12 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->option;
     r->parser.reading = r;
-    status = carnn__links_open(r, source);
-    if (!status && !source->bytes && source->name && r->reader->folder)
+    if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         carnn__input_close(r->input, &r->allocator);
         status = carnn__input_open(r->input, source, SIZE_MAX, &r->allocator, error);
+        if (!status) status = carnn__links_open(r, source);
         if (status) return status;
         r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
@@ -8330,8 +8338,8 @@ static const carnn__reader carnn__dialog_reader = {
     "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
 /* --- sentences ----------------------------------------------------------------------------------
-   Text for language models, a sentence a line; an empty line, or one that begins with "=", ends a
-   document. Either
+   Text for language models, a sentence a line; an empty line, or one that begins with "=" (in
+   WikiText behind a blank), ends a document. Either
 
        words with blanks between them<TAB>label<TAB>what else there may be
 
@@ -8350,7 +8358,8 @@ static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) 
 
 static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     carnn__span rest = p->lines.line, text, label;
-    if (!carnn__trim(rest).length || *rest.at == '=') {
+    text = carnn__trim(rest);
+    if (!text.length || *text.at == '=') {
         p->begun = 0;
         return CARNN_OK;
     }
@@ -8559,9 +8568,11 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
 /* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__answer_folder_open(r, folder, found);
+    carnn_source source = {folder, NULL, 0};
     carnn__parser *p = &r->parser;
     carnn__span field[CARNN__ANSWER_FIELDS];
     size_t i;
+    if (!status && *found) status = carnn__links_open(r, &source);
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
     memset(field, 0, sizeof field);
@@ -8609,8 +8620,9 @@ static const carnn__reader carnn__answer_reader = {
                                an example, too, unless its text has been one
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
-   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
-   a file of texts alone a blank line is an empty text. */
+   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too; a
+   session, which gets line by line, has the first one alone to go by. In a file of texts alone a
+   blank line is an empty text. */
 
 enum {
     CARNN__CLASS_UNKNOWN,
@@ -8652,12 +8664,22 @@ static int carnn__begins(carnn__span text, const char *with) {
     return text.length >= length && !memcmp(text.at, with, length);
 }
 
+#define CARNN__LABEL_MARK "__label__"
+
+/* Has a text a word that is a label as fastText has them? */
+static int carnn__has_label(carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (carnn__begins(w.word, CARNN__LABEL_MARK)) return 1;
+    return 0;
+}
+
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
-    static const char mark[] = "__label__";
-    const size_t length = sizeof mark - 1;
     size_t colon = 0;
+    if (style != CARNN__CLASS_TABBED)
+        while (line.length && carnn__blank(*line.at)) carnn__skip(&line, 1);
     *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
@@ -8672,8 +8694,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
-        if (!carnn__begins(*label, mark)) return 0;
-        carnn__skip(label, length);
+        if (!carnn__begins(*label, CARNN__LABEL_MARK)) return 0;
+        carnn__skip(label, strlen(CARNN__LABEL_MARK));
         return 1;
     }
     while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
@@ -8715,7 +8737,7 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
 }
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
-    carnn__span label, text, other, rest;
+    carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
     if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
@@ -8732,8 +8754,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && (!found || !carnn__trim(label).length))
         return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
-    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT &&
-        carnn__class_split(p, p->style, text, &other, &rest))
+    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text))
         return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
@@ -8769,7 +8790,7 @@ static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t 
         const char *name;
         size_t column;
     } names[] = {{"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
-                 {"entailment_judgment", CARNN__LABEL},
+                 {"entailment_judgment", CARNN__LABEL}, {"entailment_label", CARNN__LABEL},
                  {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
                  {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}};
     size_t *c = p->column, i, j;
@@ -8813,6 +8834,8 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         field[n] = carnn__trim(field[n]);
     }
     if (!p->style) {
+        if (more)
+            return carnn__unexpected(p, "no more than 16 columns", p->lines.line);
         p->style = carnn__pair_names(p, field, n) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
         if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
             return carnn__unexpected(p, "a column of labels", p->lines.line);
@@ -8845,8 +8868,9 @@ static const carnn__reader carnn__pair_reader = {
        20 sentence
        21 question with XXXXX<TAB>answer<TAB><TAB>c1|c2|...|c10
 
-   The text may have any number of sentences; empty lines may follow the question. In examples to be
-   predicted the answer may be missing: the last column that is not empty has the candidates. */
+   The text may have any number of sentences; empty lines may follow the question. Sentences at the
+   end of a file are passed over: it may be a part of another one. In examples to be predicted the
+   answer may be missing: the last column that is not empty has the candidates. */
 
 /* The number of a candidate in a list, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
@@ -8865,6 +8889,11 @@ static int carnn__any_candidate(carnn__span text, carnn__span list) {
     return 0;
 }
 
+static carnn_status carnn__cloze_long(const carnn__parser *p, carnn__span text) {
+    return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_WORDS) " words before a "
+                             "question", text);
+}
+
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
     p->words += carnn__count_words(CARNN__SPACES, sentence);
@@ -8872,21 +8901,27 @@ static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
-    if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
-    return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_WORDS) " words before a "
-                             "question", sentence);
+    return p->lenient || p->words <= CARNN__CLOZE_WORDS ? CARNN_OK : carnn__cloze_long(p, sentence);
 }
 
-/* A list is not empty, short enough and without repetitions. */
-static carnn_status carnn__cloze_check_list(const carnn__parser *p, carnn__span list) {
+/* A question is short enough, its list, too, which is not empty and has no repetitions. */
+static carnn_status carnn__cloze_check_asked(const carnn__parser *p, carnn__span question,
+                                             carnn__span list) {
     carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t count;
+    if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
+        return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words "
+                                 "in a question", question);
     for (count = 0; count <= CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); count++)
         if (carnn__candidate_number(list, w.word) < count)
             return carnn__unexpected(p, "each candidate once", w.word);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
     return carnn__unexpected(p, "1 to " CARNN__STRING(CARNN__CLOZE_CANDIDATES) " candidates with | "
                              "between them", list);
+}
+
+static carnn_status carnn__cloze_unknown(const carnn__parser *p, carnn__span list) {
+    return carnn__unexpected(p, "a candidate that is a word of the text", list);
 }
 
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
@@ -8898,10 +8933,7 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
-    if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
-        return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words "
-                                 "in a question", question);
-    status = carnn__cloze_check_list(p, list);
+    status = carnn__cloze_check_asked(p, question, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "an answer that is one of the candidates", answer);
@@ -8911,7 +8943,7 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
         carnn__numbered(&line, &number);
         if (carnn__any_candidate(line, list)) return CARNN_OK;
     }
-    return carnn__unexpected(p, "a candidate that is a word of the text", list);
+    return carnn__cloze_unknown(p, list);
 }
 
 /* The question of an example, and what belongs to it. */
@@ -9075,8 +9107,12 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     if (!list.length) list.at = "";
     if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient) status = carnn__cloze_check_list(p, list);
+    if (!p->lenient && carnn__count_words(CARNN__SPACES, q->passage) > CARNN__CLOZE_WORDS)
+        return carnn__cloze_long(p, q->passage);
+    if (!p->lenient) status = carnn__cloze_check_asked(p, q->asked, list);
     if (status) return status;
+    if (!p->lenient && !carnn__any_candidate(q->passage, list))
+        return carnn__cloze_unknown(p, list);
     memset(&record, 0, sizeof record);
     record.begins = 1;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
@@ -9392,8 +9428,10 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
     carnn__skip(&all, 16);
     snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
+    if (!size || !count)
+        return carnn__misread(p->error, l, "images of one pixel or more", what);
     snprintf(found, sizeof found, "%zu bytes", all.length);
-    if (!size || !count || all.length % size || all.length / size != count)
+    if (all.length % size || all.length / size != count)
         return carnn__misread(p->error, l, what, found);
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
     if (size % columns) return carnn__misread(p->error, l, found, what);
@@ -10892,7 +10930,8 @@ typedef struct carnn__task_bench {
                                      thread, unless it has the options `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
-    const char *unit;             /* of training and predicting: "examples/s" */
+    const char *unit[2];          /* of training and predicting: "examples/s"; of the second size,
+                                     NULL: the same */
     const char *predicting;       /* the name of rows of predictions: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
@@ -11263,9 +11302,9 @@ static void carnn__corpus_most(carnn__work *work) {
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
-        for (j = x->first; j < x->first + x->count; j++)
-            c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
     }
+    for (j = 0; j < data->member_count; j++) /* those of all items, which share them */
+        c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
     c->most_texts *= c->most_items;
 }
 
@@ -11705,10 +11744,11 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* A standard deviation that can be divided by: 1 where the numbers are all the same. */
+/* A standard deviation that can be divided by: 1 where the numbers are all the same, but for the
+   rounding of their mean. */
 static double carnn__deviation(double squares, double n, double mean) {
     double deviation = sqrt(squares / n);
-    return deviation > 1e-6 * fabs(mean) && deviation > 1e-30 ? deviation : 1.0;
+    return deviation > 1e-12 * fabs(mean) && deviation > 1e-30 ? deviation : 1.0;
 }
 
 static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
@@ -12085,7 +12125,7 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
         CARNN__OPTION_WHOLE("raw_output_gate", (number) + CARNN__ENCODER_RAW, 0, 1, 0,             \
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 0,                   \
-                            "K: gates also read the state K steps before; 0: none"),               \
+                            "K, 2 or more: gates also read the state K steps before; 0: none"),    \
         CARNN__OPTION_CHOICE("normalise", (number) + CARNN__ENCODER_NORMALISE, normalising,        \
                              "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
         CARNN__OPTION_REAL("input_range", (number) + CARNN__ENCODER_RANGE, 0, 1000, 0,             \
@@ -13154,6 +13194,7 @@ static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, siz
     m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
     m->state[0] = m->state[1] = carnn__floats(p->arena, P, size);
     if (p->work->g) m->state[1] = carnn__floats(p->arena, P, size);
+    if (m->state[1]) memset(m->state[1], 0, P * size * sizeof(float)); /* c of cells without one */
 }
 
 /* Copies the states before the batch from the corpus; `after`: those after it to the corpus. The
@@ -18426,8 +18467,8 @@ static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line,
-    NULL};
+    {1024, 128}, NULL, NULL, 32, {"examples/s", NULL}, "predicting", 504, 2407,
+    carnn__dialog_bench_line, NULL};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -18924,8 +18965,8 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 512}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line,
-    "unit=char chunk=50"};
+    {200, 512}, "lstm", "sgd", 20, {"words/s", "characters/s"}, "predicting", 300, 0,
+    carnn__lm_bench_line, "unit=char chunk=50"};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -19338,7 +19379,7 @@ static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 50}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line,
+    {150, 50}, "scarnn", NULL, 64, {"pairs/s", NULL}, "scoring", 400, 0, carnn__answer_bench_line,
     "model=ca cell=lstm"};
 
 static const carnn__task carnn__answer_task = {
@@ -19582,7 +19623,8 @@ static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line, NULL};
+    {128, 0}, NULL, NULL, 32, {"texts/s", NULL}, "predicting", 600, 0,
+    carnn__classify_bench_line, NULL};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -19880,7 +19922,8 @@ static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__pair_bench = {
-    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line, NULL};
+    {150, 0}, "lstm", NULL, 32, {"pairs/s", NULL}, "predicting", 600, 0,
+    carnn__pair_bench_line, NULL};
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
@@ -20189,8 +20232,8 @@ static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__cloze_bench = {
-    {128, 256}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
-    "embedding=256"};
+    {128, 256}, NULL, NULL, 32, {"questions/s", NULL}, "predicting", 21 * 64, 0,
+    carnn__cloze_bench_line, "embedding=256"};
 
 static const carnn__task carnn__cloze_task = {
     "cloze", "find the word that a question about a text leaves out",
@@ -20542,7 +20585,7 @@ static void carnn__signal_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__signal_bench = {
-    {0, 64}, NULL, NULL, 32, "sequences/s", "predicting", 200, 0, carnn__signal_bench_line,
+    {0, 64}, NULL, NULL, 32, {"sequences/s", NULL}, "predicting", 200, 0, carnn__signal_bench_line,
     "columns=16"};
 
 static const carnn__task carnn__signal_task = {
@@ -20916,8 +20959,8 @@ static void carnn__thought_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__thought_bench = {
-    {300, 0}, "gru-after", NULL, 64, "words/s", "encoding", 600, 0, carnn__thought_bench_line,
-    NULL};
+    {300, 0}, "gru-after", NULL, 64, {"words/s", NULL}, "encoding", 600, 0,
+    carnn__thought_bench_line, NULL};
 
 static const carnn__task carnn__thought_task = {
     "skip-thought", "vectors of sentences, which predict the sentences before and after",
@@ -21109,7 +21152,7 @@ static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    int whole = option->kind == CARNN_OPTION_INTEGER;
+    int whole = option->kind == CARNN_OPTION_INTEGER, digits = whole ? 17 : 10;
     carnn__span text = {value, strlen(value)};
     double v;
     if (option->kind == CARNN_OPTION_TEXT) {
@@ -21128,9 +21171,9 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
         if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
             (whole && v != floor(v)))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                               "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
-                               whole ? "a whole number" : "a number", option->low, option->high,
-                               value);
+                               "%s: expected %s from %.*g to %.*g, found \"%.60s\"", option->name,
+                               whole ? "a whole number" : "a number", digits, option->low, digits,
+                               option->high, value);
         if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
@@ -21287,12 +21330,16 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     const carnn_option *normalise = carnn__option_named(model->desc.task, "normalise");
     size_t cell = carnn__cell_number(model->desc.cell);
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
-    int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
+    double back = skip ? carnn__option_value(skip, &model->desc, NULL) : 0.0;
+    int skips = back > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
     int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
     if (remembers && !carnn__can_remember(&model->desc, encoder->offset))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "memory: %s%s has no gate that keeps a "
                            "state", graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
+    if (back == 1.0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip: expected 2 or more, as gates read "
+                           "the state of the step before anyway, or 0");
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
@@ -23676,8 +23723,8 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate,
-   or where that is too high a tenth. */
+/* `what` (of `name`) is not finite, without a name too large; NULL: the loss is too high. Advises
+   the default learning rate, or where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
     carnn_model_desc model = t->model->desc;
@@ -23686,7 +23733,8 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
     memset(&usual, 0, sizeof usual);
     usual.optimizer = t->desc.optimizer;
     carnn_defaults(&model, &usual, NULL);
-    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    if (name) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else if (what) snprintf(why, sizeof why, "%s some weights is too large", what);
     else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
                   t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
@@ -25125,21 +25173,33 @@ static void carnn__bench_predict(carnn__bench *b) {
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
 }
 
-/* The examples of the first group in a session: where it replies, each reply comes after all that
-   was said before, else each is predicted by itself; rows of numbers one after the other. */
+/* Example `number` in a session that has seen those before: a reply, a text, which may go on from
+   the last one, or several texts with what has to be told for them; a row of numbers. */
+static carnn_status carnn__bench_session_step(carnn__bench *b, size_t number) {
+    const carnn_dataset *data = b->data;
+    carnn_prediction prediction;
+    const char *reply;
+    carnn_text last;
+    if (data->columns)
+        return carnn_session_row(b->session, data->numbers + number * data->columns, data->columns,
+                                 1, &prediction, b->error);
+    last.at = carnn_dataset_text(data, number, carnn_dataset_text_count(data, number) - 1);
+    last.length = strlen(last.at);
+    if (b->n[2]) return carnn_session_reply(b->session, last.at, last.length, &reply, b->error);
+    if (carnn__session_texts(b->session) == 1)
+        return carnn_session_predict(b->session, &last, 1, 1, &prediction, b->error);
+    return carnn_session_example(b->session, data, number, 1, &prediction, b->error);
+}
+
+/* The examples of the first group, or the rows of the first sequence. */
 static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
-    carnn_prediction prediction;
+    if (data->columns) most = data->row_at[1];
     carnn_session_reset(b->session);
-    for (i = 0; data->columns && i < data->row_at[1]; i++)
-        carnn_session_row(b->session, data->numbers + i * data->columns, data->columns, 1,
-                          &prediction, NULL);
-    for (; !data->columns && i < most && data->items[i].group == data->items[0].group; i++) {
-        const char *reply;
-        const char *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
-        if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
-        else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
+    for (i = 0; i < most && !b->status; i++) {
+        if (!data->columns && data->items[i].group != data->items[0].group) break;
+        b->status = carnn__bench_session_step(b, i);
     }
     b->amount = (double)i;
 }
@@ -25256,7 +25316,7 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                          size && task->bench->other ? task->bench->other : "",
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
-                if (!row->unit) row->unit = task->bench->unit;
+                if (!row->unit) row->unit = task->bench->unit[task->bench->unit[size] ? size : 0];
                 return 1;
             }
     return 0;

@@ -337,6 +337,71 @@ static void chars_same_bytes(const char *options) {
     carnn_dataset_free(data);
 }
 
+static void *chars_alloc(size_t bytes, void *user) {
+    void *block = malloc(bytes);
+    return block ? memset(block, *(int *)user, bytes) : NULL;
+}
+
+static void *chars_realloc(void *block, size_t bytes, void *user) {
+    (void)user;
+    return realloc(block, bytes);
+}
+
+static void chars_free(void *block, void *user) {
+    (void)user;
+    free(block);
+}
+
+/* The value of a key of 8 bytes, behind its type, becomes 0. */
+static void chars_forget(char *bytes, size_t size, const char *key) {
+    size_t at = 0, length = strlen(key);
+    while (at + length + 12 < size && memcmp(bytes + at, key, length)) at++;
+    CHECK(!memcmp(bytes + at, key, length));
+    memset(bytes + at + length + 4, 0, 8);
+}
+
+/* What memory held before, numbers or NaN, is not in a checkpoint, also of cells without a c. */
+static void chars_filled(const char *options) {
+    static char bytes[2][1 << 17];
+    carnn_dataset *data = chars_data(chars_text);
+    size_t size[2], i;
+    int fill, stop = 1;
+    for (i = 0; i < 2; i++) {
+        carnn_allocator allocator = {chars_alloc, chars_realloc, chars_free, NULL};
+        carnn_train_desc train = test_training(3, 2, 0.01, 0.0);
+        carnn_model_desc desc;
+        carnn_model *model = NULL;
+        carnn_error error;
+        FILE *file;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "lm";
+        desc.hidden = desc.embedding = 5;
+        fill = i ? 0xFF : 0;
+        allocator.user = &fill;
+        desc.allocator = &allocator;
+        CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+        CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+        train.checkpoint = "test_chars.filled";
+        train.progress = test_stop;
+        train.user = &stop;
+        CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_STOPPED);
+        file = fopen(train.checkpoint, "rb");
+        CHECK(file != NULL);
+        size[i] = file ? fread(bytes[i], 1, sizeof *bytes, file) : 0;
+        if (file) fclose(file);
+        CHECK(size[i] > 0 && size[i] < sizeof *bytes);
+        chars_forget(bytes[i], size[i], "carnn.checkpoint.seconds");
+        chars_forget(bytes[i], size[i], "carnn.checksum");
+        train.progress = NULL;
+        train.resume = 1;
+        CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+        carnn_model_free(model);
+    }
+    CHECK(size[0] == size[1] && !memcmp(bytes[0], bytes[1], size[0]));
+    remove("test_chars.filled");
+    carnn_dataset_free(data);
+}
+
 /* A line is written character by character, and what was read before it has its part in it. */
 static void chars_generate(void) {
     carnn_dataset *data = chars_data("abcdefg hij\nabcdefg hij\nabcdefg hij\n");
@@ -480,6 +545,9 @@ int main(void) {
     chars_carried();
     chars_same_bytes("cell=lstm chunk=4 skip=2");
     chars_same_bytes("cell=rnn encoder=graph graph=td chunk=4");
+    chars_filled("unit=char min_count=1 cell=gru chunk=3");
+    chars_filled("unit=char min_count=1 cell=rnn encoder=graph graph=td chunk=3");
+    chars_filled("unit=char min_count=1 cell=icarnn encoder=rcrn chunk=3");
     chars_generate();
     chars_explain();
     chars_from();

@@ -40,6 +40,7 @@ static void classify_formats(void) {
     CHECK_TEXT(classify_read("\n4 a b\n0 5 men\n3\n", 0, 0), "4|a b\n0|5 men\n3|\n");
     CHECK_TEXT(classify_read("A:b\tc d\n4 e\tf\n", 1, 0), "A:b|c d\n4 e|f\n");
     CHECK_TEXT(classify_read("\xEF\xBB\xBF" "4 a", 0, 0), "4|a\n");
+    CHECK_TEXT(classify_read("  __label__x a b\n\t__label__y c\n", 0, 0), "x|a b\ny|c\n");
 }
 
 /* Examples that are only to be predicted. */
@@ -59,7 +60,7 @@ static void classify_lenient(void) {
 /* SST's trees; with `phrases` every node that has not been an example is one. */
 static void classify_trees(void) {
     static const char trees[] = "(3 (2 It) (4 (2 's) (4 good)))\n"
-                                "(1 (2 It) (0 (1 bad) (0 -LRB-)))\n(2 (2 3) (2 It))\n";
+                                "(1 (2 It) (0 (1 bad) (0 -LRB-)))\n(2 (2 3) (5 It))\n";
     static char all[256];
     carnn_source source = test_source("f.txt", trees, strlen(trees));
     carnn_dataset_desc desc;
@@ -93,6 +94,7 @@ static void classify_trees(void) {
     CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
                     "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n2|3 It\n2|3\n");
     CHECK_INT(carnn_dataset_groups(data), 11); /* "3", which names a class, too */
+    CHECK_INT(data->choice_count, 5); /* that of a phrase that has been is none */
     carnn_dataset_free(data);
 }
 
@@ -138,6 +140,10 @@ static void classify_errors(void) {
                "f.txt:2: expected __label__class text, found \"__label__ b\"");
     CHECK_TEXT(classify_read("__label__x a\n__label__x __label__y b\n", 0, 0),
                "f.txt:2: expected one label, found \"__label__x __label__y b\"");
+    CHECK_TEXT(classify_read("__label__x a\n__label__x  __label__y b\n", 0, 0),
+               "f.txt:2: expected one label, found \"__label__x  __label__y b\"");
+    CHECK_TEXT(classify_read("__label__x a\n__label__x b __label__y\n", 0, 0),
+               "f.txt:2: expected one label, found \"__label__x b __label__y\"");
     CHECK_TEXT(classify_read("A:b c\nA: d\n", 0, 0),
                "f.txt:2: expected COARSE:fine text, found \"A: d\"");
     CHECK_TEXT(classify_read("A:b c\na:b d\n", 0, 0),

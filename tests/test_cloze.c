@@ -668,6 +668,7 @@ static void cloze_prose(void) {
     } set[] = {{"", ""}, {" \r\n\t\n", ""}, {"\xEF\xBB\xBFHi", "Hi"}, {"--", "--"},
                {"Mr. Lee's dog.", "Mr. Lee 's dog ."}, {"by Mr.\nLee", "by Mr . Lee"},
                {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},
+               {"saw Tom. ", "saw Tom ."}, {"saw Tom.\t\nHe", "saw Tom . He"},
                {"a---b --c d- e", "a -- b -- c d- e"}, {"(\"it's\")...", "( \" it 's \" ) . . ."},
                {"'tis 's 'd", "' tis ' s ' d"}};
     char words[64], random[16];
@@ -715,6 +716,26 @@ static void cloze_names(void) {
     carnn_dataset_free(data);
 }
 
+/* A passage of so many words, asked about by a question of so many. */
+static const char *cloze_news_long(size_t words, size_t asked) {
+    char *text = (char *)malloc(2 * (words + asked) + 100), *at = text;
+    const char *read;
+    at += sprintf(at, "u\n\n@entity1");
+    while (--words) at += sprintf(at, " b");
+    at += sprintf(at, "\n\n@placeholder");
+    while (--asked) at += sprintf(at, " b");
+    sprintf(at, "\n\n@entity1\n\n@entity1:A\n");
+    read = cloze_news_read(text, 0);
+    free(text);
+    return read;
+}
+
+static void cloze_news_too_long(void) {
+    CHECK(!strncmp(cloze_news_long(2048, 512), "@entity1=@entity1 b b", 21));
+    CHECK(strstr(cloze_news_long(2049, 1), ": expected no more than 2048 words before") != NULL);
+    CHECK(strstr(cloze_news_long(1, 513), ": expected no more than 512 words in a q") != NULL);
+}
+
 static void cloze_news_files(void) {
     static const struct {
         const char *part, *becomes, *message; /* as of cloze_news_with; without the file's name */
@@ -750,6 +771,9 @@ static void cloze_news_files(void) {
     CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n\n@placeholder @entity2\n\n@entity1\n\n@entity1:A\n"
                                "@entity2:B\n", 0),
                "@entity1=@entity1 b/@placeholder @entity2/@entity1|"); /* of the passage alone */
+    CHECK_TEXT(cloze_news_read("u\n\nnobody\n\n@placeholder\n\n@entity1\n\n@entity1:A\n", 0),
+               "news.question:9: expected a candidate that is a word of the text, found "
+               "\"@entity1|\"");
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(message, sizeof message, "news.question:%s", bad[i].message);
         CHECK_TEXT(cloze_news_with(bad[i].part, bad[i].becomes), message);
@@ -807,6 +831,7 @@ static void cloze_news_entities(void) {
 
 int main(void) {
     cloze_news_files();
+    cloze_news_too_long();
     cloze_prose();
     cloze_names();
     cloze_news_entities();

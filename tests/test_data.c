@@ -347,7 +347,8 @@ static const char *sentences = "=== 1\n"
                                "none of them\tnone\nminus\t-1\nempty\t\n"
                                "x | y | z\tother\n"
                                "a|b|c|d\n"
-                               " = not a heading\n"
+                               " = Wiki heading = \n"
+                               "y = x\n"
                                "||sd";
 
 /* "text/label|" for each sentence; a bar in front of each document. */
@@ -368,7 +369,7 @@ static void test_sentences(void) {
                "||okay ./fo_o_fw_\"_by_bc|don't you uh , like 80's rock'n roll it's o 5 ? !/qy^d|"
                "||the cat  sat ./cause|/cause|"
                "||no label/|"
-               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|= not a heading/|/sd|");
+               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|/sd|");
     CHECK_INT(d->choice_count, 5);
     CHECK_INT(d->spoken, 1);
     CHECK_INT(carnn_dataset_examples(d), 12);

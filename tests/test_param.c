@@ -242,6 +242,33 @@ static void test_clipping(carnn__engine *e) {
     }
 }
 
+/* A gradient whose squares would fill moments with infinity changes nothing, unless it is clipped;
+   without moments it is a step like any other. */
+static void test_large_gradient(carnn__engine *e) {
+    size_t number, step;
+    for (number = 0; carnn_optimizer_name(number); number++) {
+        carnn_allocator a = carnn__allocator(NULL);
+        carnn__optimizer o;
+        arrays x = arrays_open(SIZE), y = arrays_open(SIZE);
+        CHECK_INT(carnn__optimizer_open(&o, number, SIZE, &a, NULL), CARNN_OK);
+        draw_gradient(x.g, 1);
+        x.g[3] = 1e21f;
+        CHECK(isinf(carnn__optimizer_step(&o, e, x.w, x.g, 0.01, 0.0, 0.0)) == (number > 0));
+        CHECK(!memcmp(x.w, y.w, SIZE * sizeof(float)) == (number > 0));
+        x.g[3] = 1e21f;
+        CHECK_NEAR(carnn__optimizer_step(&o, e, x.w, x.g, 0.01, 1.0, 0.0), 1e21, 1e15);
+        memcpy(y.w, x.w, SIZE * sizeof(float));
+        for (step = 0; step < 5; step++) {
+            x.g[3] = 1.0f;
+            carnn__optimizer_step(&o, e, x.w, x.g, 0.01, 0.0, 0.0);
+        }
+        CHECK((x.w[3] < y.w[3]) == (number > 0)); /* it still moves, unless it is at 1e19 */
+        carnn__optimizer_close(&o, &a);
+        arrays_close(&x);
+        arrays_close(&y);
+    }
+}
+
 /* Moments that nothing feeds are 0 before they are denormal. */
 static void test_fading(carnn__engine *e) {
     size_t number, step, i, m;
@@ -384,6 +411,7 @@ int main(void) {
     test_initialisers();
     test_steps(&e);
     test_clipping(&e);
+    test_large_gradient(&e);
     test_fading(&e);
     test_not_finite(&e);
     test_norm(&e);

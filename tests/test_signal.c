@@ -278,6 +278,10 @@ static void signal_bad_images(void) {
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "s:1: expected images (idx3-ubyte), found \"a\\t1\"");
     rows.permutation = NULL;
+    bytes[7] = 0;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected images of one pixel or more, found 0 images of 6 pixels");
+    bytes[7] = 2;
     for (i = 4; i < 16; i++) { /* sizes up to 2^32 */
         bytes[i] = 255;
         CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
@@ -443,6 +447,11 @@ static void signal_kinds(void) {
     data = signal_text("0.1,1\n0.1,2\n0.1,1\n0.1,1\n0.1,1\n0.1,1\n", "1", NULL); /* all the same */
     model = signal_model("target_kind=number", data);
     CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = signal_text("1700000000,1\n1700000128,2\n", "1", NULL); /* times, all alike but not the same */
+    model = signal_model("target_kind=number", data);
+    CHECK_NEAR(*test_weight(model, "target.deviation"), 64.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
