@@ -140,7 +140,7 @@
    fills a carnn_error with words: file, line, what was expected, what was found.
 
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
-   (carnn_recurrence, carnn_file_check, carnn_gradcheck, carnn_bench) use malloc. Training takes all
+   (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all
    of its memory before the first step. A session is one block whose size is known before: of a
    dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
@@ -741,6 +741,11 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
 
 /* Could `file` be written? Tries with a temporary file beside it. */
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
+
+/* Writes a file as models are saved: whoever opens `file` finds the old one or all of the new one,
+   also after a failure. */
+CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, size_t size,
+                                        carnn_error *error);
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
@@ -22219,6 +22224,9 @@ static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_
    A file is written under another name in the same folder and renamed when it is complete and on
    the disk: whoever opens the name finds the old file or the new one, also after a crash. */
 
+/* Gives what the file will hold to a sink; 0: the sink could not take it. */
+typedef int (*carnn__file_fill)(carnn__sink sink, void *to, const void *content);
+
 #ifndef CARNN_NO_STDIO
 
 #include <errno.h>
@@ -22343,7 +22351,7 @@ static int carnn__file_sink(void *file, const void *bytes, size_t size) {
 
 /* Unless the file is complete and stays so to the end, no trace of it is left. Without `fill` it
    only tries whether the file could be written. */
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *name,
+static carnn_status carnn__file_save(carnn__file_fill fill, const void *content, const char *name,
                                      const carnn_allocator *allocator, carnn_error *error) {
     unsigned mode = carnn__file_mode(name);
     int special = carnn__is_special(mode), opened, complete, reason; /* special: written directly */
@@ -22369,7 +22377,7 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
     else
         file = carnn__open_beside(path, mode, temporary, room);
     opened = file != NULL;
-    complete = file && fill && carnn__gguf_write(fill, from, carnn__file_sink, file) > 0 &&
+    complete = file && fill && fill(carnn__file_sink, file, content) &&
                (special ? fflush(file) == 0 : carnn__sync(file));
     reason = errno;
     if (file && fclose(file) != 0 && complete) complete = 0, reason = errno;
@@ -22407,9 +22415,9 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
 
 #else
 
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+static carnn_status carnn__file_save(carnn__file_fill fill, const void *content, const char *file,
                                      const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill, (void)from, (void)allocator;
+    (void)fill, (void)content, (void)allocator;
     return carnn__io_error(error, file, "built with CARNN_NO_STDIO: no files");
 }
 
@@ -22417,14 +22425,42 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
                                      void **block, size_t *size, carnn_error *error) {
     *block = NULL;
     *size = 0;
-    return carnn__gguf_save(NULL, NULL, name, allocator, error);
+    return carnn__file_save(NULL, NULL, name, allocator, error);
 }
 
 #endif
 
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     carnn_allocator allocator = carnn__allocator(NULL);
-    return carnn__gguf_save(NULL, NULL, file, &allocator, error);
+    return carnn__file_save(NULL, NULL, file, &allocator, error);
+}
+
+static int carnn__fill_bytes(carnn__sink sink, void *to, const void *content) {
+    const carnn__span *bytes = (const carnn__span *)content;
+    return sink(to, bytes->at, bytes->length);
+}
+
+CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, size_t size,
+                                        carnn_error *error) {
+    carnn_allocator allocator = carnn__allocator(NULL);
+    carnn__span all = {(const char *)bytes, size};
+    return carnn__file_save(carnn__fill_bytes, &all, file, &allocator, error);
+}
+
+typedef struct carnn__gguf_content {
+    carnn__gguf_fill fill;
+    const void *from;
+} carnn__gguf_content;
+
+static int carnn__fill_gguf(carnn__sink sink, void *to, const void *content) {
+    const carnn__gguf_content *c = (const carnn__gguf_content *)content;
+    return carnn__gguf_write(c->fill, c->from, sink, to) > 0;
+}
+
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    carnn__gguf_content content = {fill, from};
+    return carnn__file_save(carnn__fill_gguf, &content, file, allocator, error);
 }
 
 /* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read

@@ -79,6 +79,29 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 static int is_finite(double x) { return x - x == 0.0; }
 
+typedef struct line { /* of a file, or a text that grows */
+    char *text; /* ends with a NUL, without the line's end */
+    size_t length, room;
+    size_t number; /* from 1 */
+} line;
+
+static void add_bytes(line *l, const char *bytes, size_t count) {
+    while (l->length + count >= l->room)
+        l->text = (char *)grow(l->text, l->room, &l->room, 1);
+    memcpy(l->text + l->length, bytes, count);
+    l->text[l->length += count] = '\0';
+}
+
+/* Adds a text, which is cut where it is not short. */
+static void add_text(line *l, const char *format, ...) {
+    char text[128];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    add_bytes(l, text, strlen(text));
+}
+
 /* ==== Arguments ============================================================================== */
 typedef struct list {
     const char **item;
@@ -383,14 +406,14 @@ static size_t utf8(const unsigned char *s) {
     return length;
 }
 
-/* `special`, control characters and bad bytes are written by `escape`, as numbers. */
-static void put_escaped(FILE *to, const char *text, const char *special, const char *escape) {
+/* `special`, control characters and bad bytes are added by `escape`, as numbers. */
+static void add_escaped(line *to, const char *text, const char *special, const char *escape) {
     const unsigned char *s = (const unsigned char *)text;
     size_t length;
     for (; *s; s += length ? length : 1) {
         length = utf8(s);
-        if (length && *s >= 0x20 && !strchr(special, *s)) fwrite(s, 1, length, to);
-        else fprintf(to, escape, length ? (unsigned)*s : 0xFFFDu);
+        if (length && *s >= 0x20 && !strchr(special, *s)) add_bytes(to, (const char *)s, length);
+        else add_text(to, escape, length ? (unsigned)*s : 0xFFFDu);
     }
 }
 
@@ -398,6 +421,7 @@ static void put_escaped(FILE *to, const char *text, const char *special, const c
    %g as a double: all digits of a whole number, null for what is not finite. Between a value that
    ended the last format and what this one begins with stands a comma. */
 static void json(FILE *to, const char *format, ...) {
+    static line quoted;
     static int ended;
     va_list values;
     va_start(values, format);
@@ -413,8 +437,10 @@ static void json(FILE *to, const char *format, ...) {
             else fputs("null", to);
         } else {
             const char *text = va_arg(values, const char *);
-            fputs(text ? "\"" : "null", to);
-            if (text) put_escaped(to, text, "\"\\", "\\u%04x"), fputc('"', to);
+            quoted.length = 0;
+            if (text) add_escaped(&quoted, text, "\"\\", "\\u%04x");
+            if (text) fprintf(to, "\"%s\"", quoted.length ? quoted.text : "");
+            else fputs("null", to);
         }
     }
     va_end(values);
@@ -509,6 +535,14 @@ static void on_interrupt(int number) {
     signal(number, on_interrupt);
 }
 
+/* An interrupt waits while a file is written: nothing of it is left half written. */
+static void begin_writing(void) { can_stop = 1; }
+
+static void end_writing(void) {
+    can_stop = 0;
+    if (interrupted) exit(INTERRUPTED);
+}
+
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
@@ -598,12 +632,6 @@ static void check_files(void) {
     free((void *)all.item);
 }
 
-typedef struct line {
-    char *text; /* ends with a NUL, without the line's end */
-    size_t length, room;
-    size_t number; /* from 1 */
-} line;
-
 /* What begins like a file of gzip is no text. */
 static void check_plain(const line *l, const char *name) {
     if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
@@ -660,10 +688,19 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     return loaded;
 }
 
-static FILE *open_result(const char *name, const char *mode) {
-    FILE *file = name ? fopen(name, mode) : NULL;
+/* What is added to line by line. */
+static FILE *open_result(const char *name) {
+    FILE *file = name ? fopen(name, "a") : NULL;
     if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
     return file;
+}
+
+/* Takes the place of the file when all of it is written. */
+static void write_result(const line *text, const char *name) {
+    if (!name) return;
+    begin_writing();
+    check(carnn_file_write(name, text->length ? text->text : "", text->length, &error));
+    end_writing();
 }
 
 /* The reason why a write before failed is no longer known here. */
@@ -861,6 +898,10 @@ static int run_training(void) {
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int result, done;
     if (job.shown) fputc('\n', stderr);
+    if (status == CARNN_ERR_IO && best && job.epochs >= used->epochs) { /* the last checkpoint */
+        failed();
+        status = CARNN_OK; /* nobody needs it */
+    }
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && !best) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
@@ -937,6 +978,9 @@ static void cross_validate(void) {
 static int train(void) {
     const carnn_dataset *known[2];
     int result = DONE, folds = arg.folds || arg.folds_by;
+#ifdef SIGPIPE
+    signal(SIGPIPE, SIG_IGN); /* progress that nobody reads any more ends no training */
+#endif
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, folds && arg.clean, 0);
     known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
@@ -948,8 +992,8 @@ static int train(void) {
     arg.model.known = known;
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
-    job.log = open_result(arg.log, "a");
-    job.probe = open_result(arg.probe, "a");
+    job.log = open_result(arg.log);
+    job.probe = open_result(arg.probe);
     check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
@@ -987,7 +1031,7 @@ static struct { /* what is scored */
     numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
     numbers weight;                  /* of the parts, the same for all */
     report report[MODELS];
-    FILE *qrels, *run;
+    line qrels, run;                 /* the files of these options */
     size_t count, voices;            /* models, and with the vote of several */
     size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
@@ -999,19 +1043,14 @@ static void on_part(size_t number, double value, double weight, void *user) {
     if (!number) add_number(&tested.weight, weight);
 }
 
-/* Of several models the vote is written. The files are opened here: a task that does not rank
-   leaves them as they are. */
+/* Of several models the vote is told. */
 static void on_ranked(const carnn_ranked *r, void *user) {
     size_t group = r->group + 1, member = r->member + 1;
     (void)user;
-    if (!tested.ranked++) {
-        tested.qrels = open_result(arg.qrels, "w");
-        tested.run = open_result(arg.run, "w");
-    }
+    tested.ranked = 1;
     if (r->model + 1 != tested.voices) return;
-    if (tested.qrels) fprintf(tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
-    if (tested.run)
-        fprintf(tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
+    add_text(&tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
+    add_text(&tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
 /* The probability that model i and the first differ as much by chance. */
@@ -1193,6 +1232,8 @@ static void check_ensemble(void) {
     if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
         say(USAGE, "test: --valid, --share and --out go with --ensemble");
     if (!arg.ensemble) return;
+    if (arg.share < 0.0 || arg.share > 1.0)
+        say(USAGE, "test: --share: expected a number above 0, up to 1");
     if (!(is_word(&g, "vote") | is_word(&g, "mean") | is_word(&g, "greedy"))) unknown("rule", &g);
     chooses = !strcmp(arg.ensemble, "greedy") || arg.share > 0.0;
     if (chooses && !arg.valid.count)
@@ -1228,6 +1269,8 @@ static int test(void) {
                             .alone = arg.ensemble != NULL};
     size_t i;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    if (arg.qrels) check(carnn_file_check(arg.qrels, &error));
+    if (arg.run) check(carnn_file_check(arg.run, &error));
     check_ensemble();
     tested.count = arg.files.count;
     tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
@@ -1244,10 +1287,12 @@ static int test(void) {
     warn_of(tested.scores, *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
-    close_result(tested.qrels, arg.qrels);
-    close_result(tested.run, arg.run);
+    write_result(&tested.qrels, arg.qrels);
+    write_result(&tested.run, arg.run);
     for (i = 0; i < tested.count && arg.report; i++) make_report(&tested.report[i], models[i]);
+    begin_writing();
     if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
+    end_writing();
     (arg.json ? json_test : print_test)();
     return DONE;
 }
@@ -1796,24 +1841,23 @@ static int info(void) {
 /* ==== Pictures =============================================================================== */
 enum { MARGIN = 64, HEAD = 40, LEGEND = 22 /* from one line to the next */ };
 
-static FILE *picture; /* what is drawn into, in SVG */
+static line picture; /* what is drawn into, in SVG */
 
-/* Writes the format with ' as a quotation mark, %s as text of XML, %d as an int, %g as a coordinate,
+/* Adds the format with ' as a quotation mark, %s as text of XML, %d as an int, %g as a coordinate,
    %n as a number, however small. */
 static void svg(const char *format, ...) {
     va_list values;
     va_start(values, format);
     for (; *format; format++)
-        if (*format != '%') fputc(*format == '\'' ? '"' : *format, picture);
-        else if (*++format == 'd') fprintf(picture, "%d", va_arg(values, int));
+        if (*format != '%') add_bytes(&picture, *format == '\'' ? "\"" : format, 1);
+        else if (*++format == 'd') add_text(&picture, "%d", va_arg(values, int));
         else if (strchr("gn", *format))
-            fprintf(picture, *format == 'g' ? "%.1f" : "%.6g", va_arg(values, double));
-        else put_escaped(picture, va_arg(values, const char *), "<>&", "&#%d;");
+            add_text(&picture, *format == 'g' ? "%.1f" : "%.6g", va_arg(values, double));
+        else add_escaped(&picture, va_arg(values, const char *), "<>&", "&#%d;");
     va_end(values);
 }
 
 static void begin_picture(int width, int height) {
-    picture = open_result(arg.out, "w");
     svg("<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
         "font-size='12'>\n<rect width='%s' height='%s' fill='white'/>\n", width, height, "100%",
         "100%");
@@ -1821,7 +1865,7 @@ static void begin_picture(int width, int height) {
 
 static void end_picture(void) {
     svg("</svg>\n");
-    close_result(picture, arg.out);
+    write_result(&picture, arg.out);
 }
 
 /* ==== plot =================================================================================== */

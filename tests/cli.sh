@@ -217,6 +217,8 @@ if [ -c /dev/full ]; then
     run 1 $train --epochs 1 --out c.gguf --quiet --log /dev/full
     says err '/dev/full: cannot be written'
 fi
+"$carnn" $train --epochs 2 --out piped.gguf 2>&1 | head -n 1 >out
+check 'progress that nobody reads ends a training' cmp -s piped.gguf b.gguf
 check 'same seed, other bytes' cmp -s a.gguf b.gguf
 run 0 train $small --train=$data/dialog-train.txt --threads=2 -epochs 2 --out b.gguf --quiet
 check 'two threads, other bytes' cmp -s a.gguf b.gguf
@@ -467,6 +469,10 @@ check 'an ensemble says nothing' [ -s out ]
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 0.5 \
     --valid "$data/dialog-dev.txt"
 check 'half of two models is not one' [ "$(sed 's/.*members://' err | wc -w)" -eq 1 ]
+for share in 0 1.5; do
+    run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share $share
+    says err '.-share: expected a number above 0, up to 1'
+done
 run 2 test a.gguf --data "$data/dialog-test.txt" --ensemble meen
 says err 'unknown rule "meen"; did you mean "mean"?'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
@@ -1117,6 +1123,11 @@ check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d '
     = '4|aaa 2|aaa ' ]
 check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
 run 0 plot '<a&b>' --out f.svg
+cp f.svg kept.svg
+(ulimit -f 1 && "$carnn" plot '<a&b>' --out f.svg) >out 2>err
+check 'a picture is too large for the disk' [ $? -eq 1 ]
+says err '^carnn: f.svg: cannot be written: '
+check 'the old picture is lost' cmp -s f.svg kept.svg
 empty out
 says f.svg 'dasharray="5 3" points="0.0,0.0 190.0,130.0 380.0,260.0 "'
 run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
