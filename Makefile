@@ -59,6 +59,10 @@ build/tests.c: tests/gather.sh Makefile $(TESTS:%=tests/%.c)
 	@mkdir -p build/asan build/tsan
 	sh tests/gather.sh $(TESTS) > $@
 
+build/threaded.c: tests/gather.sh Makefile $(THREADED:%=tests/%.c) tests/test_tag.c
+	@mkdir -p build/tsan
+	sh tests/gather.sh test_tag $(THREADED) > $@
+
 # A local name may be one of another file.
 build/tests: build/tests.c tests/test.h carnn.h
 	$(CC) -std=c99 -O1 $(STRICT) -Wno-shadow -o $@ $< $(LIBS)
@@ -66,7 +70,7 @@ build/tests: build/tests.c tests/test.h carnn.h
 build/asan/tests: build/tests.c tests/test.h carnn.h
 	$(CC) -std=c99 $(SANITIZE) -o $@ $< $(LIBS)
 
-build/tsan/tests: build/tests.c tests/test.h carnn.h
+build/tsan/tests: build/threaded.c tests/test.h carnn.h
 	$(CC) -std=c99 -g1 -O1 -fsanitize=thread -o $@ $< $(LIBS)
 
 build/%: examples/%.c carnn.h

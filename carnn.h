@@ -17086,12 +17086,11 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
             of[i] = CARNN__NO_INDEX;
 }
 
-/* The key of place k of candidate i. Candidates that differ only in names, and in words that no
-   dialog has, have the same keys. */
-static uint64_t carnn__exchange_place(const carnn__exchange_search *x, const uint32_t *of, size_t i,
-                                      size_t k) {
+/* The key of candidate i. Those that differ only in names, and in words that no dialog has, have
+   the same one. */
+static uint64_t carnn__exchange_key(const carnn__exchange_search *x, const uint32_t *of, size_t i) {
     size_t n = carnn__list_length(x->choices, i), j;
-    uint64_t key = carnn__stream(n, k);
+    uint64_t key = n;
     for (j = 0; j < n; j++) {
         uint32_t word = x->choices->ids[x->choices->at[i] + j];
         int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
@@ -17100,12 +17099,13 @@ static uint64_t carnn__exchange_place(const carnn__exchange_search *x, const uin
     return key;
 }
 
-/* The classes of the names in the place of word k of the candidates, one of candidate i, as bits.
-   table (2, slots) is a hash table of places: their keys, and for each its classes, 0: free. */
-static uint64_t *carnn__exchange_there(const carnn__exchange_search *x, const uint32_t *of,
-                                       size_t i, size_t k, uint64_t *table, size_t slots) {
-    uint64_t key = carnn__exchange_place(x, of, i, k - x->choices->at[i]), *there = table + slots;
-    size_t slot = (size_t)key & (slots - 1);
+/* The classes of the names that are word k of candidates with this key, as bits. table (2, slots)
+   is a hash table of places: their keys, and for each its classes, 0: free. */
+static uint64_t *carnn__exchange_there(uint64_t key, size_t k, uint64_t *table, size_t slots) {
+    uint64_t *there = table + slots;
+    size_t slot;
+    key = carnn__stream(key, k);
+    slot = (size_t)key & (slots - 1);
     while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
     table[slot] = key;
     return &there[slot];
@@ -17115,28 +17115,34 @@ static uint64_t *carnn__exchange_there(const carnn__exchange_search *x, const ui
 static void carnn__exchange_enter(const carnn__exchange_search *x, const uint32_t *of,
                                   uint64_t *table, size_t slots) {
     size_t i, k;
-    for (i = 0; i < x->choices->count; i++)
-        for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
-            uint32_t class_of = of[x->choices->ids[k]];
+    for (i = 0; i < x->choices->count; i++) {
+        carnn__list words = carnn__list_at(x->choices, i);
+        uint64_t key = carnn__exchange_key(x, of, i);
+        for (k = 0; k < words.length; k++) {
+            uint32_t class_of = of[words.ids[k]];
             if (class_of == CARNN__NO_INDEX) continue;
-            *carnn__exchange_there(x, of, i, k, table, slots) |= (uint64_t)1 << class_of;
+            *carnn__exchange_there(key, k, table, slots) |= (uint64_t)1 << class_of;
         }
+    }
 }
 
 /* Gives words that no dialog has the first of the classes in their place. */
 static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
                                  size_t slots) {
     size_t i, k;
-    for (i = 0; i < x->choices->count; i++)
-        for (k = x->choices->at[i]; k < x->choices->at[i + 1]; k++) {
-            uint32_t word = x->choices->ids[k], first = 0;
+    for (i = 0; i < x->choices->count; i++) {
+        carnn__list words = carnn__list_at(x->choices, i);
+        uint64_t key = carnn__exchange_key(x, of, i);
+        for (k = 0; k < words.length; k++) {
+            uint32_t word = words.ids[k], first = 0;
             uint64_t classes;
             if (of[word] != CARNN__NO_INDEX || x->turn[word]) continue;
-            classes = *carnn__exchange_there(x, of, i, k, table, slots);
+            classes = *carnn__exchange_there(key, k, table, slots);
             if (!classes) continue;
             while (!(classes >> first & 1)) first++;
             of[word] = first;
         }
+    }
 }
 
 /* Extends classes to words that no dialog has; merges those that share places. `table`: zeros. */
@@ -17418,8 +17424,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     while (carnn__next_word(&w)) {
         listed.length = carnn__min(p.length, size ? size - 1 : 0);
         if (carnn__spelled_as_name(w.word) &&
-            !(begins && carnn__prose_common(model, w.word, text)) &&
-            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX)
+            carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX &&
+            !(begins && carnn__prose_common(model, w.word, text)))
             carnn__prose_word(&p, '|', w.word.at, w.word.length);
         begins = w.word.length == 1 && carnn__among(*w.word.at, ".?!\"'`:");
     }
@@ -17896,9 +17902,11 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 2,
                         "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_REAL("balance", CARNN__DIALOG_BALANCE, 0, 1, 1,
-                       "what part of the replies' frequencies in training is not learnt"),
+                       "what part of the replies' frequencies in training is not learnt; all of it "
+                       "is where names are exchanged"),
     CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
-                       "probability of a candidate's word to be dropped in training"),
+                       "probability of a candidate's word to be dropped in training; 0 where names "
+                       "are exchanged"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -18575,7 +18583,7 @@ static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
     (void)train;
-    if (option[CARNN__LM_UNIT] == 1 + CARNN__LM_CHARACTER)
+    if (option[CARNN__LM_UNIT] > 1 + CARNN__LM_WORD)
         carnn__option_default(model, CARNN__LM_CHUNKS, CARNN__LM_CHUNK);
     encodes = carnn__reads_context(model->cell) && !(option[CARNN__LM_CHUNKS] > 0.0);
     carnn__option_default(model, CARNN__LM_CONTEXT,
@@ -18640,6 +18648,14 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (characters && data->spoken)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
                            "words: expected --unit word");
+    if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED &&
+        !carnn__spaced(data))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--unit spaced: expected blanks between "
+                           "characters in the data");
+    if (!model->desc.from && !data->choice_count &&
+        (*weight > 0.0 || option[CARNN__LM_LABEL_ROW] > 0.0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the data have no labels",
+                           *weight > 0.0 ? "label_weight" : "label_row");
     if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = 1 + CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
@@ -20615,9 +20631,10 @@ static const carnn__task carnn__signal_task = {
    Skip-thought vectors (Kiros et al. 2015). A cell reads a sentence; from the vector that it makes
    one decoder predicts the next sentence, another one the previous sentence:
 
-     x_1 .. x_n = cell(E w_1 .. E w_n)               v = x_n
+     x_0 .. x_{n+1} = cell(<s>, w_1 .. w_n, </s>)    v = x_{n+1}
      h_0 .. h_m = decoder(<s>, w'_1 .. w'_m; v)      P(w'_{i+1}) = softmax(W h_i + b)
      loss = the mean of -log P(w'_i) over the words of both sentences, </s> among them
+     words are read as rows of E, <s> and </s> among them
      E (V, e)   x_i, v (D)   h_i (h)   W (V, h)   b (V)
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
@@ -22779,6 +22796,19 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
     return NULL;
 }
 
+/* The option by which two models read the same text as other words; NULL: there is none. */
+static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_model *b) {
+    static const char *const reads[] = {"unit", "lower", "chunk"};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(reads); i++) {
+        const carnn_option *o = carnn__option_named(a->desc.task, reads[i]);
+        if (o && fmax(carnn__option_value(o, &a->desc, NULL), 0.0) !=
+                     fmax(carnn__option_value(o, &b->desc, NULL), 0.0))
+            return reads[i];
+    }
+    return NULL;
+}
+
 /* Do models choose among the same things? A task without logits predicts words. */
 static carnn_status carnn__same_choices(const carnn_model *const *models, size_t count,
                                         carnn_error *error) {
@@ -22795,6 +22825,10 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
                           memcmp(a->bytes, b->bytes, a->at[a->count]))))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their %s differ", m + 1, words ? "words" : "candidates or classes");
+        if (words && carnn__reads_otherwise(models[0], models[m]))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their --%s differ", m + 1,
+                               carnn__reads_otherwise(models[0], models[m]));
     }
     return CARNN_OK;
 }
@@ -23228,7 +23262,8 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
                                       carnn_error *error) {
     const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
     carnn__logits first, o;
-    size_t m, batches = carnn__net_batches(works[0], 0);
+    size_t m, i, batches = carnn__net_batches(works[0], 0);
+    int alike = 1;
     memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
         b = carnn__corpus_of(works[m]);
@@ -23239,7 +23274,10 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
-        if (a->piece_count != b->piece_count || carnn__net_batches(works[m], 0) != batches ||
+        for (i = 0; i < a->piece_count && i < b->piece_count; i++)
+            alike = alike && !memcmp(a->pieces[i].size, b->pieces[i].size, sizeof b->pieces->size);
+        if (!alike || a->piece_count != b->piece_count ||
+            carnn__net_batches(works[m], 0) != batches ||
             memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "they read texts up to different lengths", m + 1);

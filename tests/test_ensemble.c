@@ -261,24 +261,35 @@ static void ensemble_of_words(void) {
     carnn_dataset_free(data);
 }
 
-/* Members read the pieces of a text together, so these are to be of the same length. */
-static void ensemble_of_chunks(void) {
+/* Members read the pieces of a text together, so these are to be of the same words and length. */
+static void ensemble_of_pieces(void) {
     static const char text[] = "a b a\nb a\n";
+    static const char *const others[][2] = {
+        {"chunk=3", "chunk"}, {"chunk=2 lower=1", "lower"}, {"chunk=2 unit=char", "unit"}};
     carnn_dataset *data = test_data("lm", text, sizeof text - 1, 0, 1);
-    carnn_model *models[2][ENSEMBLE_MODELS], *e = NULL;
+    carnn_dataset *letters = test_data("lm", "ab\n", 3, 0, 1); /* the same list of words */
+    carnn_model *e = NULL;
     const carnn_model *pair[2];
     carnn_ensemble_desc desc;
     carnn_error error;
+    char options[100];
+    size_t i;
     memset(&desc, 0, sizeof desc);
-    ensemble_models(models[0], "lm", "min_count=1 chunk=2", data);
-    ensemble_models(models[1], "lm", "min_count=1 chunk=3", data);
-    pair[0] = models[0][0];
-    pair[1] = models[1][0];
-    CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they read texts up to different "
-                              "lengths");
-    ensemble_free(models[0]);
-    ensemble_free(models[1]);
+    for (i = 0; i < sizeof others / sizeof *others; i++) {
+        carnn_model *models[2];
+        carnn_scores scores[3];
+        snprintf(options, sizeof options, "min_count=1 %s", others[i][0]);
+        pair[0] = models[0] = test_model("lm", "min_count=1 chunk=2", NULL, data);
+        pair[1] = models[1] = test_model("lm", options, NULL, i == 2 ? letters : data);
+        snprintf(options, sizeof options, "models 1 and 2 cannot be averaged: their --%s differ",
+                 others[i][1]);
+        CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, options);
+        CHECK_INT(carnn_test(pair, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+        carnn_model_free(models[0]);
+        carnn_model_free(models[1]);
+    }
+    carnn_dataset_free(letters);
     carnn_dataset_free(data);
 }
 
@@ -739,7 +750,7 @@ int main(void) {
         ensemble_of_one(i);
     }
     ensemble_of_words();
-    ensemble_of_chunks();
+    ensemble_of_pieces();
     ensemble_greedy();
     ensemble_lower();
     ensemble_explains(0);
