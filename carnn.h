@@ -364,8 +364,9 @@ typedef struct carnn_option {
     carnn_option_place place;
     size_t offset;     /* of the field in bytes; of a task's option, but for a text, its number */
     double low, high;  /* inclusive range of numbers */
-    int none;          /* 0: zero stands for the default. 1 and 2: zero is a value of its own,
-                          stored as CARNN_NONE; of a whole number 1 says that it means no limit */
+    int none;          /* 0: zero stands for the default. 1: zero is a value of its own, stored as
+                          CARNN_NONE; of a whole number it means no limit. 2: as 1, but zero of a
+                          whole number is zero */
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
@@ -517,7 +518,7 @@ CARNN_API void carnn_model_free(carnn_model *model);
 typedef struct carnn_scores {
     size_t examples;
     size_t tokens;   /* words scored (language models), 0 elsewhere */
-    double loss;     /* 0 where nothing has a loss: unanswerable is as large as examples */
+    double loss;     /* 0 where no target has one (unanswerable is then as large as examples) */
     double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
@@ -552,8 +553,8 @@ struct carnn_progress {
 #ifndef CARNN_NO_TRAIN
 /* Trains in place. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds
    the weights with the best validation score. Where valid is NULL it holds those after the last
-   complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds
-   those of the moment after CARNN_ERR_STOPPED, and after CARNN_ERR_DIVERGED those it began with. */
+   complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds the
+   weights at which it was stopped (CARNN_ERR_STOPPED) or with which it began (CARNN_ERR_DIVERGED). */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -562,9 +563,9 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
     int64_t count;          /* folds, from 2 on; not needed where `by` is there */
-    const carnn_source *by; /* a line with the name of its fold for every group, in the order of the
-                               data, also for one without an example, which is in no fold; NULL:
-                               groups are dealt by chance, drawn by the model's seed */
+    const carnn_source *by; /* for every group a line with the name of its fold, in the order of the
+                               data. A group without an example has a line, too, but is in no fold.
+                               NULL: groups are dealt by chance, drawn by the model's seed */
     /* after each fold (number from 0, of `count`); may be NULL */
     void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
     void *user;
@@ -883,11 +884,12 @@ typedef struct carnn_explanation {
     size_t count;       /* contributions that there are */
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
-    int exact;          /* 1: scores (or shares) and the rest add up exactly: with additive cells
-                           (Eq. 4 and 7), with RCRN but in lm, where vectors are compared (ca, ap,
-                           cosine), where an answer's score has shares of common words, and with
-                           attention sum of cloze. 0: a contribution is what its step has by itself,
-                           or all is left to the rest, or members vote and scores are their mean */
+    int exact;          /* 1: scores (or shares) and the rest add up exactly. So it is with additive
+                           cells (Eq. 4 and 7); with RCRN, except in lm; where vectors are compared
+                           (ca, ap, cosine); where an answer's score has shares of common words; and
+                           with attention sum of cloze. 0: a contribution is what its step has by
+                           itself, or all is left to the rest, or members vote and scores are their
+                           mean */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -910,8 +912,8 @@ typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
-    uint64_t seed;      /* with how many words the session has drawn so far it decides what comes: a
-                           new session with the same seed says the same */
+    uint64_t seed;      /* of the words that are drawn: a new session with the same seed draws the
+                           same, one that has drawn already goes on with other ones */
     int64_t words;      /* at most so many are drawn for a sentence [100] */
 } carnn_sampling;
 
@@ -1049,7 +1051,7 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median; of a peak the best of all runs */
     double share;              /* of the machine's peak, measured beside each group; 0 where that
-                                  says nothing; of a peak itself: what its median is of the best */
+                                  says nothing; of a peak itself: its median by its best run */
     const char *simd;          /* the path that was used */
     size_t threads;
 } carnn_measure;
