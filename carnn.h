@@ -554,7 +554,7 @@ struct carnn_progress {
 /* Trains in place. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds
    the weights with the best validation score. Where valid is NULL it holds those after the last
    complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds the
-   weights at which it was stopped (CARNN_ERR_STOPPED) or with which it began (CARNN_ERR_DIVERGED). */
+   weights at which it was stopped (CARNN_ERR_STOPPED) or it began with (CARNN_ERR_DIVERGED). */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
