@@ -4589,7 +4589,8 @@ static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
    place, for the whole vectors and then for the columns that are left: forward for the last sixteen
-   columns once more, which changes nothing; backward, which adds, for a copy of the rest. */
+   columns once more, which changes nothing; backward, which adds, for a copy of the rest (`wide`,
+   whose results go back into `row`). */
 static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
@@ -5354,7 +5355,7 @@ typedef struct carnn__bands {
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count`, which are no more than the sequences. A band grows until
-   it has as much work as the mean of those after it. */
+   it has as much work as the mean of those after it; so those before it are found, too. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
@@ -11437,7 +11438,8 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
 }
 
 /* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same. Each text is a
-   sequence (t->shares 0), or each distinct text (1), or each run of equal texts (2). */
+   sequence (t->shares 0), or each distinct text (1), or each run of equal texts (2): then a text is
+   forgotten when another one has come. */
 static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
                               size_t step) {
     const size_t *at = texts->at;
@@ -11539,7 +11541,8 @@ static size_t carnn__running_text(const carnn__work *work, size_t i, size_t *wor
 
 /* P pieces are divided among R rows, each of which reads consecutive ones; the first P % R rows
    read one more. Pieces are stored step by step: the first piece of every row, then the second of
-   every row, ... Returns the place of piece i. */
+   every row, ... Returns the place of piece i. (Five pieces in two rows, 0 1 2 and 3 4, are stored
+   as 0 3 1 4 2.) */
 static size_t carnn__row_place(size_t i, size_t P, size_t R) {
     size_t each = P / R, more = P % R, longer = carnn__min(i / (each + 1), more);
     size_t from = longer * (each + 1), row = longer < more ? longer : more + (i - from) / each;
