@@ -8842,7 +8842,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         field[n] = carnn__trim(field[n]);
     }
     if (!p->style) {
-        if (more)
+        if (more && !p->lenient)
             return carnn__unexpected(p, "no more than 16 columns", p->lines.line);
         p->style = carnn__pair_names(p, field, n) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
         if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
@@ -11754,11 +11754,11 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* A standard deviation that can be divided by: 1 where the numbers are all the same, but for the
-   rounding of their mean. */
-static double carnn__deviation(double squares, double n, double mean) {
+/* A standard deviation that can be divided by: 1 where the n numbers are all the same. Of these
+   `squares`, the sum of the squared distances from their mean, is not 0, as the mean is rounded. */
+static double carnn__deviation(double squares, double n, int vary) {
     double deviation = sqrt(squares / n);
-    return deviation > 1e-12 * fabs(mean) && deviation > 1e-30 ? deviation : 1.0;
+    return vary && deviation > 1e-30 ? deviation : 1.0;
 }
 
 static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
@@ -11768,13 +11768,15 @@ static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) 
     double rows = (double)carnn__max(n, 1);
     for (j = 0; j < C; j++) {
         double middle = 0.0, squares = 0.0;
+        int vary = 0;
         for (i = 0; i < n; i++) middle += carnn__number_at(data, i * C + j) / rows;
         for (i = 0; i < n; i++) {
-            double off = carnn__number_at(data, i * C + j) - middle;
+            double number = carnn__number_at(data, i * C + j), off = number - middle;
             squares += off * off;
+            vary |= number < carnn__number_at(data, j) || number > carnn__number_at(data, j);
         }
         mean[j] = (float)middle;
-        scale[j] = (float)(1.0 / carnn__deviation(squares, rows, middle));
+        scale[j] = (float)(1.0 / carnn__deviation(squares, rows, vary));
     }
 }
 
@@ -15022,14 +15024,17 @@ static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
 static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
     double mean = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
     size_t i;
+    int vary = 0;
     for (i = 0; i < data->item_count; i++) mean += (double)data->items[i].value / n;
     for (i = 0; i < data->item_count; i++) {
         double off = (double)data->items[i].value - mean;
         squares += off * off;
+        vary |= data->items[i].value < data->items->value ||
+                data->items[i].value > data->items->value;
     }
     *carnn__named(&model->params, "target.mean") = (float)mean;
     *carnn__named(&model->params, "target.deviation") =
-        (float)carnn__deviation(squares, n, mean);
+        (float)carnn__deviation(squares, n, vary);
 }
 
 /* z (count, 1) becomes y. */
@@ -17907,11 +17912,11 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 2,
                         "1: facts are marked once the system has named their subject"),
     CARNN__OPTION_REAL("balance", CARNN__DIALOG_BALANCE, 0, 1, 1,
-                       "what part of the replies' frequencies in training is not learnt; all of it "
-                       "is where names are exchanged"),
+                       "what part of the replies' frequencies in training is not learnt; without "
+                       "effect where names are exchanged"),
     CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
-                       "probability of a candidate's word to be dropped in training; 0 where names "
-                       "are exchanged"),
+                       "probability of a candidate's word to be dropped in training; without effect "
+                       "where names are exchanged"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */

@@ -404,6 +404,7 @@ static void signal_unscored(void) {
 
 /* What is told follows from the data, unless an option says it. */
 static void signal_kinds(void) {
+    static char same[6 * 50000 + 1];
     static const struct {
         const char *text, *columns, *options;
         size_t kind, choices;
@@ -447,6 +448,13 @@ static void signal_kinds(void) {
     data = signal_text("0.1,1\n0.1,2\n0.1,1\n0.1,1\n0.1,1\n0.1,1\n", "1", NULL); /* all the same */
     model = signal_model("target_kind=number", data);
     CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    for (i = 0; i + 6 < sizeof same; i += 6) memcpy(same + i, "0.1,7\n", 6);
+    data = signal_text(same, "1", NULL); /* whose sum is rounded very often */
+    model = signal_model("target_kind=number", data);
+    CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
+    CHECK_NEAR(*test_weight(model, "input.scale"), 1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = signal_text("1700000000,1\n1700000128,2\n", "1", NULL); /* times, all alike but not the same */
