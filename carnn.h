@@ -8346,8 +8346,8 @@ static const carnn__reader carnn__dialog_reader = {
     "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
 /* --- sentences ----------------------------------------------------------------------------------
-   Text for language models, a sentence a line; an empty line, or one that begins with "=" (in
-   WikiText behind a blank), ends a document. Either
+   Text for language models, a sentence a line. A document ends with an empty line, one that begins
+   with "=", or a heading " = Title = " as in WikiText. A sentence is either
 
        words with blanks between them<TAB>label<TAB>what else there may be
 
@@ -8364,10 +8364,15 @@ static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) 
            carnn__cut(&line, '|', text) && !carnn__cut(&line, '|', act);
 }
 
+static int carnn__ends_document(carnn__span line) {
+    carnn__span text = carnn__trim(line);
+    if (!text.length || *line.at == '=') return 1;
+    return text.length > 1 && *line.at == ' ' && *text.at == '=' && text.at[text.length - 1] == '=';
+}
+
 static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     carnn__span rest = p->lines.line, text, label;
-    text = carnn__trim(rest);
-    if (!text.length || *text.at == '=') {
+    if (carnn__ends_document(rest)) {
         p->begun = 0;
         return CARNN_OK;
     }
@@ -8686,8 +8691,8 @@ static int carnn__has_label(carnn__span text) {
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     size_t colon = 0;
-    if (style != CARNN__CLASS_TABBED)
-        while (line.length && carnn__blank(*line.at)) carnn__skip(&line, 1);
+    while (!p->lenient && style != CARNN__CLASS_TABBED && line.length && carnn__blank(*line.at))
+        carnn__skip(&line, 1);
     *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
@@ -8805,7 +8810,8 @@ static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t 
     for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
     for (i = 0; i < count; i++)
         for (j = 0; j < CARNN__COUNT(names); j++)
-            if (carnn__is(names[j].name, field[i], 1)) c[names[j].column] = i;
+            if (c[names[j].column] == SIZE_MAX && carnn__is(names[j].name, field[i], 1))
+                c[names[j].column] = i;
     c[4] = count;
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
@@ -8912,14 +8918,16 @@ static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence
     return p->lenient || p->words <= CARNN__CLOZE_WORDS ? CARNN_OK : carnn__cloze_long(p, sentence);
 }
 
-/* A question is short enough, its list, too, which is not empty and has no repetitions. */
-static carnn_status carnn__cloze_check_asked(const carnn__parser *p, carnn__span question,
-                                             carnn__span list) {
+static carnn_status carnn__cloze_check_length(const carnn__parser *p, carnn__span question) {
+    if (carnn__count_words(CARNN__SPACES, question) <= CARNN__CLOZE_QUESTION) return CARNN_OK;
+    return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words in a "
+                             "question", question);
+}
+
+/* A list is not empty, short enough and without repetitions. */
+static carnn_status carnn__cloze_check_list(const carnn__parser *p, carnn__span list) {
     carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
     uint32_t count;
-    if (carnn__count_words(CARNN__SPACES, question) > CARNN__CLOZE_QUESTION)
-        return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words "
-                                 "in a question", question);
     for (count = 0; count <= CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); count++)
         if (carnn__candidate_number(list, w.word) < count)
             return carnn__unexpected(p, "each candidate once", w.word);
@@ -8941,7 +8949,8 @@ static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, c
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (!carnn__any_candidate(question, placeholder))
         return carnn__unexpected(p, "a question with the word XXXXX", question);
-    status = carnn__cloze_check_asked(p, question, list);
+    status = carnn__cloze_check_length(p, question);
+    if (!status) status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "an answer that is one of the candidates", answer);
@@ -9085,12 +9094,15 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
     if (*block == CARNN__BLOCK_PASSAGE) {
         if (first) q->passage = line;
         q->passage.length = (size_t)(line.at + line.length - q->passage.at);
+        if (!p->lenient && carnn__count_words(CARNN__SPACES, q->passage) > CARNN__CLOZE_WORDS)
+            return carnn__cloze_long(p, q->passage);
         return carnn__find_entities(p, line, &r->keys);
     }
     if (*block == CARNN__BLOCK_QUESTION) {
         q->asked = line;
         if (!p->lenient && !carnn__any_candidate(line, placeholder))
             return carnn__unexpected(p, carnn__blocks[*block], line);
+        if (!p->lenient && carnn__cloze_check_length(p, line)) return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, NULL);
     }
     if (*block == CARNN__BLOCK_ANSWER) {
@@ -9115,9 +9127,7 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     if (!list.length) list.at = "";
     if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient && carnn__count_words(CARNN__SPACES, q->passage) > CARNN__CLOZE_WORDS)
-        return carnn__cloze_long(p, q->passage);
-    if (!p->lenient) status = carnn__cloze_check_asked(p, q->asked, list);
+    if (!p->lenient) status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (!p->lenient && !carnn__any_candidate(q->passage, list))
         return carnn__cloze_unknown(p, list);
@@ -17915,8 +17925,8 @@ static const carnn_option carnn__dialog_options[] = {
                        "what part of the replies' frequencies in training is not learnt; without "
                        "effect where names are exchanged"),
     CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
-                       "probability of a candidate's word to be dropped in training; without effect "
-                       "where names are exchanged"),
+                       "probability of a candidate's word to be dropped in training; without "
+                       "effect where names are exchanged"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -18662,10 +18672,8 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
         !carnn__spaced(data))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--unit spaced: expected blanks between "
                            "characters in the data");
-    if (!model->desc.from && !data->choice_count &&
-        (*weight > 0.0 || option[CARNN__LM_LABEL_ROW] > 0.0))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the data have no labels",
-                           *weight > 0.0 ? "label_weight" : "label_row");
+    if (!model->desc.from && !data->choice_count && *weight > 0.0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "label_weight: the data have no labels");
     if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = 1 + CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
@@ -21362,16 +21370,12 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     const carnn_option *normalise = carnn__option_named(model->desc.task, "normalise");
     size_t cell = carnn__cell_number(model->desc.cell);
     double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
-    double back = skip ? carnn__option_value(skip, &model->desc, NULL) : 0.0;
-    int skips = back > 0.0;
+    int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
     int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
     if (remembers && !carnn__can_remember(&model->desc, encoder->offset))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "memory: %s%s has no gate that keeps a "
                            "state", graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
-    if (back == 1.0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip: expected 2 or more, as gates read "
-                           "the state of the step before anyway, or 0");
     if (skips && !carnn__cells[cell].recurrent_gates)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
@@ -21612,7 +21616,11 @@ static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *as
 /* asked: what the caller wants of a model that is described completely. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
                                            const carnn_model_desc *complete, carnn_error *error) {
+    const carnn_option *skip = carnn__option_named(complete->task, "skip");
     size_t i;
+    if (skip && asked->option[skip->offset] == 1.0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip: expected 2 or more, as gates read "
+                           "the state of the step before anyway, or 0");
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
         const char *name = carnn__dependent_options[i].option;
@@ -22806,7 +22814,7 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
     return NULL;
 }
 
-/* The option by which two models read the same text as other words; NULL: there is none. */
+/* The option by which two models read the same text as other words or pieces, or NULL. */
 static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_model *b) {
     static const char *const reads[] = {"unit", "lower", "chunk"};
     size_t i;
@@ -22824,6 +22832,7 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
                                         carnn_error *error) {
     int words = !models[0]->task->output;
     const carnn__names *a = words ? &models[0]->words : &models[0]->choices, *b;
+    const char *other;
     size_t m;
     for (m = 1; m < count; m++) {
         if (models[m]->task != models[0]->task)
@@ -22835,10 +22844,10 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
                           memcmp(a->bytes, b->bytes, a->at[a->count]))))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their %s differ", m + 1, words ? "words" : "candidates or classes");
-        if (words && carnn__reads_otherwise(models[0], models[m]))
+        other = words ? carnn__reads_otherwise(models[0], models[m]) : NULL;
+        if (other)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
-                               "their --%s differ", m + 1,
-                               carnn__reads_otherwise(models[0], models[m]));
+                               "they were not made with the same --%s", m + 1, other);
     }
     return CARNN_OK;
 }
@@ -23273,18 +23282,18 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
     const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
     carnn__logits first, o;
     size_t m, i, batches = carnn__net_batches(works[0], 0);
-    int alike = 1;
+    int words = !works[0]->model->task->output, alike = 1;
     memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
         b = carnn__corpus_of(works[m]);
-        if (works[0]->model->task->output) {
+        if (!words) {
             first = works[0]->model->task->output(works[0]);
             o = works[m]->model->task->output(works[m]);
         }
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
-        for (i = 0; i < a->piece_count && i < b->piece_count; i++)
+        for (i = 0; words && i < a->piece_count && i < b->piece_count; i++)
             alike = alike && !memcmp(a->pieces[i].size, b->pieces[i].size, sizeof b->pieces->size);
         if (!alike || a->piece_count != b->piece_count ||
             carnn__net_batches(works[m], 0) != batches ||

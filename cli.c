@@ -896,18 +896,18 @@ static int run_training(void) {
     carnn_status status = carnn_train(model, data, job.valid, &arg.training, &error);
     const carnn_train_desc *used = carnn_model_training(model);
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
-    int result, done;
+    int patient = patience > 0 && job.epochs - best >= patience, result;
+    int done = patient || job.epochs >= used->epochs;
     if (job.shown) fputc('\n', stderr);
-    if (status == CARNN_ERR_IO && best && job.epochs >= used->epochs) { /* the last checkpoint */
+    if (status == CARNN_ERR_IO && best && done) { /* the last checkpoint, which nobody needs */
         failed();
-        status = CARNN_OK; /* nobody needs it */
+        status = CARNN_OK;
     }
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && !best) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
-    done = job.epochs >= used->epochs || (patience > 0 && job.epochs - best >= patience);
     if (done || (!status && !(arg.training.max_time > 0.0))) /* a resumed run may have no epoch */
         remove(arg.training.checkpoint);
     else say(DONE, "%s; the same command with --resume goes on",
@@ -979,7 +979,7 @@ static int train(void) {
     const carnn_dataset *known[2];
     int result = DONE, folds = arg.folds || arg.folds_by;
 #ifdef SIGPIPE
-    signal(SIGPIPE, SIG_IGN); /* progress that nobody reads any more ends no training */
+    if (!folds) signal(SIGPIPE, SIG_IGN); /* progress that nobody reads ends no training */
 #endif
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, folds && arg.clean, 0);

@@ -1123,12 +1123,12 @@ check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d '
     = '4|aaa 2|aaa ' ]
 check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
 run 0 plot '<a&b>' --out f.svg
+empty out
 cp f.svg kept.svg
 (ulimit -f 1 && "$carnn" plot '<a&b>' --out f.svg) >out 2>err
 check 'a picture is too large for the disk' [ $? -eq 1 ]
 says err '^carnn: f.svg: cannot be written: '
 check 'the old picture is lost' cmp -s f.svg kept.svg
-empty out
 says f.svg 'dasharray="5 3" points="0.0,0.0 190.0,130.0 380.0,260.0 "'
 run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
 says f.svg '>&#60;a&#38;b&#62;: loss 2.0000 at epoch 3</text>'

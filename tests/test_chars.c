@@ -520,8 +520,6 @@ static void chars_refused(void) {
                "--unit spaced: expected blanks between characters in the data");
     CHECK_TEXT(test_refused("lm", "label_weight=0.5", data).message,
                "label_weight: the data have no labels");
-    CHECK_TEXT(test_refused("lm", "label_row=own", data).message,
-               "label_row: the data have no labels");
     CHECK_INT(carnn_set(&desc, NULL, "context", "previous", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "--context") != NULL);

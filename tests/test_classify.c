@@ -54,6 +54,7 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("x\ta\n\ny c\n\td\n\t\n", 0, 1), "x|a\n?|y c\n?|d\n?|\n");
     CHECK_TEXT(classify_read("A:b c\nB:a d", 0, 1), "A|c\nB|d\n");
     CHECK_TEXT(classify_read("__label__x a\nb c\n", 0, 1), "x|a\n?|b c\n");
+    CHECK_TEXT(classify_read(" 4 a\n\n x\n", 0, 1), "?|4 a\n?|\n?|x\n");
     CHECK_TEXT(classify_read("", 0, 1), "");
 }
 

@@ -349,6 +349,7 @@ static const char *sentences = "=== 1\n"
                                "a|b|c|d\n"
                                " = Wiki heading = \n"
                                "y = x\n"
+                               " = x\n"
                                "||sd";
 
 /* "text/label|" for each sentence; a bar in front of each document. */
@@ -369,10 +370,10 @@ static void test_sentences(void) {
                "||okay ./fo_o_fw_\"_by_bc|don't you uh , like 80's rock'n roll it's o 5 ? !/qy^d|"
                "||the cat  sat ./cause|/cause|"
                "||no label/|"
-               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|/sd|");
+               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|= x/|/sd|");
     CHECK_INT(d->choice_count, 5);
     CHECK_INT(d->spoken, 1);
-    CHECK_INT(carnn_dataset_examples(d), 12);
+    CHECK_INT(carnn_dataset_examples(d), 13);
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
     d = load_text("lm", " aer banknote <unk> N \n pierre \n", NULL);

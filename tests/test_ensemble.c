@@ -272,7 +272,7 @@ static void ensemble_of_pieces(void) {
     const carnn_model *pair[2];
     carnn_ensemble_desc desc;
     carnn_error error;
-    char options[100];
+    char options[120];
     size_t i;
     memset(&desc, 0, sizeof desc);
     for (i = 0; i < sizeof others / sizeof *others; i++) {
@@ -281,8 +281,8 @@ static void ensemble_of_pieces(void) {
         snprintf(options, sizeof options, "min_count=1 %s", others[i][0]);
         pair[0] = models[0] = test_model("lm", "min_count=1 chunk=2", NULL, data);
         pair[1] = models[1] = test_model("lm", options, NULL, i == 2 ? letters : data);
-        snprintf(options, sizeof options, "models 1 and 2 cannot be averaged: their --%s differ",
-                 others[i][1]);
+        snprintf(options, sizeof options, "models 1 and 2 cannot be averaged: they were not made "
+                 "with the same --%s", others[i][1]);
         CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
         CHECK_TEXT(error.message, options);
         CHECK_INT(carnn_test(pair, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
@@ -555,7 +555,7 @@ static void ensemble_lengths(void) {
     static char text[1 << 18];
     carnn_model *models[2], *e;
     const carnn_model *one;
-    carnn_dataset *data;
+    carnn_dataset *data, *few;
     carnn_model_desc model;
     carnn_scores scores;
     carnn_error error;
@@ -566,6 +566,7 @@ static void ensemble_lengths(void) {
         at += (size_t)sprintf(text + at, "\n");
     }
     data = test_data("classify", text, at, 0, 0);
+    few = test_data("classify", "x\tw w w w w w w\ny\tw\n", 20, 0, 0);
     for (i = 0; i < 2; i++) {
         memset(&model, 0, sizeof model);
         model.task = "classify";
@@ -574,11 +575,13 @@ static void ensemble_lengths(void) {
         CHECK_INT(carnn_model_create(&models[i], &model, data, &error), CARNN_OK);
     }
     one = e = ensemble_of(models, 2, CARNN_ENSEMBLE_MEAN);
+    CHECK_INT(carnn_test(&one, 1, few, 1, &scores, &error), CARNN_OK); /* one batch for both */
     CHECK_INT(carnn_test(&one, 1, data, 1, &scores, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they read texts up to different "
                               "lengths");
     carnn_model_free(e);
     for (i = 0; i < 2; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(few);
     carnn_dataset_free(data);
 }
 

@@ -531,6 +531,7 @@ int main(void) {
                                            data, bn_training(1)));
     bn_refused("classify", "cell=gru normalise=batch", "mi-lstm, found gru");
     bn_refused("answer", "cell=lstm model=ca normalise=batch", "alignment none");
+    bn_refused("classify", "cell=lstm skip=1", "expected 2 or more");
     bn_refused("classify", "cell=lstm normalise=everywhere", "unknown normalise \"everywhere\"");
     bn_refused("cloze", "cell=lstm normalise=everywhere", "for the model attentive");
     carnn_dataset_free(data);
