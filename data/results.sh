@@ -81,7 +81,7 @@ switchboard-3 CELL=ncarnn,icarnn,lstm --hidden 276 --embedding 256 | | ./carnn t
 gdtb CELL=ncarnn,icarnn,lstm --hidden 134,gru --hidden 134;DROPOUT=0.5,0.6 | | ./carnn train --task lm --tied 1 --cell CELL GDTB --dropout DROPOUT --label-weight 0 --out g.gguf
 gdtb CELL=ncarnn --tied 1,ncarnn --tied 1 --context none,scarnn --label-weight 0 | | ./carnn train --task lm --cell CELL GDTB --dropout 0.5 --out g.gguf
 
-memory CELL=icarnn,ncarnn;OPTION=,--memory 20 | | ./carnn train --task pair --cell CELL OPTION --folds 3 --train SICK_train.txt --train SICK_trial.txt VECTORS
+memory CELL=icarnn,ncarnn;OPTION=,--memory 20;SEED=1,2 | | ./carnn train --task pair --cell CELL OPTION --folds 3 --train SICK_train.txt --train SICK_trial.txt VECTORS --seed SEED
 memory | | ./carnn train --task lm --cell ncarnn --memory 10 --lr 0.008 SWITCHBOARD --epochs 1 --dropout 0.1 --out s.gguf
 memory | | ./carnn train --task lm --tied 1 --cell ncarnn --memory 10 GDTB --dropout 0.5 --label-weight 0 --out g.gguf
 
