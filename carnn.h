@@ -6455,6 +6455,13 @@ static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
     return n->at[i + 1] - n->at[i] - 1;
 }
 
+/* The same names in the same order? */
+static int carnn__same_names(const carnn__names *a, const carnn__names *b) {
+    if (a->count != b->count) return 0;
+    return !a->count || (!memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) &&
+                         !memcmp(a->bytes, b->bytes, a->at[a->count]));
+}
+
 /* The slot of `s`, or the free slot where it belongs. The hash takes eight bytes at a time. */
 static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
     uint64_t hash = n->key ^ length, eight = 0;
@@ -18804,20 +18811,26 @@ static size_t carnn__lm_label(const carnn__work *work, size_t piece) {
 
 enum { CARNN__LM_RIGHT = CARNN__PREDICTOR_SUMS, CARNN__LM_LABELS }; /* sums of a tally */
 
-/* Returns L_l; the logits' d becomes its gradient, times l. A label that the model does not know
-   counts as wrong, but has no loss. */
-static double carnn__lm_label_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->predictor.seq->packed.sequences, K = m->label.y.columns, b, known;
-    double sum;
-    if (!K) return 0.0;
-    for (b = 0; b < B; b++) {
+/* Finds the labels of a batch, and counts those whose logit is the largest. A label that the model
+   does not know counts as wrong, but has no loss. */
+static void carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tally) {
+    size_t K = m->label.y.columns, b;
+    for (b = 0; b < m->predictor.seq->packed.sequences; b++) {
         size_t label = carnn__lm_label(work, m->predictor.piece[b]);
         m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
         if (label == CARNN__NO_INDEX) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
+}
+
+/* Returns L_l; the logits' d becomes its gradient, times l. */
+static double carnn__lm_label_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t B = m->predictor.seq->packed.sequences, known;
+    double sum;
+    if (!m->label.y.columns) return 0.0;
+    carnn__lm_labels(work, m, tally);
     sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, carnn__lm_label_share(work),
                               0.0, &known);
     return sum / (double)carnn__max(known, 1);
@@ -18829,6 +18842,25 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     double share = carnn__lm_label_share(work), labels = carnn__lm_label_loss(work, tally);
     return (1.0 - share) * carnn__predictor_loss(work, &m->predictor, tally) +
            share * labels * (double)m->predictor.seq->packed.rows;
+}
+
+/* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    carnn__lm *first = (carnn__lm *)works[0]->state;
+    size_t B = first->predictor.seq->packed.sequences, K = first->label.y.columns, i, b;
+    carnn__predictor_vote(works, count, number, tally);
+    for (i = 0; i < count; i++)
+        if (!K || ((carnn__lm *)works[i]->state)->label.y.columns != K ||
+            !carnn__same_names(&works[i]->model->choices, &works[0]->model->choices)) return;
+    for (i = 0; i < count; i++) {
+        float *z = ((carnn__lm *)works[i]->state)->label.y.x;
+        for (b = 0; b < B; b++) {
+            works[i]->engine->k->softmax(z + b * K, K);
+            if (i) works[0]->engine->k->add(z + b * K, first->label.y.x + b * K, K);
+        }
+    }
+    carnn__lm_labels(works[0], first, tally);
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -19016,7 +19048,7 @@ static const carnn__task carnn__lm_task = {
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens,
     {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL, carnn__lm_loss,
-    carnn__lm_backward, NULL, carnn__predictor_vote,
+    carnn__lm_backward, NULL, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
      {NULL, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
@@ -22839,9 +22871,7 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model 1 is of the task %s, model %zu "
                                "of the task %s", models[0]->desc.task, m + 1, models[m]->desc.task);
         b = words ? &models[m]->words : &models[m]->choices;
-        if (a->count != b->count ||
-            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
-                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
+        if (!carnn__same_names(a, b))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their %s differ", m + 1, words ? "words" : "candidates or classes");
         other = words ? carnn__reads_otherwise(models[0], models[m]) : NULL;

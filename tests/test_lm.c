@@ -476,6 +476,40 @@ static void test_lm_same_bytes(void) {
     carnn_dataset_free(data);
 }
 
+/* A model whose labels are told by biases alone. */
+static carnn_model *label_model(const carnn_dataset *data, float x, float y) {
+    carnn_model *model = lm_model("ncarnn", NULL, data);
+    memset(test_weight(model, "label.weight"), 0, 2 * 19 * sizeof(float));
+    test_weight(model, "label.bias")[0] = x;
+    test_weight(model, "label.bias")[1] = y;
+    return model;
+}
+
+/* The vote on labels is by the mean of the probabilities, not of the logits: x has 0.73, 0.73 and
+   0.05. Where members tell other labels there is none. Of three labels two are y. */
+static void test_label_votes(void) {
+    carnn_dataset *data = lm_data("a\tx\nb\ty\nb\ty\na\tx\n"), *other = lm_data("a\tz\nb\ty\n");
+    carnn_model *model[3], *apart = label_model(other, 0.0f, 0.0f);
+    const carnn_model *members[3];
+    carnn_scores s[4];
+    size_t i;
+    for (i = 0; i < 3; i++) model[i] = label_model(data, i < 2 ? 1.0f : 0.0f, i < 2 ? 0.0f : 3.0f);
+    for (i = 0; i < 3; i++) members[i] = model[i];
+    CHECK_INT(carnn_test(members, 3, data, 1, s, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&s[0], "label_accuracy"), 1.0 / 3.0, 1e-12);
+    CHECK_NEAR(test_metric(&s[2], "label_accuracy"), 2.0 / 3.0, 1e-12);
+    CHECK_NEAR(test_metric(&s[3], "label_accuracy"), 1.0 / 3.0, 1e-12);
+    CHECK_INT(carnn_test(members + 1, 2, data, 1, s, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&s[2], "label_accuracy"), 2.0 / 3.0, 1e-12);
+    members[1] = apart;
+    CHECK_INT(carnn_test(members, 2, data, 1, s, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&s[2], "label_accuracy"), -1.0, 0.0);
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_model_free(apart);
+    carnn_dataset_free(data);
+    carnn_dataset_free(other);
+}
+
 /* A training that was stopped goes on to the same weights. */
 static void test_lm_resume(void) {
     carnn_dataset *data = lm_data(lm_text);
@@ -694,6 +728,7 @@ int main(void) {
     test_truncate();
     test_generate();
     test_lm_same_bytes();
+    test_label_votes();
     test_lm_resume();
     test_odd_texts();
     test_odd_rows();
