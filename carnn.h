@@ -6143,6 +6143,7 @@ static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
 
+static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; } /* within a line */
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -6787,7 +6788,7 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
             if (dashes) break;
         }
         carnn__skip(&rest, piece.length);
-        for (gap = 0; gap < rest.length && (rest.at[gap] == ' ' || rest.at[gap] == '\t');) gap++;
+        for (gap = 0; gap < rest.length && carnn__gap(rest.at[gap]);) gap++;
         carnn__prose_piece(&p, piece, gap == rest.length || rest.at[gap] == '\r' ||
                                           rest.at[gap] == '\n');
         if (dashes) carnn__prose_word(&p, ' ', "--", 2);
@@ -7272,8 +7273,6 @@ static carnn_status carnn__vector_row(carnn__vectors *v, carnn__span word, float
     v->found += number < words;
     return CARNN_OK;
 }
-
-static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
 /* Removes the last piece of a line, and the gap before it; empty if there is none. */
 static carnn__span carnn__last_piece(carnn__span *line) {
@@ -8698,8 +8697,7 @@ static int carnn__has_label(carnn__span text) {
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     size_t colon = 0;
-    while (!p->lenient && style != CARNN__CLASS_TABBED && line.length && carnn__blank(*line.at))
-        carnn__skip(&line, 1);
+    if (!p->lenient && style != CARNN__CLASS_TABBED) line = carnn__trim(line);
     *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
@@ -8910,19 +8908,21 @@ static int carnn__any_candidate(carnn__span text, carnn__span list) {
     return 0;
 }
 
-static carnn_status carnn__cloze_long(const carnn__parser *p, carnn__span text) {
+/* The next line of a text, which is to be short enough. */
+static carnn_status carnn__cloze_grows(carnn__parser *p, carnn__span line) {
+    p->words += carnn__count_words(CARNN__SPACES, line);
+    if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
     return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_WORDS) " words before a "
-                             "question", text);
+                             "question", line);
 }
 
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
-    p->words += carnn__count_words(CARNN__SPACES, sentence);
     if (!p->begun) p->text = sentence.at;
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
-    return p->lenient || p->words <= CARNN__CLOZE_WORDS ? CARNN_OK : carnn__cloze_long(p, sentence);
+    return carnn__cloze_grows(p, sentence);
 }
 
 static carnn_status carnn__cloze_check_length(const carnn__parser *p, carnn__span question) {
@@ -9090,7 +9090,7 @@ static void carnn__question_entity(carnn__reading *r, const carnn__question *q,
 /* A line of a block, which is not empty; *block moves on where the answer is missing. */
 static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
                                          int first) {
-    const carnn__parser *p = &r->parser;
+    carnn__parser *p = &r->parser;
     carnn__span line = carnn__trim(p->lines.line), placeholder = {"@placeholder", 12};
     size_t entity = carnn__entity(line);
     if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
@@ -9101,8 +9101,7 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
     if (*block == CARNN__BLOCK_PASSAGE) {
         if (first) q->passage = line;
         q->passage.length = (size_t)(line.at + line.length - q->passage.at);
-        if (!p->lenient && carnn__count_words(CARNN__SPACES, q->passage) > CARNN__CLOZE_WORDS)
-            return carnn__cloze_long(p, q->passage);
+        if (carnn__cloze_grows(p, line)) return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, &r->keys);
     }
     if (*block == CARNN__BLOCK_QUESTION) {
@@ -9157,6 +9156,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
     if (status) return status;
     q.passage = q.asked = q.answer = none;
+    p->words = 0;
     carnn__empty(r->scratch);
     carnn__names_drop(&r->keys);
     p->lines = r->input->lines;
@@ -11771,29 +11771,32 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* A standard deviation that can be divided by: 1 where the n numbers are all the same. Of these
-   `squares`, the sum of the squared distances from their mean, is not 0, as the mean is rounded. */
-static double carnn__deviation(double squares, double n, int vary) {
-    double deviation = sqrt(squares / n);
+/* The standard deviation of the numbers `from`, from + step, .. of n of a data set, and their mean.
+   It can be divided by: where they are all the same it is 1, not what rounding the mean leaves. */
+static double carnn__deviation(const carnn_dataset *data,
+                               double (*at)(const carnn_dataset *data, size_t j), size_t from,
+                               size_t step, size_t n, double *mean) {
+    double squares = 0.0, count = (double)carnn__max(n, 1), deviation;
+    size_t i;
+    int vary = 0;
+    for (*mean = 0.0, i = 0; i < n; i++) *mean += at(data, from + i * step) / count;
+    for (i = 0; i < n; i++) {
+        double number = at(data, from + i * step), off = number - *mean;
+        squares += off * off;
+        vary |= number < at(data, from) || number > at(data, from);
+    }
+    deviation = sqrt(squares / count);
     return vary && deviation > 1e-30 ? deviation : 1.0;
 }
 
 static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
     float *mean = carnn__named(&model->params, "input.mean");
     float *scale = carnn__named(&model->params, "input.scale");
-    size_t C = data->columns, n = data->row_texts ? data->row_at[data->row_texts] : 0, i, j;
-    double rows = (double)carnn__max(n, 1);
+    size_t C = data->columns, n = data->row_texts ? data->row_at[data->row_texts] : 0, j;
+    double middle;
     for (j = 0; j < C; j++) {
-        double middle = 0.0, squares = 0.0;
-        int vary = 0;
-        for (i = 0; i < n; i++) middle += carnn__number_at(data, i * C + j) / rows;
-        for (i = 0; i < n; i++) {
-            double number = carnn__number_at(data, i * C + j), off = number - middle;
-            squares += off * off;
-            vary |= number < carnn__number_at(data, j) || number > carnn__number_at(data, j);
-        }
+        scale[j] = (float)(1.0 / carnn__deviation(data, carnn__number_at, j, C, n, &middle));
         mean[j] = (float)middle;
-        scale[j] = (float)(1.0 / carnn__deviation(squares, rows, vary));
     }
 }
 
@@ -15038,20 +15041,15 @@ static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
     m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
+static double carnn__quantity_at(const carnn_dataset *data, size_t i) {
+    return (double)data->items[i].value;
+}
+
 static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
-    double mean = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
-    size_t i;
-    int vary = 0;
-    for (i = 0; i < data->item_count; i++) mean += (double)data->items[i].value / n;
-    for (i = 0; i < data->item_count; i++) {
-        double off = (double)data->items[i].value - mean;
-        squares += off * off;
-        vary |= data->items[i].value < data->items->value ||
-                data->items[i].value > data->items->value;
-    }
+    double mean;
+    *carnn__named(&model->params, "target.deviation") = (float)carnn__deviation(
+        data, carnn__quantity_at, 0, 1, data->item_count, &mean);
     *carnn__named(&model->params, "target.mean") = (float)mean;
-    *carnn__named(&model->params, "target.deviation") =
-        (float)carnn__deviation(squares, n, vary);
 }
 
 /* z (count, 1) becomes y. */
@@ -17113,13 +17111,14 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
             of[i] = CARNN__NO_INDEX;
 }
 
-/* The key of candidate i. Those that differ only in names, and in words that no dialog has, have
+/* The key of a candidate. Those that differ only in names, and in words that no dialog has, have
    the same one. */
-static uint64_t carnn__exchange_key(const carnn__exchange_search *x, const uint32_t *of, size_t i) {
-    size_t n = carnn__list_length(x->choices, i), j;
-    uint64_t key = n;
-    for (j = 0; j < n; j++) {
-        uint32_t word = x->choices->ids[x->choices->at[i] + j];
+static uint64_t carnn__exchange_key(const carnn__exchange_search *x, const uint32_t *of,
+                                    carnn__list words) {
+    uint64_t key = words.length;
+    size_t j;
+    for (j = 0; j < words.length; j++) {
+        uint32_t word = words.ids[j];
         int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
         key = carnn__stream(key, any ? UINT64_MAX : word);
     }
@@ -17144,7 +17143,7 @@ static void carnn__exchange_enter(const carnn__exchange_search *x, const uint32_
     size_t i, k;
     for (i = 0; i < x->choices->count; i++) {
         carnn__list words = carnn__list_at(x->choices, i);
-        uint64_t key = carnn__exchange_key(x, of, i);
+        uint64_t key = carnn__exchange_key(x, of, words);
         for (k = 0; k < words.length; k++) {
             uint32_t class_of = of[words.ids[k]];
             if (class_of == CARNN__NO_INDEX) continue;
@@ -17159,7 +17158,7 @@ static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of, 
     size_t i, k;
     for (i = 0; i < x->choices->count; i++) {
         carnn__list words = carnn__list_at(x->choices, i);
-        uint64_t key = carnn__exchange_key(x, of, i);
+        uint64_t key = carnn__exchange_key(x, of, words);
         for (k = 0; k < words.length; k++) {
             uint32_t word = words.ids[k], first = 0;
             uint64_t classes;
@@ -18850,9 +18849,11 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t numbe
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->predictor.seq->packed.sequences, K = first->label.y.columns, i, b;
     carnn__predictor_vote(works, count, number, tally);
-    for (i = 0; i < count; i++)
-        if (!K || ((carnn__lm *)works[i]->state)->label.y.columns != K ||
-            !carnn__same_names(&works[i]->model->choices, &works[0]->model->choices)) return;
+    if (!K) return;
+    for (i = 1; i < count; i++)
+        if (((carnn__lm *)works[i]->state)->label.y.columns != K ||
+            !carnn__same_names(&works[i]->model->choices, &works[0]->model->choices))
+            return;
     for (i = 0; i < count; i++) {
         float *z = ((carnn__lm *)works[i]->state)->label.y.x;
         for (b = 0; b < B; b++) {
@@ -23311,22 +23312,18 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
                                       carnn_error *error) {
     const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
     carnn__logits first, o;
-    size_t m, i, batches = carnn__net_batches(works[0], 0);
-    int words = !works[0]->model->task->output, alike = 1;
+    size_t m, batches = carnn__net_batches(works[0], 0);
     memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
         b = carnn__corpus_of(works[m]);
-        if (!words) {
+        if (works[0]->model->task->output) {
             first = works[0]->model->task->output(works[0]);
             o = works[m]->model->task->output(works[m]);
         }
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
-        for (i = 0; words && i < a->piece_count && i < b->piece_count; i++)
-            alike = alike && !memcmp(a->pieces[i].size, b->pieces[i].size, sizeof b->pieces->size);
-        if (!alike || a->piece_count != b->piece_count ||
-            carnn__net_batches(works[m], 0) != batches ||
+        if (a->piece_count != b->piece_count || carnn__net_batches(works[m], 0) != batches ||
             memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "they read texts up to different lengths", m + 1);

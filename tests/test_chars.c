@@ -337,19 +337,14 @@ static void chars_same_bytes(const char *options) {
     carnn_dataset_free(data);
 }
 
+typedef struct chars_memory {
+    test_memory memory; /* first: it is the user of test_realloc and test_free */
+    int fill;           /* each byte of a new block */
+} chars_memory;
+
 static void *chars_alloc(size_t bytes, void *user) {
-    void *block = malloc(bytes);
-    return block ? memset(block, *(int *)user, bytes) : NULL;
-}
-
-static void *chars_realloc(void *block, size_t bytes, void *user) {
-    (void)user;
-    return realloc(block, bytes);
-}
-
-static void chars_free(void *block, void *user) {
-    (void)user;
-    free(block);
+    void *block = test_alloc(bytes, user);
+    return block ? memset(block, ((chars_memory *)user)->fill, bytes) : NULL;
 }
 
 /* The value of a key of 8 bytes, behind its type, becomes 0. */
@@ -362,22 +357,24 @@ static void chars_forget(char *bytes, size_t size, const char *key) {
 
 /* What memory held before, numbers or NaN, is not in a checkpoint, also of cells without a c. */
 static void chars_filled(const char *options) {
-    static char bytes[2][1 << 17];
     carnn_dataset *data = chars_data(chars_text);
+    carnn_allocator standard = carnn__allocator(NULL);
+    void *bytes[2];
     size_t size[2], i;
-    int fill, stop = 1;
+    int stop = 1;
     for (i = 0; i < 2; i++) {
-        carnn_allocator allocator = {chars_alloc, chars_realloc, chars_free, NULL};
+        chars_memory filled;
+        carnn_allocator allocator = {chars_alloc, test_realloc, test_free, NULL};
         carnn_train_desc train = test_training(3, 2, 0.01, 0.0);
         carnn_model_desc desc;
         carnn_model *model = NULL;
         carnn_error error;
-        FILE *file;
+        memset(&filled, 0, sizeof filled);
+        filled.fill = i ? 0xFF : 0;
+        allocator.user = &filled;
         memset(&desc, 0, sizeof desc);
         desc.task = "lm";
         desc.hidden = desc.embedding = 5;
-        fill = i ? 0xFF : 0;
-        allocator.user = &fill;
         desc.allocator = &allocator;
         CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
         CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
@@ -385,19 +382,19 @@ static void chars_filled(const char *options) {
         train.progress = test_stop;
         train.user = &stop;
         CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_STOPPED);
-        file = fopen(train.checkpoint, "rb");
-        CHECK(file != NULL);
-        size[i] = file ? fread(bytes[i], 1, sizeof *bytes, file) : 0;
-        if (file) fclose(file);
-        CHECK(size[i] > 0 && size[i] < sizeof *bytes);
-        chars_forget(bytes[i], size[i], "carnn.checkpoint.seconds");
-        chars_forget(bytes[i], size[i], "carnn.checksum");
+        CHECK_INT(carnn__read_file(train.checkpoint, &standard, &bytes[i], &size[i], &error),
+                  CARNN_OK);
+        CHECK(size[i] > 0);
+        chars_forget((char *)bytes[i], size[i], "carnn.checkpoint.seconds");
+        chars_forget((char *)bytes[i], size[i], "carnn.checksum");
         train.progress = NULL;
         train.resume = 1;
         CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
         carnn_model_free(model);
+        CHECK_INT(filled.memory.blocks, 0);
     }
     CHECK(size[0] == size[1] && !memcmp(bytes[0], bytes[1], size[0]));
+    for (i = 0; i < 2; i++) carnn__free_aligned(&standard, bytes[i]);
     remove("test_chars.filled");
     carnn_dataset_free(data);
 }
