@@ -152,9 +152,13 @@
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
    a learning rate, and exp and log in some losses, are the C library's: another may round them
    otherwise.) What would break that does not compile: -ffast-math, and floats computed as wider
-   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). With
-   clang's -ffp-contract=fast, which no macro tells, paths with fused multiply-add are refused at
-   run time.
+   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What no
+   macro tells is refused at run time: paths that clang's -ffp-contract=fast has given other fused
+   multiply-adds, and those whose sums -fassociative-math has put in another order.
+
+   WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
+   (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
+   -Wa,-muse-unaligned-vector-move, or with CARNN_NO_SIMD.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -407,8 +411,8 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
-/* How many threads a call uses: `threads`, at most 1,024; 0: as many as there are processors.
-   Always 1 with CARNN_NO_THREADS. */
+/* How many threads a call uses: `threads`, at most 1,024; 0: as many as there are processors
+   that this program may use. Always 1 with CARNN_NO_THREADS. */
 CARNN_API size_t carnn_thread_count(int64_t threads);
 
 /* --- data sets -------------------------------------------------------------------------------- */
@@ -1355,7 +1359,12 @@ static double carnn__clock(void) {
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
 typedef struct carnn__pool carnn__pool;
 
-/* The number of processors online; 1 where it is unknown. */
+#if defined(__linux__) && defined(__GNUC__) /* the system's headers have it for _GNU_SOURCE alone */
+#define CARNN__HAS_AFFINITY
+int carnn__affinity(int process, size_t bytes, void *mask) __asm__("sched_getaffinity");
+#endif
+
+/* The processors that this program may use; 1 where their number is unknown. */
 static size_t carnn__processors(void) {
 #if defined(_WIN32)
     SYSTEM_INFO info;
@@ -1363,6 +1372,14 @@ static size_t carnn__processors(void) {
     return carnn__max((size_t)info.dwNumberOfProcessors, 1);
 #elif defined(_SC_NPROCESSORS_ONLN)
     long count = sysconf(_SC_NPROCESSORS_ONLN);
+#if defined(CARNN__HAS_AFFINITY) /* taskset, cpusets of containers; of 1,024 processors at most */
+    unsigned char mask[128];
+    size_t i, own = 0;
+    memset(mask, 0, sizeof mask);
+    if (!carnn__affinity(0, sizeof mask, mask))
+        for (i = 0; i < 8 * sizeof mask; i++) own += (size_t)(mask[i / 8] >> (i % 8)) & 1;
+    if (own) return own;
+#endif
     return count > 0 ? (size_t)count : 1;
 #else
     return 1;
@@ -2116,7 +2133,7 @@ typedef struct carnn__panel {
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
 #define CARNN__KERNELS(X)                                                                          \
-    X(contracts, int, (void))                                                                      \
+    X(reorders, int, (void))                                                                       \
     /* @@MATH: y = f(x); y may be x */                                                             \
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
@@ -2288,9 +2305,10 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of this "
                            "machine (the best here is \"%s\")",
                            name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    if ((*k)->contracts())
+    if ((*k)->reorders())
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
-                           "-ffp-contract=fast, which gives other numbers", (*k)->name);
+                           "-ffp-contract=fast or -fassociative-math, which give other numbers",
+                           (*k)->name);
     return CARNN_OK;
 }
 
@@ -2298,10 +2316,12 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
 
 #if defined(CARNN__ISA)
 
-/* Does the compiler fuse a product and a sum that are written apart? */
-static int CARNN__K(contracts)(void) {
+/* Does the compiler fuse a product and a sum that are written apart, or reorder a sum? */
+static int CARNN__K(reorders)(void) {
     volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
-    return a * a - product != 0.0f;
+    volatile float large = 16777216.0f;                         /* large + a is inexact */
+    float x = a, y = large;
+    return x * x - product != 0.0f || (x + y) - y == x;
 }
 
 /* --- the vector ---------------------------------------------------------------------------------
@@ -2396,8 +2416,28 @@ CARNN__LANEWISE(load_some, (const float *p, size_t n),
                 _mm256_maskload_ps(p + 8 * i, CARNN__V(below)(n, i)))
 CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
                 _mm256_blendv_ps(w.x[i], a.x[i], _mm256_castsi256_ps(CARNN__V(below)(n, i))))
+/* In pieces of 8, 4, 2 and 1: a masked store takes some processors twenty cycles. */
 static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
-    CARNN__EACH(_mm256_maskstore_ps(p + 8 * i, CARNN__V(below)(n, i), a.x[i]))
+    __m256 part = a.x[0];
+    __m128 rest;
+    if (n & 24) { /* 8 to 16 */
+        _mm256_storeu_ps(p, part);
+        p += 8;
+        part = a.x[1];
+        if (n == 16) _mm256_storeu_ps(p, part);
+    }
+    rest = _mm256_castps256_ps128(part);
+    if (n & 4) {
+        _mm_storeu_ps(p, rest);
+        p += 4;
+        rest = _mm256_extractf128_ps(part, 1);
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, rest);
+        p += 2;
+        rest = _mm_movehl_ps(rest, rest);
+    }
+    if (n & 1) _mm_store_ss(p, rest);
 }
 CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
                 _mm256_blendv_ps(no.x[i], yes.x[i], _mm256_cmp_ps(a.x[i], b.x[i], _CMP_LT_OQ)))
@@ -2678,7 +2718,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
    Errors over all floats are measured in tests/test_math.c.
 
    In the first-level cache these loops are bound by the two vector ports (a vector takes exp 14
-   operations, the sigmoid 19, tanh 18) and reach four fifths of that, the sigmoid three fifths,
+   operations, the sigmoid 18, tanh 19) and reach four fifths of that, the sigmoid three fifths,
    since its division waits; beyond it they are bound by memory.
    ============================================================================================= */
 
@@ -2901,7 +2941,7 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #define CARNN__TILE_VECTORS 1
 #define CARNN__TILE_WIDEST 4 /* of one row: 8 sums */
 #define CARNN__TILES(X)                                                                            \
-    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(1, 3) X(1, 4)
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(1, 3) X(1, 4)
 #elif defined(CARNN__NEON)
 #define CARNN__TILE_ROWS 6 /* 24 of 32 */
 #define CARNN__TILE_VECTORS 1
@@ -3063,9 +3103,8 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 /* Vectors of a tile: of several panels where A has so few rows that the sums of one would wait for
    each other. */
 static size_t CARNN__K(abreast)(const carnn__panel *job) {
-    if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 3) return CARNN__TILE_VECTORS;
-    if (job->m == 1) return CARNN__TILE_WIDEST;
-    return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
+    if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 2) return CARNN__TILE_VECTORS;
+    return job->m == 1 ? CARNN__TILE_WIDEST : carnn__min(CARNN__TILE_WIDEST, 2);
 }
 
 /* All rows of A times the panels. With many rows nine tenths of the peak and more (matmul 512 x 400
@@ -25398,8 +25437,8 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_PRODUCTS(800, 3072, 1024)
     CARNN__BENCH_PRODUCTS(2048, 2048, 2048)
     CARNN__BENCH_MATH(exp, 14)
-    CARNN__BENCH_MATH(sigmoid, 19)
-    CARNN__BENCH_MATH(tanh, 18)
+    CARNN__BENCH_MATH(sigmoid, 18)
+    CARNN__BENCH_MATH(tanh, 19)
     CARNN__BENCH_MATH(softmax, 18)
     CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", adam, adam_call,
                      CARNN__BOUND_READ_256, 0.036, 8000000)

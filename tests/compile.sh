@@ -132,10 +132,12 @@ check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$f
                !carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL);
     }'
 } > "$folder/fast.c"
-if command -v clang > /dev/null; then # no macro tells this option
-    compiles "contraction" clang -ffp-contract=fast -DCARNN_NO_TEXT -DCARNN_NO_THREADS \
-        -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
-    check "contraction is refused" "$folder/fast"
+if command -v clang > /dev/null; then # no macro tells these options
+    for option in -ffp-contract=fast -funsafe-math-optimizations; do
+        compiles "$option" clang $option -DCARNN_NO_TEXT -DCARNN_NO_THREADS \
+            -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
+        check "$option is refused" "$folder/fast"
+    done
 fi
 if command -v clang > /dev/null; then # gcc's sanitizers let these pass
     sh tests/gather.sh test_tag test_from test_odd test_session test_file > "$folder/null.c"
