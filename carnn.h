@@ -522,11 +522,12 @@ CARNN_API void carnn_model_free(carnn_model *model);
 typedef struct carnn_scores {
     size_t examples;
     size_t tokens;   /* words scored (language models), 0 elsewhere */
-    double loss;     /* 0 where no target has one (unanswerable is then as large as examples) */
+    double loss;     /* 0 where no target has one */
     double seconds;  /* of the call that scored; of several models at once, of all together */
     double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
-                            their text does not have them */
+                            their text does not have them; answer: all of them, where no question
+                            has a right sentence */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -839,8 +840,9 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
 
 /* The names in words as carnn_prose writes them, as candidates "c1|c2": words with a capital inside
    a sentence. The first word of a sentence counts, too, unless the text or the model (may be NULL)
-   has it in small letters. Returns the length, as snprintf. Names never need more room than
-   `words`; with less, the length may be too large, as a name that was cut off is counted again. */
+   has it in small letters. Only as many words are read as cloze models read of a text. Returns the
+   length, as snprintf. Names never need more room than `words`; with less, the length may be too
+   large, as a name that was cut off is counted again. */
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
                                    size_t size);
 #endif
@@ -876,9 +878,9 @@ typedef struct carnn_contribution {
     unsigned has;
     double score;     /* what it adds to the logit of what is explained; answer: to the score, by
                          its part in the shares of common words (@@MATCH) */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
-                         where the model has such weights, 1 in all for each of the two texts;
-                         cloze: of a word of the text */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer, pair: the weight of a
+                         word, where the model has such weights, 1 in all for each text that has
+                         them; cloze: of a word of the text */
     double share;     /* lm: what part of the context a word of the sentence before is; answer,
                          pair: what part of the last states of its text's encoder a word is, or its
                          state of the vector that is compared (ca, ap, cosine) */
@@ -14087,7 +14089,8 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     }
 }
 
-/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
+/* idf of a word that occurs k times among the K words of the distinct texts of training data, of
+   which names of classes are some: log(K / k) / log K. */
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
@@ -14226,12 +14229,17 @@ typedef struct carnn__redundancy {
     double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
+    uint32_t *asked; /* of a session: the question of the sums, which stand until it hears or is
+                        asked something else */
+    size_t stands;   /* 1 + its words; 0: there are no sums */
 } carnn__redundancy;
 
 static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
     size_t V = p->model->words.count;
     if (p->arena) m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
     if (m->sum) memset(m->sum, 0, V * sizeof(double));
+    if (p->arena && !carnn__corpus_of(p->work)->piece_count)
+        m->asked = (uint32_t *)carnn__take(p->arena, CARNN__SENTENCE_WORDS, sizeof(uint32_t));
 }
 
 static carnn__list carnn__redundancy_sentence(const carnn__work *work, size_t number) {
@@ -14302,6 +14310,21 @@ static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *
         carnn__list s = carnn__redundancy_sentence(work, k);
         for (i = 0; i < s.length; i++) m->sum[s.ids[i]] = 0.0;
     }
+    m->stands = 0;
+}
+
+/* Adds up the sentences of the question of an item, unless the sums stand. */
+static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
+                                  const carnn__overlap *overlap, carnn__list question,
+                                  size_t item) {
+    size_t bytes = question.length * sizeof *question.ids;
+    if (m->stands == 1 + question.length && !memcmp(m->asked, question.ids, bytes)) return;
+    if (m->stands) carnn__redundancy_clear(work, m);
+    carnn__redundancy_find(work, m, item);
+    carnn__redundancy_add(work, m, overlap, question);
+    if (!m->asked) return;
+    memcpy(m->asked, question.ids, bytes);
+    m->stands = 1 + question.length;
 }
 
 /* The powers of the sentences that are the same as s. */
@@ -14373,14 +14396,13 @@ static void carnn__shares_redundancy(const carnn__work *work, carnn__shares *m,
     while (i < t->count) {
         uint32_t asked = t->list[2 * i], group = work->data->items[t->item[i]].group;
         carnn__list question = carnn__list_at(lists, asked);
-        carnn__redundancy_find(work, &m->redundancy, t->item[i]);
-        carnn__redundancy_add(work, &m->redundancy, overlap, question);
+        carnn__redundancy_ask(work, &m->redundancy, overlap, question, t->item[i]);
         for (; i < t->count && t->list[2 * i] == asked &&
                work->data->items[t->item[i]].group == group; i++)
             carnn__redundancy_pair(work, &m->redundancy, overlap, question,
                                    carnn__list_at(lists, t->list[2 * i + 1]),
                                    m->x.x + i * m->x.columns + CARNN__SHARES);
-        carnn__redundancy_clear(work, &m->redundancy);
+        if (!m->redundancy.asked) carnn__redundancy_clear(work, &m->redundancy);
     }
 }
 
@@ -14419,20 +14441,18 @@ static void carnn__overlap_explain(const carnn__work *work, const carnn__shares 
 
 /* What the words of its sentence add: each its part of the mean, and the first of those with the
    most support the maximum. out[i], i < count, is word i. */
-static void carnn__redundancy_explain(const carnn__work *work, carnn__shares *m,
+static void carnn__redundancy_explain(const carnn__work *work, const carnn__shares *m,
                                       const carnn__overlap *overlap, const carnn__texts *t,
                                       size_t count, carnn_contribution *out) {
     const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     carnn__list question = carnn__list_at(lists, t->list[0]), s = carnn__list_at(lists, t->list[1]);
     const float *w = carnn__weight(work, m->y.weight) + CARNN__SHARES;
     const float *share = m->x.x + CARNN__SHARES;
-    carnn__redundancy *r = &m->redundancy;
+    const carnn__redundancy *r = &m->redundancy;
     float all = 0.0f, most = 0.0f;
     size_t i, best = 0;
     double own;
     if (!(share[0] > 0.0f)) return; /* no word has support */
-    carnn__redundancy_find(work, r, t->item[0]);
-    carnn__redundancy_add(work, r, overlap, question);
     own = carnn__redundancy_own(work, r, overlap, question, s);
     for (i = 0; i < s.length; i++) {
         float support = carnn__redundancy_word(work, r, overlap, question, s, i, own, &all);
@@ -14441,12 +14461,11 @@ static void carnn__redundancy_explain(const carnn__work *work, carnn__shares *m,
     }
     for (i = 0; i < count; i++) out[i].score *= (double)(w[1] * CARNN__SHARE_SCALE / all);
     if (best < count) out[best].score += (double)(w[0] * share[0]);
-    carnn__redundancy_clear(work, r);
 }
 
 /* What words of the first pair add to W x: out[0 .. count) are the first of them, count at most as
    many as there are. */
-static void carnn__shares_explain(const carnn__work *work, carnn__shares *m,
+static void carnn__shares_explain(const carnn__work *work, const carnn__shares *m,
                                   const carnn__overlap *overlap, const carnn__texts *t,
                                   size_t count, carnn_contribution *out) {
     size_t i, first = carnn__min(t->at[1], count);
@@ -15007,7 +15026,7 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
 
 /* Pairwise hinge loss. The loss of a right item p is the mean over wrong items n of its piece of
    max(0, margin - z_p + z_n), or the largest of these terms; where there are more than six n, over
-   six that the key draws. */
+   six that the key draws, with replacement. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
@@ -15347,6 +15366,7 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
     double losses = tally->sum[CARNN__RANKS_LOSSES];
     if (losses > 0.0) scores->loss = tally->loss / losses;
+    if (tally->sum[CARNN__RANKS_GROUPS] <= 0.0) scores->unanswerable = scores->examples;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
@@ -15967,8 +15987,7 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
         return end;
     }
     for (i = first; i < end; i++) {
-        carnn__texts_collect(&net->texts, i);
-        work->model->task->forward(work, carnn__stream(key, i));
+        carnn__net_forward(work, i, carnn__stream(key, i));
         carnn__ranks_keep(work, net->whole, &net->texts, work->model->task->output(work).z->x);
     }
     for (i = first; i < end; i++) carnn__net_batch(work, i, carnn__stream(key, i), tally);
@@ -17486,7 +17505,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     carnn__span text = {words, strlen(words)}, listed = {names, 0};
     carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
     int begins = 1; /* a sentence */
-    while (carnn__next_word(&w)) {
+    size_t i;
+    for (i = 0; i < CARNN__CLOZE_WORDS && carnn__next_word(&w); i++) { /* no model reads more */
         listed.length = carnn__min(p.length, size ? size - 1 : 0);
         if (carnn__spelled_as_name(w.word) &&
             carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX &&
@@ -17595,15 +17615,15 @@ static int carnn__history_names_subject(const uint32_t *ids, size_t n, const car
 }
 
 /* The system has said the n words `ids`. If they name the subject of a fact in [from, end), then of
-   the facts in [first, end) those with a subject that is named are told, and those that were told
-   before are past. */
-static void carnn__history_tell(carnn__fact *fact, size_t first, size_t from, size_t end,
-                                const uint32_t *ids, size_t n) {
+   these facts those with a subject that is named are told, and those that were told before are
+   past. */
+static void carnn__history_tell(carnn__fact *fact, size_t from, size_t end, const uint32_t *ids,
+                                size_t n) {
     const uint32_t past = carnn__speaker_word(CARNN_USER), told = past + CARNN_SYSTEM;
     size_t i;
     for (i = from; i < end && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
     if (i == end) return;
-    for (i = first; i < end; i++) {
+    for (i = from; i < end; i++) {
         uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
         if (carnn__history_names_subject(ids, n, &fact[i])) *mark = told;
         else if (*mark == told) *mark = past;
@@ -17623,6 +17643,7 @@ typedef struct carnn__history {
     size_t told_count;
     size_t marked;           /* the marks take account of the lines before this one */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
+    uint32_t *begin;         /* (items) the line with the <start> of its dialog */
     /* of the batch at hand: U utterances, R turns */
     uint32_t *number;        /* (token lists + 1, 2) of each in the batch, as said and as past */
     carnn__lists lists;      /* (U) the utterances, those of odd turns last */
@@ -17693,7 +17714,8 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     size_t history = carnn__history_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
     size_t at = 0, start = 0, line = 0, facts = 0, lines;
-    uint32_t **of_item[] = {&m->first, &m->end}, **of_line[] = {&m->seq, &m->place, &m->past};
+    uint32_t **of_item[] = {&m->first, &m->end, &m->begin};
+    uint32_t **of_line[] = {&m->seq, &m->place, &m->past};
     items = data->item_count;
     lines = data->member_count + items;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
@@ -17712,6 +17734,7 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
             facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
             if (facts <= rows) m->seq[at++] = c->list[line];
         }
+        m->begin[i] = (uint32_t)start;
         m->end[i] = (uint32_t)at - 1;
         m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
@@ -17761,23 +17784,22 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
 }
 
-/* Sets the marks of a dialog's facts as they are in the turn of this item, going on from the last
-   item where that is of the same dialog. As in a session, only the subject of a fact that is no
+/* Sets the marks of the facts in an item's history as they are in its turn, going on from the last
+   item where that is not far before it. As in a session, only the subject of a fact that is no
    further back than the history can be named. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
-    size_t start = m->end[item], i;
+    size_t start = m->begin[item], back = carnn__min(m->first[item], most), i;
+    size_t least = carnn__max(start + 1, m->first[item] - back);
     if (!m->fact) return;
-    while (m->seq[start] != tokens->count) start--;
-    if (m->marked <= start || m->marked > m->end[item]) m->marked = start + 1;
+    if (m->marked < least || m->marked > m->end[item]) m->marked = least;
     for (i = m->marked; i < m->end[item]; i++) {
         const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
         size_t n = carnn__list_length(tokens, m->seq[i]);
         m->fact[i] = carnn__history_fact(ids, n);
         if (ids[n - 1] == carnn__speaker_word(CARNN_SYSTEM))
-            carnn__history_tell(m->fact, start, carnn__max(start, i - carnn__min(i, most)), i, ids,
-                                n);
+            carnn__history_tell(m->fact, carnn__max(start, i - carnn__min(i, most)), i, ids, n);
     }
     m->marked = i;
 }
@@ -17896,12 +17918,12 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
         size_t first = dialog->first, last = first + dialog->count - 1;
         size_t line = carnn__history_first_line(m, first);
         if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
-        for (j = first; j <= last; j++) {
+        for (m->marked = 0, j = first; j <= last; j++) {
+            carnn__history_mark(work, m, j);
             m->answer[m->turns] = c->target[j];
             if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
             m->turn[m->turns++] = (uint32_t)j;
         }
-        carnn__history_mark(work, m, last);
         for (j = line; j <= m->end[last]; j++) {
             m->place[j] = carnn__history_number(work, m, j, 0);
             if (carnn__history_mark_of(m, j) != CARNN_FACT)
@@ -18482,7 +18504,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_add_utterance(s, speaker, text, length, 1);
     if (speaker == CARNN_SYSTEM)
-        carnn__history_tell(m->read.fact, 0, 0, m->heard, said->ids, said->at[1]);
+        carnn__history_tell(m->read.fact, 0, m->heard, said->ids, said->at[1]);
     m->heard++;
     s->parts = 0;
 }
@@ -19133,12 +19155,12 @@ static const carnn__task carnn__lm_task = {
    second becomes the sum of its words by additive attention; the query is the other one's maximum.
 
    --loss
-     pair     cross entropy of sigmoid(score), or of S with ca; the right sentences have the same
-              weight in all as the wrong ones
+     pair     cross entropy of sigmoid(score), where the right sentences have the same weight in
+              all as the wrong ones; or of S with ca
      rank     cross entropy of the softmax over a question's sentences; the right ones share the
               target equally
-     hinge    each right sentence against six wrong ones (Tay et al. 2018)
-     hardest  each right sentence against the hardest of six wrong ones (dos Santos et al. 2016)
+     hinge    each right sentence against six draws from the wrong ones (Tay et al. 2018)
+     hardest  each right sentence against the hardest of these (dos Santos et al. 2016)
 
    A question without a right or without a wrong sentence has no rank to learn. A question of more
    sentences than a piece holds is worked on piece by piece. The softmax of ranks is still over all
@@ -19401,8 +19423,14 @@ static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
     if (others->at) others->at[0] = 0;
 }
 
+static void carnn__answer_forget_sums(carnn_session *s) {
+    carnn__redundancy *m = &((carnn__answer *)s->work.state)->shares.redundancy;
+    if (m->stands) carnn__redundancy_clear(&s->work, m);
+}
+
 static void carnn__answer_reset(carnn_session *s) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__answer_forget_sums(s);
     c->others.count = 0;
     c->others_left = CARNN__OTHER_WORDS;
 }
@@ -19414,6 +19442,7 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text
     carnn__span sentence = {text, length};
     size_t n, most = carnn__min(c->most_steps, c->others_left);
     s->parts = 0; /* the last score was without it */
+    carnn__answer_forget_sums(s);
     if (!others->at || others->count == CARNN__OTHERS || !c->others_left) return;
     n = carnn__min(c->most_steps, carnn__tokens(s->model, sentence, role,
                                                 others->ids + others->at[others->count], most));

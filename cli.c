@@ -753,8 +753,8 @@ static void warn_of(const carnn_scores *s, const char *file) {
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
             100.0 * s->unknown);
     if (s->unanswerable && s->unanswerable >= s->examples)
-        say(DONE, "%s: nothing is scored: the model knows no target, or the texts do not have them",
-            file);
+        say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, or "
+            "no sentence is right", file);
     else if (10 * s->unanswerable >= s->examples && s->unanswerable)
         say(DONE, "%s: %zu of %zu targets are not in the loss, as the model does not know them or "
             "their texts do not have them", file, s->unanswerable, s->examples);

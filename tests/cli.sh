@@ -519,7 +519,7 @@ says err '^carnn: spaces.txt:[0-9]*: expected a tab between user and response'
 awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
 run 0 test a.gguf --data foreign.txt
 says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
-says err '^carnn: foreign.txt: nothing is scored: the model knows no target, or the texts do not have them$'
+says err '^carnn: foreign.txt: nothing is scored: the model knows no target, the texts do not have them, or no sentence is right$'
 run 0 test a.gguf --data "$data/dialog-test.txt"
 empty err
 printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
@@ -658,6 +658,9 @@ run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 run 0 test q.gguf --data pairs.tsv --clean
 says err 'pairs.tsv: 1 groups without'
+sed 's/.$/0/' pairs.tsv >wrong.tsv
+run 0 test q.gguf --data wrong.tsv
+says err 'wrong.tsv: nothing is scored: .* no sentence is right$'
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
 says err '.-clean is for what is scored'
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
@@ -1320,7 +1323,7 @@ printf 'x\ta b\ny\tb c\nx\ta\ny\tc\n' >two.txt
 printf 'x\ta\nz\tb\n' >half.txt
 printf 'p\ta\nq\tb\n' >other.txt
 run 0 train $small --train two.txt --valid other.txt --test half.txt --out two.gguf
-says err 'other.txt: nothing is scored: the model knows no target, or the texts do not have them'
+says err 'other.txt: nothing is scored: '
 says err 'half.txt: 1 of 2 targets are not in the loss'
 run 0 test two.gguf --data half.txt
 says err 'half.txt: 1 of 2 targets'

@@ -982,6 +982,7 @@ static void test_redundancy(void) {
     for (i = 0; i < 3000; i++) /* more than a session reads */
         CHECK_INT(carnn_session_candidate(session, "a b y", 5, &error), CARNN_OK);
     CHECK_NEAR(match(session, "a b", 3, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4);
+    CHECK(match(session, "y", 1, "x y", 3) == 0.0); /* x is in no other sentence */
     CHECK_INT(carnn_session_line(session, "a b\tx y", 7, 1, 1, &found, &p, &error), CARNN_OK);
     CHECK(found && fabs(p.score - 20.0 * (1.0 + 4.0 / 2.0)) < 1e-4); /* it forgets nothing */
     CHECK_NEAR(match(session, "a b", 3, "a b y", 5), 0.0, 0.0); /* by itself */
