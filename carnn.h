@@ -3681,9 +3681,6 @@ static float *carnn__named(const carnn__store *store, const char *name) {
 
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
                                        carnn_error *error) {
-    if (store->count > CARNN__PARAMS_MAX)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
-                           "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
     store->value = (float *)carnn__alloc_aligned(allocator, store->size, sizeof(float));
     if (!store->value) return carnn__out_of_memory(error);
     memset(store->value, 0, store->size * sizeof(float));
@@ -6860,6 +6857,7 @@ typedef struct carnn__vocabulary {
     carnn__names words;  /* growing */
     size_t *times;       /* stb_ds array (words.count): how often each has occurred */
     size_t reserved;     /* the first words, which are kept however rare they are */
+    size_t kept;         /* of these, words of the model to go on from: they count in `most` */
     size_t most;         /* the most frequent others are kept, of equals the first; 0: all */
     carnn__words text;   /* that is being added, and how often it occurs */
     size_t text_times;
@@ -6919,10 +6917,12 @@ static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *nam
     size_t i;
     v->text = carnn__words_of(CARNN__SPACES, "", 0); /* does not fold */
     v->text_times = 0;
+    v->kept -= v->words.count;
     for (i = 0; i < names->count && !v->status; i++) {
         v->text.word = carnn__string(names->bytes, names->at, i);
         v->status = carnn__build(&v->allocator, carnn__vocabulary_word, v, v->error);
     }
+    v->kept += v->words.count;
     v->reserved = v->words.count;
 }
 
@@ -6948,14 +6948,15 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
                                             carnn__names *words) {
     const carnn_allocator *a = &v->allocator;
     size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
+    size_t most = v->most - carnn__min(v->most, v->kept);
     uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
     carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
     if (!v->status && !(rank && s)) v->status = carnn__out_of_memory(v->error);
     /* 1. The least rank that is among the `most` highest. */
-    if (!v->status && v->most && v->most < others) {
+    if (!v->status && v->most && most < others) {
         for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
         qsort(rank, others, sizeof *rank, carnn__falling);
-        least = rank[v->most - 1];
+        least = most ? rank[most - 1] : UINT64_MAX;
     }
     /* 2. Keep the reserved words and those that are frequent enough. */
     for (i = 0; !v->status && i < count; i++)
@@ -12195,13 +12196,13 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
         {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
          CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
          NULL},                                                                                    \
-        CARNN__OPTION_WHOLE("raw_output_gate", (number) + CARNN__ENCODER_RAW, 0, 1, 0,             \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + CARNN__ENCODER_RAW, 0, 1, 2,             \
                             "1: the output gate of an rcrn is not squashed"),                      \
-        CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 0,                   \
+        CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 2,                   \
                             "K, 2 or more: gates also read the state K steps before; 0: none"),    \
         CARNN__OPTION_CHOICE("normalise", (number) + CARNN__ENCODER_NORMALISE, normalising,        \
                              "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
-        CARNN__OPTION_REAL("input_range", (number) + CARNN__ENCODER_RANGE, 0, 1000, 0,             \
+        CARNN__OPTION_REAL("input_range", (number) + CARNN__ENCODER_RANGE, 0, 1000, 1,             \
                            "R: a cell's weights of its input begin in [-R, R]; 0: by their "       \
                            "number"),                                                              \
         CARNN__OPTION_WHOLE("memory", (number) + CARNN__ENCODER_MEMORY, 0, 1000000, 2,             \
@@ -12237,7 +12238,7 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
                           carnn__option(model, option + CARNN__ENCODER_RAW) > 0.0,
-                          (size_t)carnn__option(model, option + CARNN__ENCODER_SKIP),
+                          (size_t)fmax(carnn__option(model, option + CARNN__ENCODER_SKIP), 0.0),
                           carnn__chosen(model, option + CARNN__ENCODER_NORMALISE) !=
                               CARNN__NORMALISE_NONE,
                           model->graph, (float)carnn__option(model, option + CARNN__ENCODER_RANGE),
@@ -14505,7 +14506,7 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
     CARNN__OPTION_WHOLE("overlap", CARNN__TWO_OVERLAP, 0, 1e9, 2,                                  \
                         "N: words of both are equal by their first N letters; 0: not compared")
 #define CARNN__TUNE_OPTION                                                                         \
-    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 0,                                  \
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__TWO_TUNE, 0, 1, 2,                                  \
                         "1: word vectors are trained; those of files only where this is said")
 /* pooled, models: in help, the models that have these options ("of ca, "); directions: the names of
    the two directions. */
@@ -17554,7 +17555,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 #define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
-       CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT }; /* in carnn_model_desc.option */
+       CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS,
+       CARNN__DIALOG_GATED }; /* in carnn_model_desc.option */
 
 /* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
@@ -17954,6 +17956,16 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
+   --hops K is the memory network of Sukhbaatar et al. 2015 (MN; on dialogs Bordes and Weston 2017),
+   with --gated 1 the gated one of Liu and Perez 2017 (GMN), which the paper compares with. No cell
+   reads the history without c: K hops of attention do, each with the result of the one before.
+
+     u_1 = c     al = softmax_m((e_m + T_{M-m}) . u_k)     r_k = sum_{m<M} al_m (e_m + T_{M-m})
+     u_{k+1} = H u_k + r_k          gated: u_{k+1} = u_k + g_k * (r_k - u_k),
+     o = u_{K+1}                           g_k = sigmoid(W_k u_k + b_k)
+
+   T (ages, D) tells how old an utterance is; the oldest ones share the last row. H, W_k (D, D).
+
    How often a candidate is the reply says little of dialogs with another system, which has its own
    way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
    adjustment of Menon et al. 2021:
@@ -17976,6 +17988,8 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 #define CARNN__DIALOG_INPUTS 768 /* utterances of a batch, which one dialog may exceed */
 #define CARNN__DIALOG_ROWS 2048  /* of a chunk: room for the longest history */
 #define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
+#define CARNN__HOPS_MOST 16
+#define CARNN__HOPS_AGES 64      /* rows of T */
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -17994,6 +18008,10 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_REAL("word_dropout", CARNN__DIALOG_WORD_DROPOUT, 0, 1, 1,
                        "probability of a candidate's word to be dropped in training; without "
                        "effect where names are exchanged"),
+    CARNN__OPTION_WHOLE("hops", CARNN__DIALOG_HOPS, 0, CARNN__HOPS_MOST, 2,
+                        "K: a memory network, K hops of attention in the place of the cell; 0: the "
+                        "cell"),
+    CARNN__OPTION_WHOLE("gated", CARNN__DIALOG_GATED, 0, 1, 2, "1: the hops are gated"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -18015,6 +18033,10 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
                            (long long)model->desc.embedding, (long long)model->desc.hidden);
     if (model->desc.layers != 1)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    if (carnn__option(model, CARNN__DIALOG_GATED) > 0.0 &&
+        carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "gated has an effect only where hops is 1 "
+                           "or more");
     return CARNN_OK;
 }
 
@@ -18089,12 +18111,24 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
+typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
+    size_t count;            /* K; 0: a cell reads the history */
+    int gated;
+    size_t ages, matrix;     /* weights T and H */
+    uint32_t *age;           /* (N) row of T */
+    float *time;             /* (N, D) T_{M-m} */
+    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D) */
+    carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
+    carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
+} carnn__hops;
+
 typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
     carnn__list_encoder words;
-    carnn__cell cell;
+    carnn__cell cell;        /* not in use where there are hops */
     carnn__cell_run run;
+    carnn__hops hops;
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
@@ -18108,7 +18142,7 @@ typedef struct carnn__dialog {
     uint32_t *length, *order, *rank; /* (B) of turn i; the turn of rank b; its reverse */
     uint32_t *context, *label; /* (B) by rank: row of e that is c; the right candidate */
     uint32_t *index;         /* (N) row of e */
-    carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T) */
+    carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
     float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
@@ -18116,6 +18150,35 @@ typedef struct carnn__dialog {
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
+
+/* Its weights, and memory of the gates for B turns. */
+static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B) {
+    char name[48];
+    size_t k;
+    m->gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
+    m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0, CARNN__INIT_NORMAL,
+                             0.1f);
+    if (!m->gated)
+        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    for (k = 0; m->gated && k < m->count; k++) {
+        snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
+        carnn__linear_plan(p, &m->gate[k], name, "weight", B, D, D, 1, CARNN__IDENTITY);
+    }
+}
+
+/* u_1 is c, and u_{K+1} is o; the last hop's attention is told in explanations. */
+static void carnn__hops_memory(carnn__plan *p, carnn__hops *m, const carnn__mat *c,
+                               const carnn__mat *o, const carnn__mat *weight, size_t B, size_t N) {
+    size_t k, K = m->count;
+    m->age = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->time = carnn__floats(p->arena, N, c->columns);
+    for (k = 0; k < K; k++) {
+        m->u[k] = k ? carnn__plan_mat(p, B, c->columns) : *c;
+        m->r[k] = carnn__plan_mat(p, B, c->columns);
+        m->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, weight->columns) : *weight;
+    }
+    m->u[K] = *o;
+}
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
     const carnn__corpus *c = &m->net.corpus;
@@ -18138,8 +18201,9 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
-                     NULL);
+    if (m->hops.count) carnn__hops_memory(p, &m->hops, &m->c, &m->o, &m->weight, B, N);
+    else carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
+                          NULL);
 }
 
 /* What only training has: a_l, and memory for the candidates' words without those that are dropped.
@@ -18170,11 +18234,15 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
     carnn__list_encoder_plan(p, &m->words, D);
-    carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
-                        D);
+    if (p->arena) carnn__history_plan(p, &m->read);
+    m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
+    if (m->hops.count)
+        carnn__hops_declare(p, &m->hops, D, carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK));
+    else
+        carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
+                            D, D);
     if (!p->arena) return;
     m->ready = 0;
-    carnn__history_plan(p, &m->read);
     carnn__dialog_plan_batch(p, m, D);
     carnn__dialog_plan_training(p, m);
 }
@@ -18217,7 +18285,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
-    carnn__cell_ready(&m->run, e);
+    if (!m->hops.count) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
         carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
@@ -18233,7 +18301,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     size_t B = 0, rows = 0, b, i, t;
     for (; m->from + B < read->turns && B < CARNN__DIALOG_CHUNK; B++) {
         size_t item = read->turn[m->from + B];
-        m->length[B] = read->end[item] - read->first[item] + 1;
+        m->length[B] = read->end[item] - read->first[item] + !m->hops.count;
         rows += m->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
@@ -18248,7 +18316,8 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
             m->index[m->start[t] + b] = mark == CARNN_FACT ? read->place[line]
                                                            : read->past[line] + mark;
         }
-        m->context[b] = m->index[m->start[t - 1] + b] = read->latest[m->from + i];
+        m->context[b] = read->latest[m->from + i];
+        if (!m->hops.count) m->index[m->start[t - 1] + b] = m->context[b];
         m->label[b] = read->answer[m->from + i];
     }
     return B;
@@ -18259,6 +18328,77 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
                           m->weight.x, m->weight.d, m->o.x, m->o.d, m->dh, m->c.d};
     return a;
 }
+
+/* --- hops ------------------------------------------------------------------------------------ */
+
+/* The memory of a hop is e + T: T takes the place of the cell's states in its attention. */
+static carnn__attention carnn__hops_attention(const carnn__dialog *m, size_t k) {
+    const carnn__hops *x = &m->hops;
+    carnn__attention a = {&m->packed, m->e.columns, m->index, x->time, m->e.x, x->u[k].x,
+                          x->weight[k].x, x->weight[k].d, x->r[k].x, x->r[k].d, m->dh, x->u[k].d};
+    return a;
+}
+
+/* From c to o. */
+static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
+    carnn__hops *x = &m->hops;
+    carnn__engine *e = work->engine;
+    size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, t, b, i;
+    for (t = 0; t < m->packed.steps; t++)
+        for (b = 0; m->packed.start[t] + b < m->packed.start[t + 1]; b++)
+            x->age[m->packed.start[t] + b] = (uint32_t)carnn__min(
+                carnn__rank_length(&m->packed, b) - 1 - t, CARNN__HOPS_AGES - 1);
+    carnn__gather_rows(x->time, carnn__weight(work, x->ages), x->age, N, D);
+    for (k = 0; k < x->count; k++) {
+        const float *u = x->u[k].x, *r = x->r[k].x;
+        float *next = x->u[k + 1].x;
+        carnn__attention a = carnn__hops_attention(m, k);
+        carnn__split(e, e->k->attend, &a, B, 1, N * D);
+        if (x->gated) {
+            float *g = x->gate[k].y.x;
+            carnn__linear_forward(work, &x->gate[k], &x->u[k], B);
+            e->k->sigmoid_n(g, g, B * D);
+            for (i = 0; i < B * D; i++) next[i] = u[i] + g[i] * (r[i] - u[i]);
+        } else {
+            memcpy(next, r, B * D * sizeof(float));
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, B, D, D, u, D, carnn__weight(work, x->matrix),
+                          D, NULL, next, D);
+        }
+        carnn__mat_clear(&x->u[k + 1], B);
+    }
+}
+
+/* From the gradient at o to those at c and e. */
+static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
+    carnn__hops *x = &m->hops;
+    carnn__engine *e = work->engine;
+    size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, i;
+    for (k = x->count; k-- > 0;) {
+        const float *u = x->u[k].x, *r = x->r[k].x, *d = x->u[k + 1].d;
+        float *du = x->u[k].d, *dr = x->r[k].d;
+        carnn__attention a = carnn__hops_attention(m, k);
+        if (x->gated) {
+            const float *g = x->gate[k].y.x;
+            for (i = 0; i < B * D; i++) {
+                x->gate[k].y.d[i] = d[i] * (r[i] - u[i]) * g[i] * (1.0f - g[i]);
+                dr[i] = d[i] * g[i];
+                du[i] += d[i] * (1.0f - g[i]);
+            }
+            carnn__linear_backward(work, &x->gate[k], &x->u[k], B);
+        } else {
+            memcpy(dr, d, B * D * sizeof(float));
+            carnn__matmul(e, CARNN__TN | CARNN__ADD, D, D, B, d, D, u, D, NULL,
+                          carnn__gradient(work, x->matrix), D);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, x->matrix),
+                          D, NULL, du, D);
+        }
+        carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+        carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
+        carnn__scatter_rows(e, carnn__gradient(work, x->ages), m->dh, x->age, N, D);
+    }
+}
+
+/* --- a chunk --------------------------------------------------------------------------------- */
 
 /* Candidates of the batch at hand, with those that the exchange of names has added. */
 static size_t carnn__dialog_choices(const carnn__dialog *m) {
@@ -18272,9 +18412,13 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__attention a = carnn__dialog_attention(m);
     size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
-    carnn__cell_context(&m->run, e, m->c.x, B);
-    carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
-    carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    if (m->hops.count) {
+        carnn__hops_forward(work, m);
+    } else {
+        carnn__cell_context(&m->run, e, m->c.x, B);
+        carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
+        carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    }
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
     else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
@@ -18293,10 +18437,14 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
                   NULL, m->y.d, D);
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__mat_clear(&m->c, B);
-    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-    carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
-    carnn__cell_backward(&m->run, e, m->dh, m->e.d);
-    carnn__cell_context_back(&m->run, e, m->c.d);
+    if (m->hops.count) {
+        carnn__hops_backward(work, m);
+    } else {
+        carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+        carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
+        carnn__cell_backward(&m->run, e, m->dh, m->e.d);
+        carnn__cell_context_back(&m->run, e, m->c.d);
+    }
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
@@ -18360,7 +18508,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
-    carnn__cell_project(&m->run, work->engine, e->x, 0, U);
+    if (!m->hops.count) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
@@ -18380,7 +18528,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
-    carnn__cell_project_back(&m->run, work->engine, e->d);
+    if (!m->hops.count) carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
@@ -18455,7 +18603,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const c
     m->projected -= carnn__min(m->projected, gone);
     if (gone) {
         memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
-        memmove(px, px + gone * width, m->heard * width * sizeof(float));
+        if (px) memmove(px, px + gone * width, m->heard * width * sizeof(float));
         memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
         memmove(m->read.fact, m->read.fact + gone, m->heard * sizeof *m->read.fact);
     }
@@ -18516,18 +18664,20 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, texts->at, texts->length, 2);
     carnn__dialog_reencode_facts(s);
-    m->length[0] = (uint32_t)m->heard + 1;
+    m->length[0] = (uint32_t)m->heard + !m->hops.count;
     carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
     for (t = 0; t <= m->heard; t++) m->index[t] = (uint32_t)t;
     m->context[0] = (uint32_t)m->heard;
-    carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
+    if (!m->hops.count)
+        carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
 }
 
-/* The logit o . y of the reply is a sum over the utterances. */
+/* The logit o . y of the reply is a sum over the utterances. That of hops, each of which depends on
+   what the ones before it have read, is left to the rest. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -18536,14 +18686,16 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     for (t = 0; t < D; t++) s->carry[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
-    e->exact = carnn__cell_is_additive(m->cell.kind);
+    e->exact = !m->hops.count && carnn__cell_is_additive(m->cell.kind);
+    for (t = 0; m->hops.count && t < D; t++) e->rest += (double)m->o.x[t] * (double)m->y.x[t];
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
         double alpha = (double)m->weight.x[t];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
                                 CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
-        c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
-                                    s->carry, &e->rest);
+        if (m->hops.count) c.has = CARNN_HAS_ATTENTION;
+        else c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
+                                         s->carry, &e->rest);
         if (t < count) out[t] = c;
     }
 }
@@ -18556,7 +18708,8 @@ static const carnn__session_kind carnn__dialog_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__dialog_variants[] = {
-    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
+    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1",
+    "hidden=19 hops=3", "hidden=19 hops=2 gated=1 history=3", NULL};
 
 /* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
 static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
@@ -18645,8 +18798,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
                          "the sentence before or none, as for cells that read no context, chunks "
                          "and characters"),
-    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
-    CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 2, "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 2,
                         "1: embedding and output share their weights"),
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
                        "share of the labels in the loss, 0.1 where there are some"),
@@ -19573,7 +19726,7 @@ enum { CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE, CARNN__CLASSIFY_DIRECTIONS,
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
 static const carnn_option carnn__classify_options[] = {
-    CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
+    CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 2,
                         "1: the class is all of COARSE:fine, not only COARSE"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
                         "2: texts are read backwards, too"),
@@ -19584,9 +19737,9 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "none, or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
-    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
+    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 2,
                         "1: of trees every phrase is an example"),
-    CARNN__OPTION_WHOLE("ngrams", CARNN__CLASSIFY_NGRAMS, 0, 5, 0,
+    CARNN__OPTION_WHOLE("ngrams", CARNN__CLASSIFY_NGRAMS, 0, 5, 2,
                         "N: sequences of up to N words have weights for each class, too"),
     CARNN__OPTION_END};
 
@@ -21529,6 +21682,9 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->vector_words, model->words.count);
     status = task->check ? task->check(model, error) : CARNN_OK;
     if (!status) status = carnn__net_declare(model, error);
+    if (!status && model->params.count > CARNN__PARAMS_MAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
+                           "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
     if (!status && model->vector_words &&
         strcmp(model->params.item[model->params.count - 1].name, "word.vectors"))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words "
@@ -21604,7 +21760,7 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
         if (o->place == CARNN_OPTION_OF_TRAINING || carnn__option_value(o, desc, NULL) != 0.0)
             continue;
         value = carnn__option_value(o, old, NULL);
-        if (o->none && value == 0.0) value = CARNN_NONE; /* the file is older than the option */
+        if (o->none && value == 0.0) value = CARNN_NONE; /* left open: it stays off */
         if (o->kind == CARNN_OPTION_TEXT)
             strcpy(carnn__option_text(o, desc), carnn__option_text(o, old));
         else carnn__option_put(o, desc, NULL, value);
@@ -22026,6 +22182,7 @@ static uint64_t carnn__checksum_end(const carnn__checksum *h) {
    file before it is used. Only the first error is reported; after it, reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128 /* of a model, or of a member */
+#define CARNN__GGUF_NAME_MAX 128 /* bytes: each is compared with all before it */
 #define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
 /* Takes the next bytes of a file; returns 0 on failure. */
@@ -22212,7 +22369,9 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
     uint64_t i;
     uint32_t type;
     key->name = carnn__gguf_string(g);
-    if (key->name.at && carnn__gguf_find(g, key->name.at, key->name.length))
+    if (key->name.length > CARNN__GGUF_NAME_MAX)
+        carnn__gguf_fail(g, "not a model of carnn: a key's name has %zu bytes", key->name.length);
+    if (key->name.at && !g->status && carnn__gguf_find(g, key->name.at, key->name.length))
         carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
     key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
@@ -22288,6 +22447,11 @@ static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, v
     if (g->writing) carnn__put_key_number(g, name, type, bits);
     else bits = carnn__gguf_key_number(g, name, type);
     memcpy(number, &bits, sizeof bits);
+}
+
+/* Is a key that only some files have to be written (`has`), or is it there to be read? */
+static int carnn__key_there(const carnn__gguf *g, const char *name, int has) {
+    return g->writing ? has : carnn__gguf_find(g, name, strlen(name)) != NULL;
 }
 
 static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
@@ -22665,9 +22829,9 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o) || (o->kind == CARNN_OPTION_TEXT && g->writing && value == 0.0))
+    if (!carnn__option_kept(o) ||
+        !carnn__key_there(g, key, o->kind != CARNN_OPTION_TEXT || value != 0.0))
         return;
-    if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
     if (o->kind == CARNN_OPTION_TEXT) {
         carnn__key_text(g, key, carnn__option_text(o, &model->desc), CARNN_TEXT_MAX);
         return;
@@ -22703,14 +22867,12 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_size(g, "carnn.score.examples", &s->examples);
     carnn__key_size(g, "carnn.score.tokens", &s->tokens);
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    if (g->writing ? s->unanswerable > 0
-                   : carnn__gguf_find(g, unanswerable, strlen(unanswerable)) != NULL)
+    if (carnn__key_there(g, unanswerable, s->unanswerable > 0))
         carnn__key_size(g, unanswerable, &s->unanswerable);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (g->writing ? s->count == count ||
-                             strcmp(s->metric[s->count].name, task->metric[i].name) != 0
-                       : !carnn__gguf_find(g, key, strlen(key)))
+        if (!carnn__key_there(g, key, s->count < count &&
+                                      !strcmp(s->metric[s->count].name, task->metric[i].name)))
             continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
@@ -22741,7 +22903,7 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-/* A list of strings. The arrays for building one that is read are no larger than the file. */
+/* A list of strings. The arrays for building one that is read are a few times the file. */
 static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
                              const carnn_allocator *a) {
     const carnn__gguf_key *key;
@@ -22808,11 +22970,11 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
-    if (g->writing ? model->history : carnn__gguf_find(g, "carnn.longest_history", 21) != NULL)
+    if (carnn__key_there(g, "carnn.longest_history", model->history > 0))
         carnn__key_size(g, "carnn.longest_history", &model->history);
-    if (g->writing ? model->vector_words : carnn__gguf_find(g, of_vectors, 22) != NULL)
+    if (carnn__key_there(g, of_vectors, model->vector_words > 0))
         carnn__key_size(g, of_vectors, &model->vector_words);
-    if (g->writing ? !model->desc.unsure : !carnn__gguf_find(g, "carnn.unsure", 12)) return;
+    if (!carnn__key_there(g, "carnn.unsure", model->desc.unsure != NULL)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
     if (unsure >= model->choices.count) carnn__gguf_fail(g, "carnn.unsure is none of the choices");
@@ -22979,6 +23141,14 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         if (m && (own != kind || found != columns))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
                                "their predictions are of another kind or number", m + 1);
+        if (models[0]->task->session->row &&
+            (models[m]->desc.embedding != models[0]->desc.embedding ||
+             !carnn__same_names(&models[m]->words, &models[0]->words)))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "they read rows of other numbers", m + 1);
+        if (carnn__model_links(models[m]) > carnn__model_links(models[0]))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "the second reads alignments, the first does not", m + 1);
     }
     if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
@@ -23088,11 +23258,13 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
     carnn__gguf g;
+    const carnn__kernels *k;
     carnn_error why;
     carnn_status status = CARNN_OK;
     carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
     if (!g.status && carnn__gguf_find(&g, "carnn.members", 13)) {
-        carnn__ensemble_read(&g, model);
+        g.status = carnn__simd_open(&k, NULL, error); /* sessions of the members are measured */
+        if (!g.status) carnn__ensemble_read(&g, model);
         if (!g.status)
             status = carnn__ensemble_check((const carnn_model *const *)model->members,
                                            model->member_count, model->rule, &why);
@@ -24061,7 +24233,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     status = carnn__training_steps(t, batches, stop, error);
     if (status) return status;
     broken = carnn__not_finite(store, store->value, store->trained);
-    complete = t->at.batch == batches; /* else the time is over, and the epoch is not */
+    complete = t->at.batch >= batches; /* else the time is over, and the epoch is not */
     if (broken || (complete && carnn__loss_exploded(t)))
         return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before it is scored: a run that goes through has no score in an epoch */

@@ -631,6 +631,11 @@ says err 'alignment has an effect only where model is one of these: ca$'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
+{ printf 'period 1\nnode x in 0\nnode a hidden 0\nnode y out 0\nedge x a 0\nedge a y 0\n'
+  seq 300 | sed 's/^/edge a a /'; } >edges.txt
+run 2 train --task classify --encoder graph --graph edges.txt --cell rnn --vectors three.txt \
+    --train "$data/classify-train.tsv" --out t.gguf
+says err 'more than 224 weight matrices: use fewer layers, or a graph with fewer edges$'
 run 0 info s.gguf
 says out '^embedding  *3$'
 }

@@ -585,6 +585,44 @@ static void ensemble_lengths(void) {
     carnn_dataset_free(data);
 }
 
+/* All members read what the first one does. */
+static void ensemble_readers(void) {
+    static const char *const options[] = {"columns=1 embedding=1", "columns=2 embedding=2"};
+    carnn_source text = test_source("f", "x\ta b\tb a\ny\tb\tc c\n", 18);
+    carnn_source links = test_source("f.align", "0-1\n0-0\n", 8);
+    carnn_dataset *data[2], *pairs = NULL;
+    carnn_model *rows[2], *aligned[2];
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    desc.task = model.task = "pair";
+    desc.model = &model;
+    desc.sources = &text;
+    desc.source_count = 1;
+    desc.alignments = &links;
+    CHECK_INT(carnn__set_all(&model, NULL, 0, "alignment=file", NULL), CARNN_OK);
+    CHECK_INT(carnn_dataset_load(&pairs, &desc, NULL), CARNN_OK);
+    for (i = 0; i < 2; i++) {
+        data[i] = ensemble_data("signal", options[i], "x\t1\t2\ny\t3\t4\n");
+        rows[i] = test_model("signal", options[i], NULL, data[i]);
+        aligned[i] = test_model("pair", i ? "alignment=file" : "alignment=none", NULL, pairs);
+    }
+    for (i = 0; i < 2; i++)
+        ensemble_refuses(rows[i], rows[!i], CARNN_ENSEMBLE_MEAN,
+                         "models 1 and 2 cannot be averaged: they read rows of other numbers");
+    ensemble_refuses(aligned[0], aligned[1], CARNN_ENSEMBLE_MEAN,
+                     "models 1 and 2 cannot be averaged: the second reads alignments, the first "
+                     "does not");
+    for (i = 0; i < 2; i++) {
+        carnn_model_free(rows[i]);
+        carnn_model_free(aligned[i]);
+        carnn_dataset_free(data[i]);
+    }
+    carnn_dataset_free(pairs);
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 typedef struct ensemble_image {
@@ -768,6 +806,7 @@ int main(void) {
     ensemble_streams();
     ensemble_refused();
     ensemble_lengths();
+    ensemble_readers();
     ensemble_files();
     return test_end();
 }

@@ -146,13 +146,39 @@ static void from_blanks(void) {
     carnn_dataset_free(old_data);
 }
 
+/* Words that `vocab` has cut off do not come back, and a larger one has room for more of them. */
+static void from_vocab(void) {
+    static const char text[] = "a a a a b b b c c d e\n";
+    static const char *const vocab[] = {"vocab=2", "vocab=2", "vocab=3"};
+    carnn_dataset *data = test_data("lm", text, strlen(text), 0, 0);
+    carnn_model *model = NULL, *old;
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(vocab); i++) {
+        carnn_model_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "lm";
+        desc.from = old = model;
+        if (!old) desc.hidden = 4;
+        CHECK_INT(carnn__set_all(&desc, NULL, 0, vocab[i], NULL), CARNN_OK);
+        if (!old) CHECK_INT(carnn__set_all(&desc, NULL, 0, "min_count=1 lower=1", NULL), CARNN_OK);
+        else CHECK_INT(carnn__set_all(&desc, NULL, 0, "lower=0", NULL), CARNN_OK);
+        CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+        CHECK_INT(model->words.count, i < 2 ? 3 + 2 : 3 + 3); /* <unk>, <s>, </s> */
+        CHECK_INT(carnn__names_find(&model->words, "c", 1) != CARNN__NO_INDEX, i == 2);
+        CHECK_INT(carnn__option(model, CARNN__LM_LOWER) > 0.0, !old); /* said otherwise */
+        carnn_model_free(old);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Another network, or another task, is refused, and what memory was taken is given back. */
 static void from_refused(void) {
     static const char text[] = "x\ta b c\ny\tb d\n", lm[] = "a b c\nb d\n";
     static const char *const options[] = {"hidden=8", "layers=2", "cell=gru", "embedding=9",
-                                          "pooling=max,mean"};
-    carnn_model *old = from_model("classify", text, NULL), *model = NULL;
+                                          "pooling=max,mean", "skip=0", "ngrams=0"};
     carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);
+    carnn_model *old = test_model("classify", "hidden=7 skip=2 ngrams=2", NULL, data), *model = NULL;
     carnn_dataset *sentences = test_data("lm", lm, strlen(lm), 0, 0);
     carnn_model_desc desc;
     carnn_error error;
@@ -195,6 +221,7 @@ int main(void) {
     from_new_class();
     from_reads();
     from_blanks();
+    from_vocab();
     from_refused();
     return test_end();
 }

@@ -447,6 +447,35 @@ static int watch(const carnn_progress *progress, void *user) {
     return 0;
 }
 
+/* A checkpoint that is further than an epoch has batches: the epoch is over. */
+static void test_resume_behind_the_end(void) {
+    static const char name[] = "carnn.checkpoint.batch";
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_model *model = new_model("icarnn", 4, data);
+    carnn_train_desc train = train_desc(1);
+    static unsigned char bytes[1 << 16];
+    size_t size = 0, i;
+    FILE *f;
+    train.checkpoint = CHECKPOINT;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    if ((f = fopen(CHECKPOINT, "rb")) != NULL) {
+        size = fread(bytes, 1, sizeof bytes, f);
+        fclose(f);
+    }
+    for (i = 0; i + sizeof name < size && memcmp(bytes + i, name, sizeof name - 1);) i++;
+    CHECK(i + sizeof name < size && size < sizeof bytes);
+    bytes[i + sizeof name - 1 + 4] = 99; /* behind the type */
+    test_seal(bytes, size);
+    test_write(CHECKPOINT, bytes, size);
+    train.epochs = 3;
+    train.resume = 1;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    CHECK_INT(model->best_epoch, 3);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void test_early_stopping(void) {
     carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     carnn_train_desc train = train_desc(200);
@@ -1061,6 +1090,7 @@ int main(void) {
     test_resume_after_kill();
     test_resume_without_patience();
     test_resume_refused();
+    test_resume_behind_the_end();
     test_early_stopping();
     test_divergence();
     test_explosion();

@@ -1,0 +1,155 @@
+/* Memory networks (--hops): replies and explanations against plain loops, training with any number
+   of threads and on all SIMD paths, and what only the age of an utterance tells. */
+
+#include "test.h"
+
+enum { D = 8, LINES = 100, WORDS = 16, CANDIDATE = 99 /* in the place of a role */ };
+
+/* A dialog of more lines than there are ages, and a short one. */
+static carnn_dataset *hops_data(void) {
+    char text[8192];
+    size_t n = 0, i;
+    n += (size_t)sprintf(text + n, "1 hello you\tgood morning\n");
+    for (i = 0; i < 70; i++) n += (size_t)sprintf(text + n, "2 oak%zu R_rating %zu\n", i % 9, i);
+    n += (size_t)sprintf(text + n, "3 a good one please\toak1 is nice\n4 thanks\tgoodbye you\n\n"
+                                   "1 goodbye\tgoodbye you\n2 please\tgood morning\n");
+    return test_data("dialog", text, n, 0, 0);
+}
+
+/* The position encoding of a text, as its speaker has said it, or as a candidate. */
+static void hops_encode(const carnn_model *model, carnn__span text, uint32_t role, double *e) {
+    const float *word = test_weight(model, "word.weight");
+    uint32_t ids[WORDS];
+    size_t J = role == CANDIDATE
+                   ? carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids, WORDS)
+                   : carnn__history_tokens(model, text, role, ids, WORDS), j, k;
+    for (k = 0; k < D; k++) {
+        e[k] = 0.0;
+        for (j = 0; j < J; j++) {
+            double place = (double)(j + 1) / (double)J, ramp = (double)(k + 1) / D;
+            e[k] += ((1.0 - place) - ramp * (1.0 - 2.0 * place)) * (double)word[ids[j] * D + k];
+        }
+    }
+}
+
+typedef struct hops_plain {
+    size_t lines;
+    double memory[LINES][D], al[LINES]; /* of the last hop */
+    double u[D];                        /* in the end o */
+} hops_plain;
+
+static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gated) {
+    double r[D] = {0.0}, next[D], sum = 0.0;
+    size_t i, j;
+    char name[32];
+    for (i = 0; i < x->lines; i++) {
+        for (x->al[i] = 0.0, j = 0; j < D; j++) x->al[i] += x->memory[i][j] * x->u[j];
+        sum += x->al[i] = exp(x->al[i]);
+    }
+    for (i = 0; i < x->lines; i++)
+        for (x->al[i] /= sum, j = 0; j < D; j++) r[j] += x->al[i] * x->memory[i][j];
+    for (j = 0; j < D; j++) {
+        if (gated) {
+            double g;
+            sprintf(name, "hops.%zu.gate.weight", k);
+            g = test_row_times(test_weight(model, name), j, D, x->u);
+            sprintf(name, "hops.%zu.gate.bias", k);
+            g = test_sigmoid(g + (double)test_weight(model, name)[j]);
+            next[j] = g * r[j] + (1.0 - g) * x->u[j];
+        } else {
+            next[j] = test_row_times(test_weight(model, "hops.weight"), j, D, x->u) + r[j];
+        }
+    }
+    memcpy(x->u, next, sizeof next);
+}
+
+static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t item, size_t hops,
+                     int gated, hops_plain *x) {
+    const carnn__item *of = &data->items[item];
+    const carnn__member *member = data->members + of->first;
+    const float *age = test_weight(model, "hops.ages");
+    const carnn__span none = {"", 0};
+    size_t i, j, k;
+    x->lines = of->count; /* <start> takes the place of the user's latest utterance */
+    hops_encode(model, none, CARNN__DIALOG_STARTS, x->memory[0]);
+    for (i = 1; i < x->lines; i++)
+        hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
+                    x->memory[i]);
+    for (i = 0; i < x->lines; i++)
+        for (k = x->lines - 1 - i, k = k < 63 ? k : 63, j = 0; j < D; j++)
+            x->memory[i][j] += (double)age[k * D + j];
+    hops_encode(model, carnn__text(data, member[of->count - 1].text), CARNN_USER, x->u);
+    for (k = 1; k <= hops; k++) hops_hop(model, x, k, gated);
+}
+
+static void test_hops(const char *options, size_t hops, int gated) {
+    carnn_dataset *data = hops_data();
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_contribution part[LINES];
+    carnn_explanation told;
+    carnn_error error;
+    size_t i, j, item, L;
+    double loss = 0.0;
+    static hops_plain x;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 4.0f;
+    L = model->choices.count;
+    CHECK_INT(L, 3);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (item = 0; item < data->item_count; item++) {
+        double z[3], all = 0.0;
+        hops_run(model, data, item, hops, gated, &x);
+        for (i = 0; i < L; i++) {
+            const char *choice = carnn__names_get(&model->choices, i);
+            carnn__span text = {choice, strlen(choice)};
+            double y[D];
+            hops_encode(model, text, CANDIDATE, y);
+            for (z[i] = 0.0, j = 0; j < D; j++) z[i] += x.u[j] * y[j];
+            all += exp(z[i]);
+        }
+        CHECK_INT(carnn_session_example(session, data, item, L, &p, &error), CARNN_OK);
+        CHECK_INT(p.count, L);
+        for (i = 0; i < L; i++)
+            CHECK_NEAR(p.probability[i], exp(z[p.choice[i]]) / all, 2e-5);
+        CHECK_INT(carnn_session_explain(session, LINES, part, &told, &error), CARNN_OK);
+        CHECK_INT(told.count, x.lines);
+        CHECK_INT(told.exact, 0);
+        CHECK_NEAR(told.rest, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
+        for (i = 0; i < told.count; i++) {
+            CHECK_INT(part[i].has, CARNN_HAS_ATTENTION);
+            CHECK_NEAR(part[i].attention, x.al[i], 2e-5);
+        }
+        i = carnn__names_find(&model->choices,
+                              carnn__text(data, data->items[item].target).at,
+                              carnn__text(data, data->items[item].target).length);
+        loss -= log(exp(z[i]) / all);
+    }
+    CHECK_NEAR(test_scores(model, data).loss, loss / (double)data->item_count, 1e-4);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* What was said first decides, which only T tells. */
+static void test_hops_learn(const char *options) {
+    static const char text[] = "1 red\tgo on\n2 blue\tgo on\n3 which\tred it is\n\n"
+                               "1 blue\tgo on\n2 red\tgo on\n3 which\tblue it is\n";
+    carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_model *model = test_trains_alike("dialog", options, data, test_training(60, 2, 0.01, 0.0));
+    CHECK_NEAR(test_metric(&model->scores, "accuracy"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    carnn_dataset *data = hops_data();
+    test_hops("hidden=8 embedding=8 told=0 hops=1", 1, 0);
+    test_hops("hidden=8 embedding=8 told=0 hops=3", 3, 0);
+    test_hops("hidden=8 embedding=8 told=0 hops=2 gated=1", 2, 1);
+    test_hops_learn("hidden=20 embedding=20 hops=2");
+    test_hops_learn("hidden=20 embedding=20 hops=2 gated=1");
+    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1", data).message, "hops is 1 or more"));
+    carnn_dataset_free(data);
+    return test_end();
+}
