@@ -163,15 +163,15 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
-   Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
-   Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
-   Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair
-   Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018.
-   Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans et
-   al.: Recurrent Batch Normalization, ICLR 2017. Kiros et al.: Skip-Thought Vectors, NIPS 2015.
-   Zhang: Recurrent Neural Models and Related Problems in Natural Language Processing, thesis,
-   Montreal 2019. */
+   Networks, NIPS 2015. Liu, Perez: Gated End-to-End Memory Networks, EACL 2017. Kadlec, Schmid,
+   Bajgar, Kleindienst: Text Understanding with the Attention Sum Reader Network, ACL 2016. Chen,
+   Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural Networks for Modeling Sentence
+   Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive Pooling Networks, 2016. Shen,
+   Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair Modeling, EMNLP 2017. Tay, Luu,
+   Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018. Clarke, Cormack, Lynam: Exploiting
+   Redundancy in Question Answering, SIGIR 2001. Cooijmans et al.: Recurrent Batch Normalization,
+   ICLR 2017. Kiros et al.: Skip-Thought Vectors, NIPS 2015. Zhang: Recurrent Neural Models and
+   Related Problems in Natural Language Processing, thesis, Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H

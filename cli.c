@@ -1423,9 +1423,15 @@ static void begin_color(double number, double low, double high) {
     printf("\033[48;5;%d;38;5;%dm", colors[color], color > COUNT(colors) / 2 - 1 ? 16 : 231);
 }
 
-static size_t larger_parts(const carnn_contribution *part, size_t count, double score) {
+/* How much a part counts: by its score, where it has none by its attention. */
+static double part_weight(const carnn_contribution *part) {
+    return part->has & CARNN_HAS_SCORE ? fabs(part->score) : part->attention;
+}
+
+static size_t larger_parts(const carnn_contribution *part, size_t count,
+                           const carnn_contribution *than) {
     size_t i, larger = 0;
-    for (i = 0; i < count; i++) larger += fabs(part[i].score) > fabs(score);
+    for (i = 0; i < count; i++) larger += part_weight(&part[i]) > part_weight(than);
     return larger;
 }
 
@@ -1455,7 +1461,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
         if (part[i].has & CARNN_HAS_ATTENTION) low = fmin(low, part[i].attention);
         high = fmax(high, part[i].attention);
     }
-    first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
+    first = has & CARNN_HAS_SHARE && !(has & CARNN_HAS_SCORE) ? CARNN_HAS_SHARE : CARNN_HAS_SCORE;
     has |= first;
     if (of) printf("%s: %s\n", of, e.of);
     printf("%10s", first == CARNN_HAS_SCORE ? "score" : "share");
@@ -1465,7 +1471,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
         sum += c->score;
         if (c->attention < least ||
-            (rows < e.count && larger_parts(part, e.count, c->score) >= rows)) {
+            (rows < e.count && larger_parts(part, e.count, c) >= rows)) {
             rest += c->score;
             continue;
         }
