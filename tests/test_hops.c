@@ -3,7 +3,8 @@
 
 #include "test.h"
 
-enum { D = 8, LINES = 100, WORDS = 16, CANDIDATE = 99 /* in the place of a role */ };
+enum { HOPS_D = 8, HOPS_LINES = 100, HOPS_WORDS = 16 };
+#define HOPS_CANDIDATE 99u /* in the place of a role */
 
 /* A dialog of more lines than there are ages, and a short one. */
 static carnn_dataset *hops_data(void) {
@@ -19,45 +20,46 @@ static carnn_dataset *hops_data(void) {
 /* The position encoding of a text, as its speaker has said it, or as a candidate. */
 static void hops_encode(const carnn_model *model, carnn__span text, uint32_t role, double *e) {
     const float *word = test_weight(model, "word.weight");
-    uint32_t ids[WORDS];
-    size_t J = role == CANDIDATE
-                   ? carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids, WORDS)
-                   : carnn__history_tokens(model, text, role, ids, WORDS), j, k;
-    for (k = 0; k < D; k++) {
+    uint32_t ids[HOPS_WORDS];
+    size_t J, j, k;
+    if (role == HOPS_CANDIDATE)
+        J = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids, HOPS_WORDS);
+    else J = carnn__history_tokens(model, text, role, ids, HOPS_WORDS);
+    for (k = 0; k < HOPS_D; k++) {
         e[k] = 0.0;
         for (j = 0; j < J; j++) {
-            double place = (double)(j + 1) / (double)J, ramp = (double)(k + 1) / D;
-            e[k] += ((1.0 - place) - ramp * (1.0 - 2.0 * place)) * (double)word[ids[j] * D + k];
+            double place = (double)(j + 1) / (double)J, ramp = (double)(k + 1) / HOPS_D;
+            e[k] += ((1.0 - place) - ramp * (1.0 - 2.0 * place)) * (double)word[ids[j] * HOPS_D + k];
         }
     }
 }
 
 typedef struct hops_plain {
     size_t lines;
-    double memory[LINES][D], al[LINES]; /* of the last hop */
-    double u[D];                        /* in the end o */
+    double memory[HOPS_LINES][HOPS_D], al[HOPS_LINES]; /* of the last hop */
+    double u[HOPS_D];                        /* in the end o */
 } hops_plain;
 
 static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gated) {
-    double r[D] = {0.0}, next[D], sum = 0.0;
+    double r[HOPS_D] = {0.0}, next[HOPS_D], sum = 0.0;
     size_t i, j;
     char name[32];
     for (i = 0; i < x->lines; i++) {
-        for (x->al[i] = 0.0, j = 0; j < D; j++) x->al[i] += x->memory[i][j] * x->u[j];
+        for (x->al[i] = 0.0, j = 0; j < HOPS_D; j++) x->al[i] += x->memory[i][j] * x->u[j];
         sum += x->al[i] = exp(x->al[i]);
     }
     for (i = 0; i < x->lines; i++)
-        for (x->al[i] /= sum, j = 0; j < D; j++) r[j] += x->al[i] * x->memory[i][j];
-    for (j = 0; j < D; j++) {
+        for (x->al[i] /= sum, j = 0; j < HOPS_D; j++) r[j] += x->al[i] * x->memory[i][j];
+    for (j = 0; j < HOPS_D; j++) {
         if (gated) {
             double g;
             sprintf(name, "hops.%zu.gate.weight", k);
-            g = test_row_times(test_weight(model, name), j, D, x->u);
+            g = test_row_times(test_weight(model, name), j, HOPS_D, x->u);
             sprintf(name, "hops.%zu.gate.bias", k);
             g = test_sigmoid(g + (double)test_weight(model, name)[j]);
             next[j] = g * r[j] + (1.0 - g) * x->u[j];
         } else {
-            next[j] = test_row_times(test_weight(model, "hops.weight"), j, D, x->u) + r[j];
+            next[j] = test_row_times(test_weight(model, "hops.weight"), j, HOPS_D, x->u) + r[j];
         }
     }
     memcpy(x->u, next, sizeof next);
@@ -76,8 +78,8 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
         hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
                     x->memory[i]);
     for (i = 0; i < x->lines; i++)
-        for (k = x->lines - 1 - i, k = k < 63 ? k : 63, j = 0; j < D; j++)
-            x->memory[i][j] += (double)age[k * D + j];
+        for (k = x->lines - 1 - i, k = k < 63 ? k : 63, j = 0; j < HOPS_D; j++)
+            x->memory[i][j] += (double)age[k * HOPS_D + j];
     hops_encode(model, carnn__text(data, member[of->count - 1].text), CARNN_USER, x->u);
     for (k = 1; k <= hops; k++) hops_hop(model, x, k, gated);
 }
@@ -87,7 +89,7 @@ static void test_hops(const char *options, size_t hops, int gated) {
     carnn_model *model = test_model("dialog", options, NULL, data);
     carnn_session *session = NULL;
     carnn_prediction p;
-    carnn_contribution part[LINES];
+    carnn_contribution part[HOPS_LINES];
     carnn_explanation told;
     carnn_error error;
     size_t i, j, item, L;
@@ -103,16 +105,16 @@ static void test_hops(const char *options, size_t hops, int gated) {
         for (i = 0; i < L; i++) {
             const char *choice = carnn__names_get(&model->choices, i);
             carnn__span text = {choice, strlen(choice)};
-            double y[D];
-            hops_encode(model, text, CANDIDATE, y);
-            for (z[i] = 0.0, j = 0; j < D; j++) z[i] += x.u[j] * y[j];
+            double y[HOPS_D];
+            hops_encode(model, text, HOPS_CANDIDATE, y);
+            for (z[i] = 0.0, j = 0; j < HOPS_D; j++) z[i] += x.u[j] * y[j];
             all += exp(z[i]);
         }
         CHECK_INT(carnn_session_example(session, data, item, L, &p, &error), CARNN_OK);
         CHECK_INT(p.count, L);
         for (i = 0; i < L; i++)
             CHECK_NEAR(p.probability[i], exp(z[p.choice[i]]) / all, 2e-5);
-        CHECK_INT(carnn_session_explain(session, LINES, part, &told, &error), CARNN_OK);
+        CHECK_INT(carnn_session_explain(session, HOPS_LINES, part, &told, &error), CARNN_OK);
         CHECK_INT(told.count, x.lines);
         CHECK_INT(told.exact, 0);
         CHECK_NEAR(told.rest, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
