@@ -152,9 +152,9 @@
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
    a learning rate, and exp and log in some losses, are the C library's: another may round them
    otherwise.) What would break that does not compile: -ffast-math, and floats computed as wider
-   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What no
-   macro tells is refused at run time: paths that clang's -ffp-contract=fast has given other fused
-   multiply-adds, and those whose sums -fassociative-math has put in another order.
+   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What
+   clang tells by no macro is refused at run time: paths that -ffp-contract=fast has given other
+   fused multiply-adds, and those whose sums -fassociative-math has put in another order.
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -878,9 +878,9 @@ typedef struct carnn_contribution {
     unsigned has;
     double score;     /* what it adds to the logit of what is explained; answer: to the score, by
                          its part in the shares of common words (@@MATCH) */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer, pair: the weight of a
-                         word, where the model has such weights, 1 in all for each text that has
-                         them; cloze: of a word of the text */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8, of the last hop where there are
+                         hops; answer, pair: the weight of a word, where the model has such weights,
+                         1 in all for each text that has them; cloze: of a word of the text */
     double share;     /* lm: what part of the context a word of the sentence before is; answer,
                          pair: what part of the last states of its text's encoder a word is, or its
                          state of the vector that is compared (ca, ap, cosine) */
@@ -899,16 +899,16 @@ typedef struct carnn_explanation {
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
-   order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit of
-   the best reply. lm: the words of the sentence before with their shares in the context, then those
-   of the sentence with what they add to the logit of the most probable next word. answer, pair:
-   the words of both texts. Where words have scores (models of answer that are told of common
-   words), the rest is the part of the score that the network gives to the pair. Otherwise words
-   have shares: for each text these and its rest add up to 1, and `rest` is the sum of both. cloze:
-   the words of the text, to the probability of the answer, which by default is exactly the sum of
-   the attention to its places; of the models attentive and weighted the rest is the answer's logit
-   (of an ensemble 0). classify, signal and skip-thought do not explain. count is 0 where nothing
-   has been predicted. */
+   order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit
+   of the best reply; of gated hops with their attention alone. lm: the words of the sentence
+   before with their shares in the context, then those of the sentence with what they add to the
+   logit of the most probable next word. answer, pair: the words of both texts. Where words have
+   scores (models of answer that are told of common words), the rest is the part of the score that
+   the network gives to the pair. Otherwise words have shares: for each text these and its rest
+   add up to 1, and `rest` is the sum of both. cloze: the words of the text, to the probability of
+   the answer, which by default is exactly the sum of the attention to its places; of the models
+   attentive and weighted the rest is the answer's logit (of an ensemble 0). classify, signal and
+   skip-thought do not explain. count is 0 where nothing has been predicted. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -1086,7 +1086,8 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) ||                                     \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
 #endif
 
@@ -2781,7 +2782,7 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
 /* --- arrays ---------------------------------------------------------------------------------- */
 
 /* A statement for every 16 of n numbers and for the rest: m of them from i on. As m = 16 is a
-   constant, only the rest is loaded and stored with a mask. */
+   constant, only the rest is loaded and stored with a mask, or in pieces. */
 #define CARNN__LOOP(statement)                                                                     \
     size_t i;                                                                                      \
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
@@ -3610,8 +3611,8 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
-    CARNN__INIT_GLOROT, /* uniform in +-`scale`; where that is 0, +-sqrt(6 / (rows + columns)):
-                           Glorot and Bengio 2010 */
+    CARNN__INIT_GLOROT, /* uniform in +-`scale`; where that is not above 0, in +-sqrt(6 / (rows +
+                           columns)): Glorot and Bengio 2010 */
     CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
@@ -6914,15 +6915,14 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
 
 /* Adds names as they are, all of which are kept. */
 static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
-    size_t i;
+    size_t i, before = v->words.count;
     v->text = carnn__words_of(CARNN__SPACES, "", 0); /* does not fold */
     v->text_times = 0;
-    v->kept -= v->words.count;
     for (i = 0; i < names->count && !v->status; i++) {
         v->text.word = carnn__string(names->bytes, names->at, i);
         v->status = carnn__build(&v->allocator, carnn__vocabulary_word, v, v->error);
     }
-    v->kept += v->words.count;
+    v->kept += v->words.count - before;
     v->reserved = v->words.count;
 }
 
@@ -10894,7 +10894,9 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
                                     carnn_error *error) {
     carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
                            model->task->reserved_count, error);
-    if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
+    if (!model->desc.from) return;
+    carnn__vocabulary_keep(v, &model->desc.from->words);
+    v->kept -= carnn__min(v->kept, model->desc.from->vector_words); /* no data had them */
 }
 
 /* Appends words: word i is carnn__string(bytes, at, i). CARNN_ERR_MODEL if two are the same. */
@@ -14090,8 +14092,8 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     }
 }
 
-/* idf of a word that occurs k times among the K words of the distinct texts of training data, of
-   which names of classes are some: log(K / k) / log K. */
+/* idf of a word that occurs k times among the K words of the distinct texts of training data:
+   log(K / k) / log K. Names of classes count as texts, too. */
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
@@ -14227,12 +14229,14 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 #define CARNN__OTHER_WORDS (64 * CARNN__SENTENCE_WORDS)
 
 typedef struct carnn__redundancy {
-    double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches */
+    double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches,
+                        but in a session those of the question `asked`, where it `stands` */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
-    uint32_t *asked; /* of a session: the question of the sums, which stand until it hears or is
-                        asked something else */
-    size_t stands;   /* 1 + its words; 0: there are no sums */
+    uint32_t *asked; /* of a session: the words of the question of the sums, which stand until the
+                        session hears or is asked something else */
+    size_t asked_words;
+    int stands;
 } carnn__redundancy;
 
 static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
@@ -14319,13 +14323,15 @@ static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
                                   const carnn__overlap *overlap, carnn__list question,
                                   size_t item) {
     size_t bytes = question.length * sizeof *question.ids;
-    if (m->stands == 1 + question.length && !memcmp(m->asked, question.ids, bytes)) return;
+    if (m->stands && m->asked_words == question.length && !memcmp(m->asked, question.ids, bytes))
+        return;
     if (m->stands) carnn__redundancy_clear(work, m);
     carnn__redundancy_find(work, m, item);
     carnn__redundancy_add(work, m, overlap, question);
     if (!m->asked) return;
     memcpy(m->asked, question.ids, bytes);
-    m->stands = 1 + question.length;
+    m->asked_words = question.length;
+    m->stands = 1;
 }
 
 /* The powers of the sentences that are the same as s. */
@@ -17556,7 +17562,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
        CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS,
-       CARNN__DIALOG_GATED }; /* in carnn_model_desc.option */
+       CARNN__DIALOG_AGES, CARNN__DIALOG_GATED }; /* in carnn_model_desc.option */
 
 /* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
@@ -17616,16 +17622,14 @@ static int carnn__history_names_subject(const uint32_t *ids, size_t n, const car
     return fact->word[0] && k < n;
 }
 
-/* The system has said the n words `ids`. If they name the subject of a fact in [from, end), then of
-   these facts those with a subject that is named are told, and those that were told before are
-   past. */
-static void carnn__history_tell(carnn__fact *fact, size_t from, size_t end, const uint32_t *ids,
-                                size_t n) {
+/* The system has said the n words `ids`. If they name the subject of one of `count` facts, then
+   those with a subject that is named are told, and those that were told before are past. */
+static void carnn__history_tell(carnn__fact *fact, size_t count, const uint32_t *ids, size_t n) {
     const uint32_t past = carnn__speaker_word(CARNN_USER), told = past + CARNN_SYSTEM;
     size_t i;
-    for (i = from; i < end && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
-    if (i == end) return;
-    for (i = from; i < end; i++) {
+    for (i = 0; i < count && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
+    if (i == count) return;
+    for (i = 0; i < count; i++) {
         uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
         if (carnn__history_names_subject(ids, n, &fact[i])) *mark = told;
         else if (*mark == told) *mark = past;
@@ -17786,9 +17790,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
 }
 
-/* Sets the marks of the facts in an item's history as they are in its turn, going on from the last
-   item where that is not far before it. As in a session, only the subject of a fact that is no
-   further back than the history can be named. */
+/* Sets the marks of the facts in an item's history as they are in its turn. As in a session, only
+   the subject of a fact that is no further back than the history can be named: so marking begins as
+   many lines before the history, or goes on from the last item. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
@@ -17799,9 +17803,10 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
     for (i = m->marked; i < m->end[item]; i++) {
         const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
         size_t n = carnn__list_length(tokens, m->seq[i]);
+        size_t from = carnn__max(start, i - carnn__min(i, most));
         m->fact[i] = carnn__history_fact(ids, n);
         if (ids[n - 1] == carnn__speaker_word(CARNN_SYSTEM))
-            carnn__history_tell(m->fact, carnn__max(start, i - carnn__min(i, most)), i, ids, n);
+            carnn__history_tell(m->fact + from, i - from, ids, n);
     }
     m->marked = i;
 }
@@ -17956,15 +17961,19 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
-   --hops K is the memory network of Sukhbaatar et al. 2015 (MN; on dialogs Bordes and Weston 2017),
-   with --gated 1 the gated one of Liu and Perez 2017 (GMN), which the paper compares with. No cell
-   reads the history without c: K hops of attention do, each with the result of the one before.
+   With --hops K attention reads the history K times, and each time asks for more (as in memory
+   networks, Sukhbaatar et al. 2015; on dialogs Bordes, Boureau and Weston 2017):
 
-     u_1 = c     al = softmax_m((e_m + T_{M-m}) . u_k)     r_k = sum_{m<M} al_m (e_m + T_{M-m})
-     u_{k+1} = H u_k + r_k          gated: u_{k+1} = u_k + g_k * (r_k - u_k),
-     o = u_{K+1}                           g_k = sigmoid(W_k u_k + b_k)
+     u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
+     u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
 
-   T (ages, D) tells how old an utterance is; the oldest ones share the last row. H, W_k (D, D).
+   --ages 1 is a memory network: no cell reads the history, which ends with the utterance before c,
+   and h_m is a row of T (ages, D), which tells how old utterance m is. Very old ones share the last
+   row. With --gated 1 the hops are those of Liu and Perez 2017:
+
+     u_{k+1} = u_k + g_k * (r_k - u_k)                 g_k = sigmoid(W_k u_k + b_k)    W_k (D, D)
+
+   The paper compares with such networks; those had bags of words, and other weights for candidates.
 
    How often a candidate is the reply says little of dialogs with another system, which has its own
    way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
@@ -18009,8 +18018,11 @@ static const carnn_option carnn__dialog_options[] = {
                        "probability of a candidate's word to be dropped in training; without "
                        "effect where names are exchanged"),
     CARNN__OPTION_WHOLE("hops", CARNN__DIALOG_HOPS, 0, CARNN__HOPS_MOST, 2,
-                        "K: a memory network, K hops of attention in the place of the cell; 0: the "
-                        "cell"),
+                        "K: attention reads the history K times, each time asking for more; 0: "
+                        "once, as in the paper"),
+    CARNN__OPTION_WHOLE("ages", CARNN__DIALOG_AGES, 0, 1, 2,
+                        "1: a memory network, whose hops read utterances and their ages instead of "
+                        "the states of a cell"),
     CARNN__OPTION_WHOLE("gated", CARNN__DIALOG_GATED, 0, 1, 2, "1: the hops are gated"),
     CARNN__OPTION_END};
 
@@ -18033,10 +18045,11 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
                            (long long)model->desc.embedding, (long long)model->desc.hidden);
     if (model->desc.layers != 1)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
-    if (carnn__option(model, CARNN__DIALOG_GATED) > 0.0 &&
-        carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "gated has an effect only where hops is 1 "
-                           "or more");
+    if (carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0 &&
+        (carnn__option(model, CARNN__DIALOG_AGES) > 0.0 ||
+         carnn__option(model, CARNN__DIALOG_GATED) > 0.0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "ages and gated are for models with hops: "
+                           "1 or more");
     return CARNN_OK;
 }
 
@@ -18112,11 +18125,12 @@ typedef struct carnn__said { /* an utterance that a session keeps */
 } carnn__said;
 
 typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
-    size_t count;            /* K; 0: a cell reads the history */
+    size_t count;            /* K; 0: attention as in Eq. 8 */
     int gated;
     size_t ages, matrix;     /* weights T and H */
-    uint32_t *age;           /* (N) row of T */
-    float *time;             /* (N, D) T_{M-m} */
+    uint32_t *age;           /* (N) of a memory network: row of T */
+    float *h;                /* (N, D) likewise: rows of T */
+    float *dh;               /* (N, D) gradient at h + e, of all hops */
     carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D) */
     carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
     carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
@@ -18126,7 +18140,8 @@ typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
     carnn__list_encoder words;
-    carnn__cell cell;        /* not in use where there are hops */
+    int has_cell;            /* else it is a memory network */
+    carnn__cell cell;
     carnn__cell_run run;
     carnn__hops hops;
     float *balance;          /* (L) a_l; NULL: 0 */
@@ -18156,8 +18171,9 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
     char name[48];
     size_t k;
     m->gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
-    m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0, CARNN__INIT_NORMAL,
-                             0.1f);
+    if (carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0)
+        m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
+                                 CARNN__INIT_NORMAL, 0.1f);
     if (!m->gated)
         m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
     for (k = 0; m->gated && k < m->count; k++) {
@@ -18170,8 +18186,11 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
 static void carnn__hops_memory(carnn__plan *p, carnn__hops *m, const carnn__mat *c,
                                const carnn__mat *o, const carnn__mat *weight, size_t B, size_t N) {
     size_t k, K = m->count;
-    m->age = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-    m->time = carnn__floats(p->arena, N, c->columns);
+    if (carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0) {
+        m->age = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+        m->h = carnn__floats(p->arena, N, c->columns);
+    }
+    m->dh = carnn__floats(p->arena, p->work->g ? N : 0, c->columns);
     for (k = 0; k < K; k++) {
         m->u[k] = k ? carnn__plan_mat(p, B, c->columns) : *c;
         m->r[k] = carnn__plan_mat(p, B, c->columns);
@@ -18202,8 +18221,9 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     if (m->hops.count) carnn__hops_memory(p, &m->hops, &m->c, &m->o, &m->weight, B, N);
-    else carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
-                          NULL);
+    if (m->has_cell)
+        carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
+                         NULL);
 }
 
 /* What only training has: a_l, and memory for the candidates' words without those that are dropped.
@@ -18236,9 +18256,10 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__list_encoder_plan(p, &m->words, D);
     if (p->arena) carnn__history_plan(p, &m->read);
     m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
+    m->has_cell = carnn__option(p->model, CARNN__DIALOG_AGES) <= 0.0;
     if (m->hops.count)
         carnn__hops_declare(p, &m->hops, D, carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK));
-    else
+    if (m->has_cell)
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
     if (!p->arena) return;
@@ -18285,7 +18306,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
-    if (!m->hops.count) carnn__cell_ready(&m->run, e);
+    if (m->has_cell) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
         carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
@@ -18301,7 +18322,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     size_t B = 0, rows = 0, b, i, t;
     for (; m->from + B < read->turns && B < CARNN__DIALOG_CHUNK; B++) {
         size_t item = read->turn[m->from + B];
-        m->length[B] = read->end[item] - read->first[item] + !m->hops.count;
+        m->length[B] = read->end[item] - read->first[item] + (uint32_t)m->has_cell;
         rows += m->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
@@ -18317,43 +18338,44 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
                                                            : read->past[line] + mark;
         }
         m->context[b] = read->latest[m->from + i];
-        if (!m->hops.count) m->index[m->start[t - 1] + b] = m->context[b];
+        if (m->has_cell) m->index[m->start[t - 1] + b] = m->context[b];
         m->label[b] = read->answer[m->from + i];
     }
     return B;
 }
 
-static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
-    carnn__attention a = {&m->packed, m->e.columns, m->index, m->run.scan.out, m->e.x, m->c.x,
-                          m->weight.x, m->weight.d, m->o.x, m->o.d, m->dh, m->c.d};
+/* With the question u (B, D), to the sums r (B, D); al (B, T). */
+static carnn__attention carnn__dialog_attention(const carnn__dialog *m, const carnn__mat *u,
+                                                const carnn__mat *al, const carnn__mat *r) {
+    const float *h = m->has_cell ? m->run.scan.out : m->hops.h;
+    carnn__attention a = {&m->packed, m->e.columns, m->index, h, m->e.x, u->x,
+                          al->x, al->d, r->x, r->d, m->dh, u->d};
     return a;
 }
 
 /* --- hops ------------------------------------------------------------------------------------ */
 
-/* The memory of a hop is e + T: T takes the place of the cell's states in its attention. */
-static carnn__attention carnn__hops_attention(const carnn__dialog *m, size_t k) {
-    const carnn__hops *x = &m->hops;
-    carnn__attention a = {&m->packed, m->e.columns, m->index, x->time, m->e.x, x->u[k].x,
-                          x->weight[k].x, x->weight[k].d, x->r[k].x, x->r[k].d, m->dh, x->u[k].d};
-    return a;
+/* Sets h to the rows of T: utterances are counted from the end, the one before c is 0 old. */
+static void carnn__hops_ages(const carnn__work *work, const carnn__dialog *m) {
+    size_t t, b;
+    for (t = 0; t < m->packed.steps; t++)
+        for (b = 0; m->packed.start[t] + b < m->packed.start[t + 1]; b++)
+            m->hops.age[m->packed.start[t] + b] = (uint32_t)carnn__min(
+                carnn__rank_length(&m->packed, b) - 1 - t, CARNN__HOPS_AGES - 1);
+    carnn__gather_rows(m->hops.h, carnn__weight(work, m->hops.ages), m->hops.age, m->packed.rows,
+                       m->e.columns);
 }
 
 /* From c to o. */
 static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
     carnn__hops *x = &m->hops;
     carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, t, b, i;
-    for (t = 0; t < m->packed.steps; t++)
-        for (b = 0; m->packed.start[t] + b < m->packed.start[t + 1]; b++)
-            x->age[m->packed.start[t] + b] = (uint32_t)carnn__min(
-                carnn__rank_length(&m->packed, b) - 1 - t, CARNN__HOPS_AGES - 1);
-    carnn__gather_rows(x->time, carnn__weight(work, x->ages), x->age, N, D);
+    size_t B = m->packed.sequences, D = m->e.columns, k, i;
     for (k = 0; k < x->count; k++) {
         const float *u = x->u[k].x, *r = x->r[k].x;
         float *next = x->u[k + 1].x;
-        carnn__attention a = carnn__hops_attention(m, k);
-        carnn__split(e, e->k->attend, &a, B, 1, N * D);
+        carnn__attention a = carnn__dialog_attention(m, &x->u[k], &x->weight[k], &x->r[k]);
+        carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
         if (x->gated) {
             float *g = x->gate[k].y.x;
             carnn__linear_forward(work, &x->gate[k], &x->u[k], B);
@@ -18368,15 +18390,16 @@ static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
     }
 }
 
-/* From the gradient at o to those at c and e. */
+/* From the gradient at o to those at c, and at h + e in x->dh. */
 static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
     carnn__hops *x = &m->hops;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, i;
+    memset(x->dh, 0, N * D * sizeof(float));
     for (k = x->count; k-- > 0;) {
         const float *u = x->u[k].x, *r = x->r[k].x, *d = x->u[k + 1].d;
         float *du = x->u[k].d, *dr = x->r[k].d;
-        carnn__attention a = carnn__hops_attention(m, k);
+        carnn__attention a = carnn__dialog_attention(m, &x->u[k], &x->weight[k], &x->r[k]);
         if (x->gated) {
             const float *g = x->gate[k].y.x;
             for (i = 0; i < B * D; i++) {
@@ -18393,8 +18416,7 @@ static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
                           D, NULL, du, D);
         }
         carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-        carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
-        carnn__scatter_rows(e, carnn__gradient(work, x->ages), m->dh, x->age, N, D);
+        e->k->add(m->dh, x->dh, N * D);
     }
 }
 
@@ -18409,16 +18431,17 @@ static size_t carnn__dialog_choices(const carnn__dialog *m) {
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    carnn__attention a = carnn__dialog_attention(m);
+    carnn__attention a = carnn__dialog_attention(m, &m->c, &m->weight, &m->o);
     size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
-    if (m->hops.count) {
-        carnn__hops_forward(work, m);
-    } else {
+    if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
         carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
-        carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    } else {
+        carnn__hops_ages(work, m);
     }
+    if (m->hops.count) carnn__hops_forward(work, m);
+    else carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
     else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
@@ -18429,21 +18452,23 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    carnn__attention a = carnn__dialog_attention(m);
+    carnn__attention a = carnn__dialog_attention(m, &m->c, &m->weight, &m->o);
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
     size_t L = carnn__dialog_choices(m);
+    float *dh = m->hops.count ? m->hops.dh : m->dh;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__mat_clear(&m->c, B);
-    if (m->hops.count) {
-        carnn__hops_backward(work, m);
-    } else {
-        carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-        carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
-        carnn__cell_backward(&m->run, e, m->dh, m->e.d);
+    if (m->hops.count) carnn__hops_backward(work, m);
+    else carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    carnn__scatter_rows(e, m->e.d, dh, m->index, N, D);
+    if (m->has_cell) {
+        carnn__cell_backward(&m->run, e, dh, m->e.d);
         carnn__cell_context_back(&m->run, e, m->c.d);
+    } else {
+        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), dh, m->hops.age, N, D);
     }
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
@@ -18508,7 +18533,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
-    if (!m->hops.count) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
+    if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
@@ -18528,7 +18553,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
-    if (!m->hops.count) carnn__cell_project_back(&m->run, work->engine, e->d);
+    if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
@@ -18594,7 +18619,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const c
                                         size_t length, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
-    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t D = m->e.columns, width = m->has_cell ? carnn__cells[m->cell.kind].gates * D : 0;
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
     float *px = m->run.scan.px;
     carnn__said *said;
@@ -18652,7 +18677,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_add_utterance(s, speaker, text, length, 1);
     if (speaker == CARNN_SYSTEM)
-        carnn__history_tell(m->read.fact, 0, m->heard, said->ids, said->at[1]);
+        carnn__history_tell(m->read.fact, m->heard, said->ids, said->at[1]);
     m->heard++;
     s->parts = 0;
 }
@@ -18664,11 +18689,11 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, texts->at, texts->length, 2);
     carnn__dialog_reencode_facts(s);
-    m->length[0] = (uint32_t)m->heard + !m->hops.count;
+    m->length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
     carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
     for (t = 0; t <= m->heard; t++) m->index[t] = (uint32_t)t;
     m->context[0] = (uint32_t)m->heard;
-    if (!m->hops.count)
+    if (m->has_cell)
         carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
@@ -18676,28 +18701,53 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     carnn__session_decide(s, top, p);
 }
 
-/* The logit o . y of the reply is a sum over the utterances. That of hops, each of which depends on
-   what the ones before it have read, is left to the rest. */
+/* Adds to out[0 .. count) what each utterance has in y . sum_m al_m (h_m + e_m). */
+static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const float *y,
+                                      size_t count, carnn_contribution *out, double *rest) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    size_t t, j, D = m->e.columns;
+    for (j = 0; j < D; j++) s->carry[j] = 0.0;
+    for (t = m->packed.rows; t-- > 0;) {
+        const float *e = m->e.x + m->index[t] * D;
+        double score = 0.0;
+        if (m->has_cell)
+            score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
+        for (j = 0; !m->has_cell && j < D; j++)
+            score += (double)al[t] * (double)y[j] * ((double)m->hops.h[t * D + j] + (double)e[j]);
+        if (t < count) out[t].score += score;
+    }
+}
+
+/* The logit of the reply is a sum over the utterances: y . o; of hops y . r_K, Hy . r_{K-1}, and so
+   on, where Hy is H^T y, and at last what c has by itself. That of gated hops is the rest. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, D = m->e.columns, best = m->net.best[0];
+    const carnn__hops *x = &m->hops;
+    size_t t, k, D = m->e.columns, best = m->net.best[0];
+    float *y = m->y.x, *Hy = x->count ? x->r[0].x : NULL, *swap;
+    double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
-    for (t = 0; t < D; t++) s->carry[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
-    e->exact = !m->hops.count && carnn__cell_is_additive(m->cell.kind);
-    for (t = 0; m->hops.count && t < D; t++) e->rest += (double)m->o.x[t] * (double)m->y.x[t];
-    for (t = e->count; t-- > 0;) {
+    e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
+    for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
-        double alpha = (double)m->weight.x[t];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
-                                CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
-        if (m->hops.count) c.has = CARNN_HAS_ATTENTION;
-        else c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
-                                         s->carry, &e->rest);
-        if (t < count) out[t] = c;
+                                CARNN_HAS_ATTENTION, 0.0, (double)m->weight.x[t], 0.0};
+        if (!x->gated) c.has |= CARNN_HAS_SCORE;
+        out[t] = c;
     }
+    if (!x->count) carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
+    for (k = x->gated ? 0 : x->count; k-- > 0; swap = y, y = Hy, Hy = swap) {
+        carnn__dialog_explain_sum(s, x->weight[k].x, y, count, out, &e->rest);
+        carnn__matmul(&s->engine, CARNN__NN, 1, D, D, y, D, carnn__weight(&s->work, x->matrix), D,
+                      NULL, Hy, D);
+    }
+    for (t = 0; x->count && t < D; t++)
+        own += (double)y[t] * (double)(x->gated ? m->o.x[t] : m->c.x[t]);
+    if (x->gated || !m->has_cell) e->rest += own;
+    else if (e->count <= count) out[e->count - 1].score += own;
 }
 
 static const carnn__session_kind carnn__dialog_session = {
@@ -18709,7 +18759,8 @@ static const carnn__session_kind carnn__dialog_session = {
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1",
-    "hidden=19 hops=3", "hidden=19 hops=2 gated=1 history=3", NULL};
+    "hidden=19 hops=3 ages=1", "hidden=19 hops=2 ages=1 gated=1 history=3", "hidden=19 hops=2",
+    "hidden=19 hops=2 gated=1 cell=lstm", NULL};
 
 /* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
 static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
@@ -18794,7 +18845,8 @@ static const char *const carnn__lm_units[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
-                        "words that are kept, the most frequent"),
+                        "words that are kept, the most frequent; with --from those of the model are "
+                        "among them"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
                          "the sentence before or none, as for cells that read no context, chunks "
                          "and characters"),
@@ -21850,6 +21902,7 @@ static const struct {
     const char *task, *option, *of, *values; /* task NULL: of all that have the option */
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
+    {"dialog", "cell", "ages", "0"},
     {"lm", "label_weight", "context", "previous"},
     {"lm", "label_row", "context", "previous"},
     {"answer", "pooling", "model", "ca cosine"},
@@ -21863,11 +21916,12 @@ static const struct {
 /* Is the option left open, or asked for as the default is, which carnn_defaults may have set? */
 static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *asked) {
     carnn_model_desc usual = *asked;
-    usual.option[o->offset] = 0.0;
-    if (!(asked->option[o->offset] > 0.0)) return 1;
+    double value = carnn__option_value(o, asked, NULL);
+    carnn__option_put(o, &usual, NULL, 0.0);
+    if (!(value > 0.0)) return 1;
     return (!usual.from || !carnn__from_options(&usual, NULL)) &&
            !carnn_defaults(&usual, NULL, NULL) &&
-           usual.option[o->offset] == asked->option[o->offset];
+           carnn__option_value(o, &usual, NULL) == value;
 }
 
 /* asked: what the caller wants of a model that is described completely. */
@@ -22449,7 +22503,7 @@ static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, v
     memcpy(number, &bits, sizeof bits);
 }
 
-/* Is a key that only some files have to be written (`has`), or is it there to be read? */
+/* Of a key that only some files have: when writing `has`, when reading whether the file has it. */
 static int carnn__key_there(const carnn__gguf *g, const char *name, int has) {
     return g->writing ? has : carnn__gguf_find(g, name, strlen(name)) != NULL;
 }
@@ -23148,7 +23202,7 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
                                "they read rows of other numbers", m + 1);
         if (carnn__model_links(models[m]) > carnn__model_links(models[0]))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
-                               "the second reads alignments, the first does not", m + 1);
+                               "only the latter reads alignments", m + 1);
     }
     if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "

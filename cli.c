@@ -1487,7 +1487,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     if (told)
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
                "what no step accounts for\n", carnn_model_describe(model)->cell);
-    else puts("what this model says is no sum of what words add: all is in the rest");
+    else puts("what this model says is no sum of what its parts add: all is in the rest");
     return part;
 }
 
@@ -1554,7 +1554,7 @@ static int explain(void) {
     count = carnn_dataset_examples(data);
     if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
     check(carnn_session_example(session, data, i, 1, &p, &error));
-    check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every ensemble can */
+    free(explained(&e)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
     return DONE;
 }

@@ -734,7 +734,7 @@ done
 run 0 train $small --model iwan --cell lstm --overlap 0 --epochs 1 --out m.gguf
 run 0 explain m.gguf --data "$data/answer-test.tsv" --example 2
 says out '^     share  attention$'
-says out '^what this model says is no sum of what words add: all is in the rest$'
+says out '^what this model says is no sum of what its parts add: all is in the rest$'
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
 says out '^alignment of the words of the sentence'
 mkdir folder

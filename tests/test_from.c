@@ -172,6 +172,34 @@ static void from_vocab(void) {
     carnn_dataset_free(data);
 }
 
+/* Words that only vectors had do not count: there is room for as many of new data. */
+static void from_vectors_and_vocab(void) {
+    static const char text[] = "It rained . We read . It rained . We read .\n";
+    static const char other[] = "It snowed . We read . It snowed . We slept .\n";
+    carnn_source vectors = test_source("v", "sun 1 2\nmoon 2 1\nstar 1 1\n", 26);
+    carnn_dataset *data = test_data("skip-thought", text, sizeof text - 1, 0, 0);
+    carnn_dataset *more = test_data("skip-thought", other, sizeof other - 1, 0, 0);
+    carnn_model *old = NULL, *model = NULL;
+    carnn_model_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "skip-thought";
+    desc.hidden = 4;
+    desc.vectors = &vectors;
+    desc.vector_count = 1;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "vocab=6 min_count=1", NULL), CARNN_OK);
+    CHECK_INT(carnn_model_create(&old, &desc, data, NULL), CARNN_OK);
+    CHECK(carnn__names_find(&old->words, "moon", 4) != CARNN__NO_INDEX);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "skip-thought";
+    desc.from = old;
+    CHECK_INT(carnn_model_create(&model, &desc, more, NULL), CARNN_OK);
+    CHECK(carnn__names_find(&model->words, "snowed", 6) != CARNN__NO_INDEX);
+    carnn_model_free(model);
+    carnn_model_free(old);
+    carnn_dataset_free(data);
+    carnn_dataset_free(more);
+}
+
 /* Another network, or another task, is refused, and what memory was taken is given back. */
 static void from_refused(void) {
     static const char text[] = "x\ta b c\ny\tb d\n", lm[] = "a b c\nb d\n";
@@ -222,6 +250,7 @@ int main(void) {
     from_reads();
     from_blanks();
     from_vocab();
+    from_vectors_and_vocab();
     from_refused();
     return test_end();
 }

@@ -1,5 +1,6 @@
-/* Memory networks (--hops): replies and explanations against plain loops, training with any number
-   of threads and on all SIMD paths, and what only the age of an utterance tells. */
+/* Hops of attention and memory networks in dialogs: replies and explanations against plain loops,
+   training with any number of threads and on all SIMD paths, what only the age of an utterance tells,
+   and hops over the states of a cell. */
 
 #include "test.h"
 
@@ -84,6 +85,21 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
     for (k = 1; k <= hops; k++) hops_hop(model, x, k, gated);
 }
 
+/* Of one hop each utterance has al (e + T) . y. */
+static void hops_explained(const carnn_model *model, const carnn_dataset *data, size_t item,
+                           const hops_plain *x, const carnn_contribution *part, size_t choice) {
+    const char *name = carnn__names_get(&model->choices, choice);
+    carnn__span text = {name, strlen(name)};
+    double y[HOPS_D], score;
+    size_t i, j;
+    CHECK_INT(x->lines, data->items[item].count);
+    hops_encode(model, text, HOPS_CANDIDATE, y);
+    for (i = 0; i < x->lines; i++) {
+        for (score = 0.0, j = 0; j < HOPS_D; j++) score += x->al[i] * x->memory[i][j] * y[j];
+        CHECK_NEAR(part[i].score, score, 1e-4);
+    }
+}
+
 static void test_hops(const char *options, size_t hops, int gated) {
     carnn_dataset *data = hops_data();
     carnn_model *model = test_model("dialog", options, NULL, data);
@@ -93,7 +109,7 @@ static void test_hops(const char *options, size_t hops, int gated) {
     carnn_explanation told;
     carnn_error error;
     size_t i, j, item, L;
-    double loss = 0.0;
+    double loss = 0.0, sum;
     static hops_plain x;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 4.0f;
     L = model->choices.count;
@@ -116,12 +132,16 @@ static void test_hops(const char *options, size_t hops, int gated) {
             CHECK_NEAR(p.probability[i], exp(z[p.choice[i]]) / all, 2e-5);
         CHECK_INT(carnn_session_explain(session, HOPS_LINES, part, &told, &error), CARNN_OK);
         CHECK_INT(told.count, x.lines);
-        CHECK_INT(told.exact, 0);
-        CHECK_NEAR(told.rest, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
+        CHECK_INT(told.exact, !gated);
+        sum = told.rest;
         for (i = 0; i < told.count; i++) {
-            CHECK_INT(part[i].has, CARNN_HAS_ATTENTION);
+            CHECK_INT(part[i].has, gated ? CARNN_HAS_ATTENTION
+                                         : CARNN_HAS_ATTENTION | CARNN_HAS_SCORE);
             CHECK_NEAR(part[i].attention, x.al[i], 2e-5);
+            sum += part[i].score;
         }
+        CHECK_NEAR(sum, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
+        if (hops == 1 && !gated) hops_explained(model, data, item, &x, part, p.choice[0]);
         i = carnn__names_find(&model->choices,
                               carnn__text(data, data->items[item].target).at,
                               carnn__text(data, data->items[item].target).length);
@@ -133,25 +153,119 @@ static void test_hops(const char *options, size_t hops, int gated) {
     carnn_dataset_free(data);
 }
 
-/* What was said first decides, which only T tells. */
-static void test_hops_learn(const char *options) {
+/* What was said first decides, which only T or the cell tells. */
+static void test_hops_learn(const char *options, int64_t epochs) {
     static const char text[] = "1 red\tgo on\n2 blue\tgo on\n3 which\tred it is\n\n"
                                "1 blue\tgo on\n2 red\tgo on\n3 which\tblue it is\n";
     carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
-    carnn_model *model = test_trains_alike("dialog", options, data, test_training(60, 2, 0.01, 0.0));
+    carnn_model *model = test_trains_alike("dialog", options, data,
+                                       test_training(epochs, 2, 0.01, 0.0));
     CHECK_NEAR(test_metric(&model->scores, "accuracy"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The prediction of an item and its parts, which add up to the logit o . y. */
+static void hops_told(const carnn_model *model, const carnn_dataset *data, size_t item, double *p,
+                        carnn_contribution *out) {
+    carnn_session *session = NULL;
+    carnn_explanation told;
+    carnn_prediction said;
+    carnn_error error;
+    const char *name;
+    carnn__span text;
+    double sum, y[HOPS_D];
+    size_t i;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, item, 3, &said, &error), CARNN_OK);
+    name = carnn__names_get(&model->choices, said.choice[0]);
+    text.at = name;
+    text.length = strlen(name);
+    hops_encode(model, text, HOPS_CANDIDATE, y);
+    for (i = 0; i < said.count; i++) p[said.choice[i]] = said.probability[i];
+    CHECK_INT(carnn_session_explain(session, HOPS_LINES, out, &told, &error), CARNN_OK);
+    CHECK_INT(told.exact, 1);
+    for (sum = told.rest, i = 0; i < told.count; i++) sum += out[i].score;
+    for (i = 0; i < HOPS_D; i++)
+        sum -= y[i] * (double)((carnn__dialog *)session->work.state)->o.x[i];
+    CHECK_NEAR(sum, 0.0, 2e-5);
+    carnn_session_free(session);
+}
+
+/* Over the states of a cell: one hop whose H is 0 is Eq. 8; of two hops the parts add up, too. */
+static void test_hops_of_cell(const char *cell) {
+    char options[80];
+    carnn_dataset *data = hops_data();
+    carnn_model *model[3];
+    carnn_contribution part[2][HOPS_LINES];
+    double p[2][3];
+    size_t i, j, item;
+    for (i = 0; i < 3; i++) {
+        snprintf(options, sizeof options, "hidden=8 embedding=8 cell=%s hops=%zu", cell, i);
+        model[i] = test_model("dialog", options, NULL, data);
+        for (j = 0; j < model[i]->params.count; j++) {
+            const carnn__param *of = &model[i]->params.item[j];
+            float *w = test_weight(model[i], of->name);
+            size_t n = of->rows * of->columns, k;
+            if (i == 1 && !strcmp(of->name, "hops.weight")) memset(w, 0, n * sizeof *w);
+            else if (i == 1) memcpy(w, test_weight(model[0], of->name), n * sizeof *w);
+            else for (k = 0; k < n; k++) w[k] *= 3.0f;
+        }
+    }
+    for (item = 0; item < data->item_count; item++) {
+        hops_told(model[2], data, item, p[0], part[0]);
+        for (i = 0; i < 2; i++) hops_told(model[i], data, item, p[i], part[i]);
+        for (i = 0; i < 3; i++) CHECK_NEAR(p[0][i], p[1][i], 1e-6);
+        for (i = 0; i < data->items[item].count; i++)
+            CHECK_NEAR(part[0][i].score, part[1][i].score, 1e-5);
+    }
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+}
+
+/* A session says what scoring does, also of facts that have been told and of parts of a history. */
+static void test_hops_session(const char *options) {
+    carnn_dataset *data = hops_data();
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    carnn_session *session = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    test_answers all;
+    size_t i;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 4.0f;
+    all = test_predict_all(model, data, 1);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        carnn__span user = carnn__text(data, data->members[x->first + x->count - 1].text);
+        carnn_text said;
+        said.at = user.at;
+        said.length = user.length;
+        test_hear_history(session, data, i);
+        CHECK_INT(carnn_session_predict(session, &said, 1, 1, &p, &error), CARNN_OK);
+        CHECK_INT(p.choice[0], all.choice[i]);
+        CHECK(p.probability[0] == all.value[i]);
+    }
+    carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
 int main(void) {
     carnn_dataset *data = hops_data();
-    test_hops("hidden=8 embedding=8 told=0 hops=1", 1, 0);
-    test_hops("hidden=8 embedding=8 told=0 hops=3", 3, 0);
-    test_hops("hidden=8 embedding=8 told=0 hops=2 gated=1", 2, 1);
-    test_hops_learn("hidden=20 embedding=20 hops=2");
-    test_hops_learn("hidden=20 embedding=20 hops=2 gated=1");
-    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1", data).message, "hops is 1 or more"));
+    test_hops("hidden=8 embedding=8 told=0 hops=1 ages=1", 1, 0);
+    test_hops("hidden=8 embedding=8 told=0 hops=3 ages=1", 3, 0);
+    test_hops("hidden=8 embedding=8 told=0 hops=2 ages=1 gated=1", 2, 1);
+    test_hops_learn("hidden=20 embedding=20 hops=2 ages=1", 60);
+    test_hops_learn("hidden=20 embedding=20 hops=2 ages=1 gated=1", 60);
+    test_hops_learn("hidden=20 embedding=20 hops=2 cell=ncarnn", 300);
+    test_hops_session("hidden=8 embedding=8 hops=2");
+    test_hops_session("hidden=8 embedding=8 hops=2 ages=1 history=9 kb_rows=3");
+    test_hops_session("hidden=8 embedding=8 hops=3 ages=1 gated=1 history=5");
+    test_hops_of_cell("icarnn");
+    test_hops_of_cell("ncarnn");
+    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1", data).message, "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 ages=1", data).message, "for models with hops"));
     carnn_dataset_free(data);
     return test_end();
 }
