@@ -58,6 +58,7 @@ cells BY=managers,dev | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardsti
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
 hops OPTION=--cell icarnn,--cell ncarnn,--cell scarnn,--cell icarnn --hops 2,--cell ncarnn --hops 2,--cell scarnn --hops 2,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
+hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --hops 2 > hops.managers
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY

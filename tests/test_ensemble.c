@@ -613,8 +613,7 @@ static void ensemble_readers(void) {
         ensemble_refuses(rows[i], rows[!i], CARNN_ENSEMBLE_MEAN,
                          "models 1 and 2 cannot be averaged: they read rows of other numbers");
     ensemble_refuses(aligned[0], aligned[1], CARNN_ENSEMBLE_MEAN,
-                     "models 1 and 2 cannot be averaged: the second reads alignments, the first "
-                     "does not");
+                     "models 1 and 2 cannot be averaged: only the latter reads alignments");
     for (i = 0; i < 2; i++) {
         carnn_model_free(rows[i]);
         carnn_model_free(aligned[i]);
