@@ -3642,7 +3642,7 @@ typedef struct carnn__store {
 } carnn__store;
 
 /* The entry of a parameter that was declared. A store that is too small shows in `count`, which
-   carnn__store_alloc checks. */
+   carnn__store_check tells. */
 static carnn__param *carnn__param_at(carnn__store *store, size_t number) {
     return &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
 }
@@ -3680,8 +3680,15 @@ static float *carnn__named(const carnn__store *store, const char *name) {
     return carnn__piece(store, store->value, i);
 }
 
+static carnn_status carnn__store_check(const carnn__store *store, carnn_error *error) {
+    if (store->count <= CARNN__PARAMS_MAX) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
+                       "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
+}
+
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
                                        carnn_error *error) {
+    if (carnn__store_check(store, error)) return CARNN_ERR_ARGUMENT;
     store->value = (float *)carnn__alloc_aligned(allocator, store->size, sizeof(float));
     if (!store->value) return carnn__out_of_memory(error);
     memset(store->value, 0, store->size * sizeof(float));
@@ -10834,6 +10841,12 @@ static int carnn__model_links(const carnn_model *model) {
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
+/* Of tasks that predict words. */
+#define CARNN__VOCAB_OPTION(number)                                                                \
+    CARNN__OPTION_WHOLE("vocab", number, 0, 1e9, 1,                                                \
+                        "words that are kept, the most frequent; with --from those of the model "  \
+                        "are among them")
+
 /* The field of a CARNN_OPTION_TEXT. */
 static inline char *carnn__option_text(const carnn_option *o, const carnn_model_desc *model) {
     return (char *)(uintptr_t)model + o->offset;
@@ -15826,7 +15839,7 @@ static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
     if (!state) return carnn__out_of_memory(error);
     model->task->parts(&p, state);
     carnn__free(&model->allocator, state);
-    return CARNN_OK;
+    return carnn__store_check(&model->params, error);
 }
 
 static void carnn__net_close(carnn__work *work) {
@@ -18166,12 +18179,12 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* Its weights, and memory of the gates for B turns. */
-static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B) {
+/* Its weights, and memory of the gates for B turns; ages: it is a memory network. */
+static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B, int ages) {
     char name[48];
     size_t k;
     m->gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
-    if (carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0)
+    if (ages)
         m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
                                  CARNN__INIT_NORMAL, 0.1f);
     if (!m->gated)
@@ -18183,20 +18196,18 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
 }
 
 /* u_1 is c, and u_{K+1} is o; the last hop's attention is told in explanations. */
-static void carnn__hops_memory(carnn__plan *p, carnn__hops *m, const carnn__mat *c,
-                               const carnn__mat *o, const carnn__mat *weight, size_t B, size_t N) {
-    size_t k, K = m->count;
-    if (carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0) {
-        m->age = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-        m->h = carnn__floats(p->arena, N, c->columns);
-    }
-    m->dh = carnn__floats(p->arena, p->work->g ? N : 0, c->columns);
+static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
+    carnn__hops *x = &m->hops;
+    size_t k, K = x->count, D = m->c.columns;
+    x->age = (uint32_t *)carnn__take(p->arena, m->has_cell ? 0 : N, sizeof(uint32_t));
+    x->h = carnn__floats(p->arena, m->has_cell ? 0 : N, D);
+    x->dh = carnn__floats(p->arena, p->work->g ? N : 0, D);
     for (k = 0; k < K; k++) {
-        m->u[k] = k ? carnn__plan_mat(p, B, c->columns) : *c;
-        m->r[k] = carnn__plan_mat(p, B, c->columns);
-        m->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, weight->columns) : *weight;
+        x->u[k] = k ? carnn__plan_mat(p, B, D) : m->c;
+        x->r[k] = carnn__plan_mat(p, B, D);
+        x->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, m->weight.columns) : m->weight;
     }
-    m->u[K] = *o;
+    x->u[K] = m->o;
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
@@ -18220,7 +18231,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    if (m->hops.count) carnn__hops_memory(p, &m->hops, &m->c, &m->o, &m->weight, B, N);
+    if (m->hops.count) carnn__hops_memory(p, m, B, N);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
                          NULL);
@@ -18258,7 +18269,8 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
     m->has_cell = carnn__option(p->model, CARNN__DIALOG_AGES) <= 0.0;
     if (m->hops.count)
-        carnn__hops_declare(p, &m->hops, D, carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK));
+        carnn__hops_declare(p, &m->hops, D, carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK),
+                            !m->has_cell);
     if (m->has_cell)
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
@@ -18844,9 +18856,7 @@ static const char *const carnn__lm_label_rows[] = {"previous", "own", NULL};
 static const char *const carnn__lm_units[] = {"word", "char", "spaced", NULL};
 
 static const carnn_option carnn__lm_options[] = {
-    CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
-                        "words that are kept, the most frequent; with --from those of the model are "
-                        "among them"),
+    CARNN__VOCAB_OPTION(CARNN__LM_VOCAB),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_contexts,
                          "the sentence before or none, as for cells that read no context, chunks "
                          "and characters"),
@@ -20987,8 +20997,7 @@ static const char *const carnn__decoders[] = {CARNN__CELLS(CARNN__CELL_NAME) NUL
 #undef CARNN__CELL_NAME
 
 static const carnn_option carnn__thought_options[] = {
-    CARNN__OPTION_WHOLE("vocab", CARNN__THOUGHT_VOCAB, 0, 1e9, 1,
-                        "words that are kept, the most frequent"),
+    CARNN__VOCAB_OPTION(CARNN__THOUGHT_VOCAB),
     CARNN__OPTION_CHOICE("decoder", CARNN__THOUGHT_DECODER, carnn__decoders,
                          "the cell that predicts the sentences before and after"),
     CARNN__OPTION_WHOLE("directions", CARNN__THOUGHT_DIRECTIONS, 1, 2, 0,
@@ -21734,9 +21743,6 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->vector_words, model->words.count);
     status = task->check ? task->check(model, error) : CARNN_OK;
     if (!status) status = carnn__net_declare(model, error);
-    if (!status && model->params.count > CARNN__PARAMS_MAX)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
-                           "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
     if (!status && model->vector_words &&
         strcmp(model->params.item[model->params.count - 1].name, "word.vectors"))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words "

@@ -631,13 +631,13 @@ says err 'alignment has an effect only where model is one of these: ca$'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
+run 0 info s.gguf
+says out '^embedding  *3$'
 { printf 'period 1\nnode x in 0\nnode a hidden 0\nnode y out 0\nedge x a 0\nedge a y 0\n'
   seq 300 | sed 's/^/edge a a /'; } >edges.txt
 run 2 train --task classify --encoder graph --graph edges.txt --cell rnn --vectors three.txt \
     --train "$data/classify-train.tsv" --out t.gguf
 says err 'more than 224 weight matrices: use fewer layers, or a graph with fewer edges$'
-run 0 info s.gguf
-says out '^embedding  *3$'
 }
 run 0 test q.gguf --data "$data/answer-test.tsv" --qrels qrels --run ranking --json
 examples=$(value out examples)
@@ -1328,7 +1328,7 @@ printf 'x\ta b\ny\tb c\nx\ta\ny\tc\n' >two.txt
 printf 'x\ta\nz\tb\n' >half.txt
 printf 'p\ta\nq\tb\n' >other.txt
 run 0 train $small --train two.txt --valid other.txt --test half.txt --out two.gguf
-says err 'other.txt: nothing is scored: '
+says err 'other.txt: nothing is scored: the model knows no target, the texts do not have them, or no sentence is right'
 says err 'half.txt: 1 of 2 targets are not in the loss'
 run 0 test two.gguf --data half.txt
 says err 'half.txt: 1 of 2 targets'

@@ -182,6 +182,23 @@ static inline carnn_dataset *test_dialogs(carnn_source dialogs, carnn_source can
     return data;
 }
 
+/* Reads data as a model with `options` does; links: the alignments of its items, or NULL. */
+static inline carnn_status test_linked(carnn_dataset **data, const char *task, const char *options,
+                                       carnn_source text, const carnn_source *links,
+                                       carnn_error *error) {
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    desc.task = model.task = task;
+    desc.sources = &text;
+    desc.source_count = 1;
+    desc.model = &model;
+    desc.alignments = links;
+    CHECK_INT(carnn__set_all(&model, NULL, 0, options, error), CARNN_OK);
+    return carnn_dataset_load(data, &desc, error);
+}
+
 /* A session hears, from its beginning, what comes before the user's words of an item. */
 static inline void test_hear_history(carnn_session *s, const carnn_dataset *data, size_t item) {
     const carnn__item *x = &data->items[item];

@@ -42,19 +42,10 @@ static void ensemble_free(carnn_model **models) {
 }
 
 static carnn_dataset *ensemble_data(const char *task, const char *options, const char *bytes) {
-    carnn_source source = test_source("data", bytes, strlen(bytes));
-    carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
-    carnn_model_desc model;
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    memset(&model, 0, sizeof model);
-    model.task = desc.task = task;
-    CHECK_INT(carnn__set_all(&model, NULL, 0, options, &error), CARNN_OK);
-    desc.model = &model;
-    desc.sources = &source;
-    desc.source_count = 1;
-    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(test_linked(&data, task, options, test_source("data", bytes, strlen(bytes)), NULL,
+                          &error), CARNN_OK);
     return data;
 }
 
@@ -592,18 +583,9 @@ static void ensemble_readers(void) {
     carnn_source links = test_source("f.align", "0-1\n0-0\n", 8);
     carnn_dataset *data[2], *pairs = NULL;
     carnn_model *rows[2], *aligned[2];
-    carnn_dataset_desc desc;
-    carnn_model_desc model;
+    carnn_error error;
     size_t i;
-    memset(&desc, 0, sizeof desc);
-    memset(&model, 0, sizeof model);
-    desc.task = model.task = "pair";
-    desc.model = &model;
-    desc.sources = &text;
-    desc.source_count = 1;
-    desc.alignments = &links;
-    CHECK_INT(carnn__set_all(&model, NULL, 0, "alignment=file", NULL), CARNN_OK);
-    CHECK_INT(carnn_dataset_load(&pairs, &desc, NULL), CARNN_OK);
+    CHECK_INT(test_linked(&pairs, "pair", "alignment=file", text, &links, &error), CARNN_OK);
     for (i = 0; i < 2; i++) {
         data[i] = ensemble_data("signal", options[i], "x\t1\t2\ny\t3\t4\n");
         rows[i] = test_model("signal", options[i], NULL, data[i]);

@@ -35,6 +35,12 @@ static void hops_encode(const carnn_model *model, carnn__span text, uint32_t rol
     }
 }
 
+static void hops_candidate(const carnn_model *model, size_t choice, double *y) {
+    const char *name = carnn__names_get(&model->choices, choice);
+    carnn__span text = {name, strlen(name)};
+    hops_encode(model, text, HOPS_CANDIDATE, y);
+}
+
 typedef struct hops_plain {
     size_t lines;
     double memory[HOPS_LINES][HOPS_D], al[HOPS_LINES]; /* of the last hop */
@@ -88,12 +94,10 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
 /* Of one hop each utterance has al (e + T) . y. */
 static void hops_explained(const carnn_model *model, const carnn_dataset *data, size_t item,
                            const hops_plain *x, const carnn_contribution *part, size_t choice) {
-    const char *name = carnn__names_get(&model->choices, choice);
-    carnn__span text = {name, strlen(name)};
     double y[HOPS_D], score;
     size_t i, j;
     CHECK_INT(x->lines, data->items[item].count);
-    hops_encode(model, text, HOPS_CANDIDATE, y);
+    hops_candidate(model, choice, y);
     for (i = 0; i < x->lines; i++) {
         for (score = 0.0, j = 0; j < HOPS_D; j++) score += x->al[i] * x->memory[i][j] * y[j];
         CHECK_NEAR(part[i].score, score, 1e-4);
@@ -119,10 +123,8 @@ static void test_hops(const char *options, size_t hops, int gated) {
         double z[3], all = 0.0;
         hops_run(model, data, item, hops, gated, &x);
         for (i = 0; i < L; i++) {
-            const char *choice = carnn__names_get(&model->choices, i);
-            carnn__span text = {choice, strlen(choice)};
             double y[HOPS_D];
-            hops_encode(model, text, HOPS_CANDIDATE, y);
+            hops_candidate(model, i, y);
             for (z[i] = 0.0, j = 0; j < HOPS_D; j++) z[i] += x.u[j] * y[j];
             all += exp(z[i]);
         }
@@ -159,7 +161,7 @@ static void test_hops_learn(const char *options, int64_t epochs) {
                                "1 blue\tgo on\n2 red\tgo on\n3 which\tblue it is\n";
     carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
     carnn_model *model = test_trains_alike("dialog", options, data,
-                                       test_training(epochs, 2, 0.01, 0.0));
+                                           test_training(epochs, 2, 0.01, 0.0));
     CHECK_NEAR(test_metric(&model->scores, "accuracy"), 1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -167,21 +169,16 @@ static void test_hops_learn(const char *options, int64_t epochs) {
 
 /* The prediction of an item and its parts, which add up to the logit o . y. */
 static void hops_told(const carnn_model *model, const carnn_dataset *data, size_t item, double *p,
-                        carnn_contribution *out) {
+                      carnn_contribution *out) {
     carnn_session *session = NULL;
     carnn_explanation told;
     carnn_prediction said;
     carnn_error error;
-    const char *name;
-    carnn__span text;
     double sum, y[HOPS_D];
     size_t i;
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_example(session, data, item, 3, &said, &error), CARNN_OK);
-    name = carnn__names_get(&model->choices, said.choice[0]);
-    text.at = name;
-    text.length = strlen(name);
-    hops_encode(model, text, HOPS_CANDIDATE, y);
+    hops_candidate(model, said.choice[0], y);
     for (i = 0; i < said.count; i++) p[said.choice[i]] = said.probability[i];
     CHECK_INT(carnn_session_explain(session, HOPS_LINES, out, &told, &error), CARNN_OK);
     CHECK_INT(told.exact, 1);

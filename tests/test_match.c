@@ -27,17 +27,8 @@ static carnn_dataset *ranker_data(void) {
 static carnn_status ranker_linked(carnn_dataset **data, const char *links, carnn_error *error) {
     carnn_source source = {"pairs.tsv", ranker_pairs, strlen(ranker_pairs)};
     carnn_source alignments = {"pairs.tsv.align", links, links ? strlen(links) : 0};
-    carnn_dataset_desc desc;
-    carnn_model_desc model;
-    memset(&desc, 0, sizeof desc);
-    memset(&model, 0, sizeof model);
-    desc.task = model.task = "answer";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.model = &model;
-    desc.alignments = links ? &alignments : NULL;
-    CHECK_INT(carnn__set_all(&model, NULL, 0, "model=ca alignment=file", error), CARNN_OK);
-    return carnn_dataset_load(data, &desc, error);
+    return test_linked(data, "answer", "model=ca alignment=file", source,
+                       links ? &alignments : NULL, error);
 }
 
 static carnn_train_desc ranker_training(int64_t epochs) {

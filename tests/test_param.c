@@ -41,18 +41,22 @@ static void test_store_layout(void) {
     carnn__free_aligned(&a, store.value);
 }
 
-/* Matrices that are too many are counted, for whoever then refuses the model, and kept nowhere. */
+/* Matrices that are too many are counted, kept nowhere, and refused. */
 static void test_store_too_small(void) {
     static struct {
         carnn__store store;
         unsigned char behind[64];
     } s;
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn_error error;
     int i;
     memset(s.behind, 7, sizeof s.behind);
     for (i = 0; i < CARNN__PARAMS_MAX + 5; i++)
         CHECK_INT(carnn__declare(&s.store, "p", "weight", 2, 2, 0, CARNN__INIT_ZERO, 0.0f), i);
     CHECK_INT(s.store.count, CARNN__PARAMS_MAX + 5);
     for (i = 0; i < 64; i++) CHECK_INT(s.behind[i], 7);
+    CHECK_INT(carnn__store_alloc(&s.store, &a, &error), CARNN_ERR_ARGUMENT);
+    CHECK(s.store.value == NULL);
 }
 
 /* --- initialisers ----------------------------------------------------------------------------- */
