@@ -18047,6 +18047,7 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
     carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
     carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
+    carnn__option_default(model, CARNN__DIALOG_HOPS, 2);
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {

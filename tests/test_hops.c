@@ -261,8 +261,8 @@ int main(void) {
     test_hops_session("hidden=8 embedding=8 hops=3 ages=1 gated=1 history=5");
     test_hops_of_cell("icarnn");
     test_hops_of_cell("ncarnn");
-    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1", data).message, "for models with hops"));
-    CHECK(strstr(test_refused("dialog", "embedding=6 ages=1", data).message, "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 gated=1 hops=0", data).message, "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 ages=1 hops=0", data).message, "for models with hops"));
     carnn_dataset_free(data);
     return test_end();
 }

@@ -34,7 +34,7 @@ static uint32_t told_mark(size_t dialog, size_t line, size_t end, uint32_t role)
 static carnn_model *told_known_model(const carnn_dataset *data, const char *options) {
     carnn_model *model = test_model("dialog", options, NULL, data);
     size_t i;
-    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 2.0f;
     return model;
 }
 
@@ -279,13 +279,13 @@ static double told_learn(const char *options, int64_t threads, carnn_model **mod
     return accuracy;
 }
 
-/* Which of the facts have been told decides which one is next. */
+/* Which of the facts have been told decides which one is next; one reading cannot tell by itself. */
 static void told_offers(void) {
     carnn_model *one, *two, *without;
     CHECK_NEAR(told_learn("hidden=32 embedding=32", 1, &one), 1.0, 0.0);
     CHECK_NEAR(told_learn("hidden=32 embedding=32", 2, &two), 1.0, 0.0);
     CHECK(!memcmp(one->params.value, two->params.value, one->params.size * sizeof(float)));
-    CHECK(told_learn("hidden=32 embedding=32 told=0", 1, &without) < 0.85);
+    CHECK(told_learn("hidden=32 embedding=32 told=0 hops=0", 1, &without) < 0.85);
     carnn_model_free(one);
     carnn_model_free(two);
     carnn_model_free(without);

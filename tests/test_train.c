@@ -105,7 +105,7 @@ static void test_learns(void) {
         carnn_model *model = new_model(carnn_cell_name(i), 24, data);
         double before = accuracy(model, data);
         train.dropout = train.smoothing = train.weight_decay = CARNN_NONE;
-        train.lr = strcmp(carnn_cell_name(i), "lin-mi-rnn") ? 0.02 : 0.005; /* it has no bounds */
+        train.lr = strncmp(carnn_cell_name(i), "lin-", 4) ? 0.02 : 0.005; /* they have no bounds */
         train.lr_decay = 1.0;
         train.patience = 40;
         CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
@@ -805,7 +805,7 @@ static void test_out_of_memory(void) {
 }
 
 /* --- votes ------------------------------------------------------------------------------------
-   A model whose only question has the probabilities that we want for its answers x, y and z. Its
+   A model (Eq. 8) whose only question has the probabilities that we want for its answers x, y and z. Its
    cell says nothing (all weights zero), so the history <start>, "question" is summed up as
    o = al e, e = enc("question $user") and al = exp(e.e) / (1 + exp(e.e)), where e is half the
    vector of "question" (Sukhbaatar's l is 1/2 for the first of two words, and $user is zero). */
@@ -819,8 +819,11 @@ static void set_word(carnn_model *model, const char *word, float value) {
 }
 
 static carnn_model *model_that_says(const carnn_dataset *data, double x, double y, double z) {
-    carnn_model *model = new_model("icarnn", 4, data);
+    carnn_model_desc desc = model_desc("icarnn", 4);
+    carnn_model *model = NULL;
     double o = 2.0 * exp(4.0) / (1.0 + exp(4.0));
+    desc.option[CARNN__DIALOG_HOPS] = CARNN_NONE;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
     memset(model->params.value, 0, model->params.size * sizeof(float));
     set_word(model, "question", 4.0f);
     set_word(model, "x", (float)(log(x) / o));
