@@ -351,22 +351,6 @@ static inline carnn_model *test_reload(const carnn_model *model) {
     return again;
 }
 
-static inline int test_check_passed(const carnn_check *check, void *user) {
-    ++*(int *)user;
-    CHECK(check->passed);
-    return 0;
-}
-
-/* The one row that `carnn gradcheck NAME` prints; not under the sanitizers, where it takes minutes
-   and the training of the same networks is looked at. */
-static inline void test_derivatives(const char *name) {
-    carnn_error error;
-    int rows = 0;
-    if (TEST_SANITIZED) return;
-    CHECK_INT(carnn_gradcheck(name, 1, test_check_passed, &rows, &error), CARNN_OK);
-    CHECK_INT(rows, 1);
-}
-
 /* A model is made, trained, scored and opened, until no allocation fails: before that each one does,
    nothing leaks, and the error says what it is. Returns how many there are. */
 static inline long test_life_in_memory(carnn_model_desc desc, const carnn_dataset *data,

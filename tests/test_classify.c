@@ -294,7 +294,6 @@ static void classify_numbers(void) {
     classify_by_loops("pooling=max,mean,min,last directions=1", 1);
     classify_by_loops("pooling=max ngrams=1", 2);
     classify_by_loops("pooling=mean,last ngrams=3", 2);
-    test_derivatives("classify");
 }
 
 /* --- unusual data -------------------------------------------------------------------------------- */

@@ -379,7 +379,6 @@ static void cloze_numbers(void) {
     cloze_by_loops("anonymous=1 model=attentive cell=ran");
     cloze_by_loops("anonymous=0 model=attentive cell=mi-lstm normalise=everywhere");
     cloze_by_loops("anonymous=0 model=weighted");
-    test_derivatives("cloze");
 }
 
 /* --- unusual data ----------------------------------------------------------------------------- */

@@ -282,7 +282,6 @@ static void pair_numbers(void) {
     pair_by_loops("alignment=overlap", 0);
     pair_by_loops("alignment=overlap pooling=attention direction=r2l overlap=0", 0);
     pair_by_loops("alignment=overlap cell=gru model=manhattan target=relatedness layers=2", 1);
-    test_derivatives("pair");
 }
 
 /* --- metrics by their definitions ------------------------------------------------------------- */

@@ -745,7 +745,6 @@ static void signal_best(void) {
     CHECK_TEXT(mean.metric[0].name, "mse");
     carnn_model_free(model);
     carnn_dataset_free(data);
-    test_derivatives("signal");
 }
 
 int main(void) {

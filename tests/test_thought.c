@@ -333,7 +333,6 @@ int main(void) {
     test_thought_refuses();
     test_thought_memory();
     carnn_model_free(test_trains_alike("skip-thought", "cell=mi-gru decoder=icarnn", data, train));
-    test_derivatives("skip-thought");
     carnn_dataset_free(data);
     return test_end();
 }
