@@ -17974,8 +17974,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
-   With --hops K attention reads the history K times, and each time asks for more (as in memory
-   networks, Sukhbaatar et al. 2015; on dialogs Bordes, Boureau and Weston 2017):
+   So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and each
+   time asks for more (as in memory networks, Sukhbaatar et al. 2015; on dialogs Bordes, Boureau and
+   Weston 2017):
 
      u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
      u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
