@@ -91,7 +91,7 @@ build/%: data/%.c data/generate.h
 
 demo: carnn
 	./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt \
-		--candidates data/dialog-candidates.txt --out build-demo.gguf
+		--candidates data/dialog-candidates.txt --epochs 40 --out build-demo.gguf
 	./carnn test build-demo.gguf --data data/dialog-test.txt
 	./carnn chat build-demo.gguf --explain < data/demo-chat.txt
 
