@@ -257,15 +257,16 @@ static uint64_t weights_sum(const carnn_model *model) {
     return carnn__checksum_end(&sum);
 }
 
-/* The accuracy on dialogs with names that training has not seen. */
+/* The accuracy on dialogs with names that training has not seen; under a sanitizer after a few epochs,
+   which teach nothing. */
 static double learn(int exchange, int64_t threads, uint64_t *sum) {
     carnn_dataset *data = guide_data(KNOWN), *others = guide_data(UNSEEN);
     carnn_model *model = guide_model(data, exchange);
-    carnn_train_desc train = test_training(200, 20, 0.0, CARNN_NONE);
+    carnn_train_desc train = test_training(TEST_SANITIZED ? 8 : 200, 20, 0.0, CARNN_NONE);
     double accuracy;
     train.threads = threads;
     CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
-    CHECK(test_scores(model, data).metric[0].value > 0.97); /* with the names that it knows */
+    CHECK(TEST_SANITIZED || test_scores(model, data).metric[0].value > 0.97); /* of known names */
     accuracy = test_scores(model, others).metric[0].value;
     *sum = weights_sum(model);
     carnn_model_free(model);
@@ -277,10 +278,9 @@ static double learn(int exchange, int64_t threads, uint64_t *sum) {
 /* Only with exchanged names it learns to copy names of which no dialog has told it. */
 static void test_copies(void) {
     uint64_t one, two, without;
-    CHECK_NEAR(learn(1, 1, &one), 1.0, 0.0);
-    CHECK_NEAR(learn(1, 2, &two), 1.0, 0.0);
-    CHECK(one == two);
-    CHECK(learn(0, 1, &without) < 0.75);
+    double copied = learn(1, 1, &one), again = learn(1, 2, &two), known = learn(0, 1, &without);
+    CHECK(TEST_SANITIZED || (copied == 1.0 && known < 0.75));
+    CHECK(copied == again && one == two);
 }
 
 /* Data in which nothing is a name are trained as without the option. */

@@ -265,10 +265,11 @@ static carnn_dataset *told_dialogs(size_t from, size_t trees, size_t dialogs) {
     return test_dialogs(source, candidates);
 }
 
-/* The accuracy on dialogs with trees that training has not seen. */
+/* The accuracy on dialogs with trees that training has not seen; under a sanitizer after a few epochs,
+   which teach nothing. */
 static double told_learn(const char *options, int64_t threads, carnn_model **model) {
     carnn_dataset *data = told_dialogs(0, 5, 200), *others = told_dialogs(5, 3, 40);
-    carnn_train_desc train = test_training(60, 20, 0.0, CARNN_NONE);
+    carnn_train_desc train = test_training(TEST_SANITIZED ? 4 : 60, 20, 0.0, CARNN_NONE);
     double accuracy;
     train.threads = threads;
     *model = test_model("dialog", options, NULL, data);
@@ -282,10 +283,12 @@ static double told_learn(const char *options, int64_t threads, carnn_model **mod
 /* Which of the facts have been told decides which one is next; one reading cannot tell by itself. */
 static void told_offers(void) {
     carnn_model *one, *two, *without;
-    CHECK_NEAR(told_learn("hidden=32 embedding=32", 1, &one), 1.0, 0.0);
-    CHECK_NEAR(told_learn("hidden=32 embedding=32", 2, &two), 1.0, 0.0);
+    double told = told_learn("hidden=32 embedding=32", 1, &one);
+    double again = told_learn("hidden=32 embedding=32", 2, &two);
+    double untold = told_learn("hidden=32 embedding=32 told=0 hops=0", 1, &without);
+    CHECK(TEST_SANITIZED || (told == 1.0 && untold < 0.85));
+    CHECK(told == again);
     CHECK(!memcmp(one->params.value, two->params.value, one->params.size * sizeof(float)));
-    CHECK(told_learn("hidden=32 embedding=32 told=0 hops=0", 1, &without) < 0.85);
     carnn_model_free(one);
     carnn_model_free(two);
     carnn_model_free(without);
