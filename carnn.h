@@ -1811,6 +1811,7 @@ typedef struct carnn__attention {
     const float *go;       /* (B, D) gradient at o */
     float *gh;             /* (N, D) gradient at h and at e of each row */
     float *gc;             /* (B, D) gradient at c, added to */
+    int adds;              /* 1: gh is added to, too */
 } carnn__attention;
 
 typedef struct carnn__cross_entropy {
@@ -5888,9 +5889,10 @@ static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t
 
 /* dht = al do + ds c */
 static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *go,
-                                                        const float *c, float *gh, size_t j,
-                                                        size_t n) {
-    storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
+                                                        const float *c, int adds, float *gh,
+                                                        size_t j, size_t n) {
+    vec x = fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n)));
+    storen(gh + j, n, adds ? add(loadn(gh + j, n), x) : x);
 }
 
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
@@ -5919,7 +5921,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
         for (t = 0; t < M; t++) {
             float *gh = a->gh + (a->seq->start[t] + b) * D;
-            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], go, c, gh);
+            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], go, c, a->adds, gh);
         }
     }
 }
@@ -17974,9 +17976,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
-   So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and each
-   time asks for more (as in memory networks, Sukhbaatar et al. 2015; on dialogs Bordes, Boureau and
-   Weston 2017):
+   So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and
+   each time asks for more (as in memory networks, Sukhbaatar et al. 2015; on dialogs Bordes,
+   Boureau and Weston 2017):
 
      u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
      u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
@@ -18145,7 +18147,6 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     size_t ages, matrix;     /* weights T and H */
     uint32_t *age;           /* (N) of a memory network: row of T */
     float *h;                /* (N, D) likewise: rows of T */
-    float *dh;               /* (N, D) gradient at h + e, of all hops */
     carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D) */
     carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
     carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
@@ -18203,7 +18204,6 @@ static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_
     size_t k, K = x->count, D = m->c.columns;
     x->age = (uint32_t *)carnn__take(p->arena, m->has_cell ? 0 : N, sizeof(uint32_t));
     x->h = carnn__floats(p->arena, m->has_cell ? 0 : N, D);
-    x->dh = carnn__floats(p->arena, p->work->g ? N : 0, D);
     for (k = 0; k < K; k++) {
         x->u[k] = k ? carnn__plan_mat(p, B, D) : m->c;
         x->r[k] = carnn__plan_mat(p, B, D);
@@ -18363,7 +18363,7 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m, const ca
                                                 const carnn__mat *al, const carnn__mat *r) {
     const float *h = m->has_cell ? m->run.scan.out : m->hops.h;
     carnn__attention a = {&m->packed, m->e.columns, m->index, h, m->e.x, u->x,
-                          al->x, al->d, r->x, r->d, m->dh, u->d};
+                          al->x, al->d, r->x, r->d, m->dh, u->d, 0};
     return a;
 }
 
@@ -18404,12 +18404,11 @@ static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
     }
 }
 
-/* From the gradient at o to those at c, and at h + e in x->dh. */
+/* From the gradient at o to those at c, and at h + e. */
 static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
     carnn__hops *x = &m->hops;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, i;
-    memset(x->dh, 0, N * D * sizeof(float));
     for (k = x->count; k-- > 0;) {
         const float *u = x->u[k].x, *r = x->r[k].x, *d = x->u[k + 1].d;
         float *du = x->u[k].d, *dr = x->r[k].d;
@@ -18429,8 +18428,8 @@ static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
             carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, x->matrix),
                           D, NULL, du, D);
         }
+        a.adds = k + 1 < x->count;
         carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-        e->k->add(m->dh, x->dh, N * D);
     }
 }
 
@@ -18469,7 +18468,6 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__attention a = carnn__dialog_attention(m, &m->c, &m->weight, &m->o);
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
     size_t L = carnn__dialog_choices(m);
-    float *dh = m->hops.count ? m->hops.dh : m->dh;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -18477,12 +18475,12 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__mat_clear(&m->c, B);
     if (m->hops.count) carnn__hops_backward(work, m);
     else carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-    carnn__scatter_rows(e, m->e.d, dh, m->index, N, D);
+    carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
     if (m->has_cell) {
-        carnn__cell_backward(&m->run, e, dh, m->e.d);
+        carnn__cell_backward(&m->run, e, m->dh, m->e.d);
         carnn__cell_context_back(&m->run, e, m->c.d);
     } else {
-        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), dh, m->hops.age, N, D);
+        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), m->dh, m->hops.age, N, D);
     }
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
@@ -24856,7 +24854,7 @@ static double carnn__check_product_loss(carnn__subject *s) {
 static double carnn__check_attention_loss(carnn__subject *s) {
     carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
                           s->scratch_back, s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS,
-                          s->scratch, s->out.value, s->h.gradient, s->c.gradient};
+                          s->scratch, s->out.value, s->h.gradient, s->c.gradient, 0};
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
