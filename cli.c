@@ -584,11 +584,10 @@ static char *beside(const char *name, const char *ending) {
 }
 
 /* The folder that a file is in. */
-static const char *folder_of(const char *name) {
+static char *folder_of(const char *name) {
     const char *end = strrchr(name, '/');
-    char *folder = beside(name, "");
-    if (!end) return ".";
-    folder[end - name + (end == name)] = '\0';
+    char *folder = beside(end ? name : ".", "");
+    if (end) folder[end - name + (end == name)] = '\0';
     return folder;
 }
 
@@ -602,7 +601,8 @@ static void check_files(void) {
     const list *read[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
     static const char *const written_by[] = {"out", "log", "probe", "qrels", "run"};
     list all = {NULL, 0, 0};
-    size_t i, k, data_files = 0, written = arg.out != NULL; /* these are the first ones of all */
+    size_t i, k, data_files = 0, ours; /* ours: names that are made here, the last ones of all */
+    size_t written = arg.out != NULL;  /* these are the first ones */
     if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
     for (i = 0; i < COUNT(one); i++) {
         if (one[i] && i < COUNT(written_by) && !strcmp(one[i], "-"))
@@ -612,12 +612,12 @@ static void check_files(void) {
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++)
             add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : "/dev/stdin");
-    for (i = 0; i < COUNT(read); data_files += read[i++]->count)
-        for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
     for (i = 0; i < arg.own.count; i += 2)
         if (!strcmp(arg.own.item[i], "graph")) add_item(&all, arg.own.item[i + 1]);
+    for (ours = all.count, i = 0; i < COUNT(read); data_files += read[i++]->count)
+        for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
     for (i = 0; i < written; i++) {
-        const char *folder = folder_of(all.item[i]);
+        char *folder = folder_of(all.item[i]);
         for (k = i + 1; k < all.count; k++) {
             int same = is_same_file(all.item[i], all.item[k]);
             if (same && !strcmp(all.item[i], all.item[k]))
@@ -626,7 +626,9 @@ static void check_files(void) {
             if (k >= written && is_same_file(folder, all.item[k]))
                 say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
         }
+        free(folder);
     }
+    while (all.count > ours) free((void *)all.item[--all.count]);
     if (arg.labels.count > most(data_files, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
     free((void *)all.item);
