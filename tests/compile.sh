@@ -106,8 +106,10 @@ while [ $((number += 1)) -lt 64 ]; do
 done
 model=$folder/gcc.gguf
 [ -s "$model" ] || model=$folder/clang.gguf
+quickest=${CC:-cc}
+command -v clang > /dev/null && quickest=clang # twice as fast without optimisation
 for option in $options; do
-    compiles "$option links" ${CC:-cc} -std=c99 $strict -O0 -D$option -I. "$folder/answer.c" \
+    compiles "$option links" $quickest -std=c99 $strict -O0 -D$option -I. "$folder/answer.c" \
         -o "$folder/answer" -lm -lpthread
     "$folder/answer" "$model" > "$folder/$option.says"
     check "$option: loads a model and answers" [ $? -eq 0 ]
@@ -117,7 +119,7 @@ cp carnn.h "$folder/own/renamed.h"
 printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' > "$folder/own/renamed.c"
 compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "$folder/own/renamed.c"
 printf '#define STB_DS_IMPLEMENTATION\n#include "stb_ds.h"\n' > "$folder/own/host.c"
-compiles "stb_ds of the host" ${CC:-cc} -std=c99 -w -O0 -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
+compiles "stb_ds of the host" $quickest -std=c99 -w -O0 -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
     "$folder/make.c" "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
 compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
 for option in -ffast-math -ffinite-math-only; do
