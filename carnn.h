@@ -18147,7 +18147,9 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     size_t ages, matrix;     /* weights T and H */
     uint32_t *age;           /* (N) of a memory network: row of T */
     float *h;                /* (N, D) likewise: rows of T */
-    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D) */
+    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D); r_k: only of gated ones in
+                                                                an array of its own, else u_{k+1} */
+    float *Hy;               /* (D) of explanations */
     carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
     carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
 } carnn__hops;
@@ -18204,12 +18206,13 @@ static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_
     size_t k, K = x->count, D = m->c.columns;
     x->age = (uint32_t *)carnn__take(p->arena, m->has_cell ? 0 : N, sizeof(uint32_t));
     x->h = carnn__floats(p->arena, m->has_cell ? 0 : N, D);
+    x->Hy = carnn__floats(p->arena, p->work->g ? 0 : 1, D);
     for (k = 0; k < K; k++) {
         x->u[k] = k ? carnn__plan_mat(p, B, D) : m->c;
-        x->r[k] = carnn__plan_mat(p, B, D);
         x->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, m->weight.columns) : m->weight;
     }
     x->u[K] = m->o;
+    for (k = 0; k < K; k++) x->r[k] = x->gated ? carnn__plan_mat(p, B, D) : x->u[k + 1];
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
@@ -18396,7 +18399,6 @@ static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
             e->k->sigmoid_n(g, g, B * D);
             for (i = 0; i < B * D; i++) next[i] = u[i] + g[i] * (r[i] - u[i]);
         } else {
-            memcpy(next, r, B * D * sizeof(float));
             carnn__matmul(e, CARNN__NT | CARNN__ADD, B, D, D, u, D, carnn__weight(work, x->matrix),
                           D, NULL, next, D);
         }
@@ -18422,7 +18424,6 @@ static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
             }
             carnn__linear_backward(work, &x->gate[k], &x->u[k], B);
         } else {
-            memcpy(dr, d, B * D * sizeof(float));
             carnn__matmul(e, CARNN__TN | CARNN__ADD, D, D, B, d, D, u, D, NULL,
                           carnn__gradient(work, x->matrix), D);
             carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, x->matrix),
@@ -18737,7 +18738,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     const carnn__hops *x = &m->hops;
     size_t t, k, D = m->e.columns, best = m->net.best[0];
-    float *y = m->y.x, *Hy = x->count ? x->r[0].x : NULL, *swap;
+    float *y = m->y.x, *Hy = x->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
     e->count = m->packed.rows;
