@@ -43,7 +43,8 @@
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
        @@CELL    linear recurrence, CARNNs, RAN, RNN, LSTM, GRU, MI, skips, batch normalisation
-       @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
+       @@PART    position encoder, attention, query reduction, cross entropy, dropout, alignment,
+                 cosine
        @@TEXT    tokenisers, lists of names, prose, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
        @@BOOK    cloze questions made from books
@@ -879,8 +880,9 @@ typedef struct carnn_contribution {
     double score;     /* what it adds to the logit of what is explained; answer: to the score, by
                          its part in the shares of common words (@@MATCH) */
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8, of the last hop where there are
-                         hops; answer, pair: the weight of a word, where the model has such weights,
-                         1 in all for each text that has them; cloze: of a word of the text */
+                         hops, or the weight in the last state of query reduction; answer, pair:
+                         the weight of a word, where the model has such weights, 1 in all for each
+                         text that has them; cloze: of a word of the text */
     double share;     /* lm: what part of the context a word of the sentence before is; answer,
                          pair: what part of the last states of its text's encoder a word is, or its
                          state of the vector that is compared (ca, ap, cosine) */
@@ -891,11 +893,11 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (or shares) and the rest add up exactly. So it is with additive
-                           cells (Eq. 4 and 7); with RCRN, except in lm; where vectors are compared
-                           (ca, ap, cosine); where an answer's score has shares of common words; and
-                           with attention sum of cloze. 0: a contribution is what its step has by
-                           itself, or all is left to the rest, or members vote and scores are their
-                           mean */
+                           cells (Eq. 4 and 7); with query reduction; with RCRN, except in lm; where
+                           vectors are compared (ca, ap, cosine); where an answer's score has shares
+                           of common words; and with attention sum of cloze. 0: a contribution is
+                           what its step has by itself, or all is left to the rest, or members vote
+                           and scores are their mean */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -1814,6 +1816,33 @@ typedef struct carnn__attention {
     int adds;              /* 1: gh is added to, too */
 } carnn__attention;
 
+/* A layer of query reduction over packed histories (@@PART); B sequences, N rows, T steps, D
+   columns. R is B in the first layer, whose steps all ask the same, else N. */
+enum { CARNN__REDUCE_A, CARNN__REDUCE_R, CARNN__REDUCE_GATES = 3 }; /* a; r, and r' behind it */
+typedef struct carnn__reduction {
+    const carnn__packed *seq;
+    size_t D;
+    int first, last;
+    const uint32_t *index;  /* (N) row of m for each row */
+    const float *m;         /* (U, D) what is read */
+    const float *Vm;        /* (U, D) V m + b */
+    const float *u;         /* (R, D) what is asked */
+    const float *Wu;        /* (R, D) W u */
+    const float *w, *bias;  /* (3, D), (3) weights of the gates a, r, r' */
+    float *gate;            /* (B, 3 T) a, r and r' of each step */
+    float *k, *f, *b;       /* (N, D) candidates; states forwards (last layer: h), backwards */
+    float *out;             /* (N, D) f + b; of the last layer (B, D) o */
+    const float *gout;      /* gradient at out */
+    float *ggate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
+    float *gw, *gbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
+    float *gk;              /* (N, D) gradient at V m + b, and at W u */
+    float *gWu;             /* (B, D) sums of gk, of the first layer */
+    float *gm;              /* (N, D) gradient at m of each row, added to */
+    float *gu;              /* (R, D) gradient at u, added to */
+    float *row;             /* (B, D) gradient that goes from step to step */
+    const float *zeros;     /* (D) */
+} carnn__reduction;
+
 typedef struct carnn__cross_entropy {
     size_t columns;
     float *z;               /* (rows, columns) logits in, gradient out */
@@ -2177,6 +2206,8 @@ typedef struct carnn__panel {
     X(scatter_add, void, (const void *job, size_t from, size_t to))                                \
     X(attend, void, (const void *job, size_t from, size_t to))                                     \
     X(attend_back, void, (const void *job, size_t from, size_t to))                                \
+    X(reduce, void, (const void *job, size_t from, size_t to))                                     \
+    X(reduce_back, void, (const void *job, size_t from, size_t to))                                \
     X(cross_entropy, void, (const void *job, size_t from, size_t to))                              \
     X(compose, void, (const carnn__compose *job))                                                  \
     X(compose_back, void, (const carnn__compose *job))                                             \
@@ -5684,8 +5715,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 #endif
 /* =============================================================================================
    @@PART   the parts between words and loss: embedding and position encoder, rows by index,
-            dropout, attention over the history, softmax cross entropy, alignment of sentences and
-            decomposition, cosine
+            dropout, attention over the history, query reduction, softmax cross entropy, alignment
+            of sentences and decomposition, cosine
    ============================================================================================= */
 
 /* --- position encoder ---------------------------------------------------------------------------
@@ -5922,6 +5953,214 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
         for (t = 0; t < M; t++) {
             float *gh = a->gh + (a->seq->start[t] + b) * D;
             CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], go, c, a->adds, gh);
+        }
+    }
+}
+
+/* --- query reduction ----------------------------------------------------------------------------
+   Seo et al. 2017. A layer reads m_t and asks u_t at each step; * is elementwise, . the product:
+
+     k_t = tanh(W u_t + V m_t + b)        a_t = s(w_a . (u_t * m_t) + b_a)     and so r_t and r'_t
+     f_t = a_t r_t k_t + (1 - a_t) f_{t-1}      b_t = a_t r'_t k_t + (1 - a_t) b_{t+1}
+     what the next layer asks is f_t + b_t
+
+   a, r and r' are numbers, not vectors. The last layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1},
+   and its output is the last h. Backward of a scan with the gate r, where F is the gradient that
+   reaches f_t from its step and from the one after:
+
+     da_t = F . (r_t k_t - f_{t-1})   dr_t = a_t F . k_t
+     dk_t = a_t r_t F                 df_{t-1} = (1 - a_t) F
+
+   then d(W u_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
+   dw += ds u_t * m_t, du_t += ds w * m_t, dm_t += ds w * u_t.
+
+   Sequences [b0, b1), independent of each other. Bound by reading and writing the rows. */
+
+/* Row t of a sequence: what it reads and asks, and where its gates are. */
+typedef struct CARNN__K(reduced_row) {
+    size_t at; /* (N) */
+    const float *m, *Vm, *u, *Wu;
+    float *k, *gk, *gm, *gu;
+} CARNN__K(reduced_row);
+
+static CARNN__INLINE CARNN__K(reduced_row)
+    CARNN__K(reduced_at)(const carnn__reduction *x, size_t b, size_t t) {
+    CARNN__K(reduced_row) r;
+    size_t at = x->seq->start[t] + b, read = (size_t)x->index[at] * x->D;
+    size_t asked = (x->first ? b : at) * x->D, own = at * x->D;
+    memset(&r, 0, sizeof r);
+    r.at = at;
+    r.m = x->m + read;
+    r.Vm = x->Vm + read;
+    r.u = x->u + asked;
+    r.Wu = x->Wu + asked;
+    r.k = x->k + own;
+    if (!x->gk) return r;
+    r.gk = x->gk + own;
+    r.gm = x->gm + own;
+    r.gu = x->gu + asked;
+    return r;
+}
+
+/* k = tanh(W u + V m + b), and sum[g] += w_g * (u * m) */
+static CARNN__INLINE void CARNN__K(reduce_row_columns)(const carnn__reduction *x,
+                                                       const CARNN__K(reduced_row) *r, vec *sum,
+                                                       size_t j, size_t n) {
+    vec both = mul(loadn(r->u + j, n), loadn(r->m + j, n));
+    size_t g;
+    CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++)
+        sum[g] = fma(loadn(x->w + g * x->D + j, n), both, sum[g]);
+    storen(r->k + j, n, CARNN__V(tanh)(add(loadn(r->Wu + j, n), loadn(r->Vm + j, n))));
+}
+
+/* The candidates and gates of a sequence of M steps. */
+static void CARNN__K(reduce_rows)(const carnn__reduction *x, size_t b, size_t M, float *gate) {
+    size_t t, g, j;
+    for (t = 0; t < M; t++) {
+        CARNN__K(reduced_row) r = CARNN__K(reduced_at)(x, b, t);
+        vec sum[CARNN__REDUCE_GATES];
+        CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++) sum[g] = zero();
+        CARNN__COLUMNS(reduce_row_columns, j, 0, x->D, x, &r, sum);
+        for (g = 0; g < CARNN__REDUCE_GATES; g++)
+            gate[CARNN__REDUCE_GATES * t + g] = CARNN__V(sum)(sum[g]) + x->bias[g];
+    }
+    CARNN__K(sigmoid_n)(gate, gate, CARNN__REDUCE_GATES * M);
+}
+
+/* y = take k + keep before */
+static CARNN__INLINE void CARNN__K(reduce_scan_columns)(float take, const float *k, float keep,
+                                                        const float *before, float *y, size_t j,
+                                                        size_t n) {
+    vec v = mul(set1(keep), loadn(before + j, n));
+    storen(y + j, n, fma(set1(take), loadn(k + j, n), v));
+}
+
+/* The step of a scan that is i-th of M: backwards those of r' are. */
+static CARNN__INLINE size_t CARNN__K(reduce_step)(size_t i, size_t M, int backwards) {
+    return backwards ? M - 1 - i : i;
+}
+
+/* f or b of a sequence. */
+static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M, const float *gate,
+                                  int backwards) {
+    const float *before = x->zeros;
+    size_t i, j;
+    for (i = 0; i < M; i++) {
+        size_t t = CARNN__K(reduce_step)(i, M, backwards), own = (x->seq->start[t] + b) * x->D;
+        const float *g = gate + CARNN__REDUCE_GATES * t;
+        float take = x->last ? g[CARNN__REDUCE_A]
+                             : g[CARNN__REDUCE_A] * g[CARNN__REDUCE_R + backwards];
+        float *y = (backwards ? x->b : x->f) + own;
+        CARNN__COLUMNS(reduce_scan_columns, j, 0, x->D, take, x->k + own,
+                       1.0f - g[CARNN__REDUCE_A], before, y);
+        before = y;
+    }
+}
+
+static CARNN__INLINE void CARNN__K(reduce_sum_columns)(const float *f, const float *b, float *out,
+                                                       size_t j, size_t n) {
+    storen(out + j, n, add(loadn(f + j, n), loadn(b + j, n)));
+}
+
+static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
+    const carnn__reduction *x = (const carnn__reduction *)job;
+    size_t b, t, j, D = x->D;
+    for (b = b0; b < b1; b++) {
+        size_t M = carnn__rank_length(x->seq, b);
+        float *gate = x->gate + b * CARNN__REDUCE_GATES * x->seq->steps;
+        CARNN__K(reduce_rows)(x, b, M, gate);
+        CARNN__K(reduce_scan)(x, b, M, gate, 0);
+        if (x->last) {
+            memcpy(x->out + b * D, x->f + (x->seq->start[M - 1] + b) * D, D * sizeof(float));
+            continue;
+        }
+        CARNN__K(reduce_scan)(x, b, M, gate, 1);
+        for (t = 0; t < M; t++) {
+            size_t own = (x->seq->start[t] + b) * D;
+            CARNN__COLUMNS(reduce_sum_columns, j, 0, D, x->f + own, x->b + own, x->out + own);
+        }
+    }
+}
+
+typedef struct CARNN__K(reduce_slope) { /* of a step of a scan */
+    float a, r;               /* r = 1 in the last layer */
+    const float *gout, *before, *k;
+    float *F, *gk;
+} CARNN__K(reduce_slope);
+
+/* Sums are of da and of dr / a. F goes on to the step before. */
+static CARNN__INLINE void CARNN__K(reduce_slope_columns)(const CARNN__K(reduce_slope) *x, vec *sum,
+                                                         size_t j, size_t n) {
+    vec F = add(loadn(x->F + j, n), loadn(x->gout + j, n)), k = loadn(x->k + j, n);
+    sum[0] = fma(F, sub(mul(set1(x->r), k), loadn(x->before + j, n)), sum[0]);
+    sum[1] = fma(F, k, sum[1]);
+    storen(x->gk + j, n, fma(set1(x->a * x->r), F, loadn(x->gk + j, n)));
+    storen(x->F + j, n, mul(set1(1.0f - x->a), F));
+}
+
+/* Adds dk of f or b to gk, and sets or adds to the gates' gradients ds. */
+static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size_t M,
+                                       const float *gate, float *ds, int backwards) {
+    const float *states = backwards ? x->b : x->f;
+    float *F = x->row + b * x->D;
+    size_t i, j, D = x->D;
+    memset(F, 0, D * sizeof(float));
+    for (i = M; i-- > 0;) {
+        size_t t = CARNN__K(reduce_step)(i, M, backwards), own = (x->seq->start[t] + b) * D;
+        size_t other = i ? CARNN__K(reduce_step)(i - 1, M, backwards) : 0;
+        const float *g = gate + CARNN__REDUCE_GATES * t;
+        float *d = ds + CARNN__REDUCE_GATES * t;
+        vec sum[2] = {zero(), zero()};
+        float r = x->last ? 1.0f : g[CARNN__REDUCE_R + backwards];
+        CARNN__K(reduce_slope) slope = {g[CARNN__REDUCE_A], r, x->gout + own,
+                                        states + (x->seq->start[other] + b) * D, x->k + own, F,
+                                        x->gk + own};
+        if (!i) slope.before = x->zeros;
+        if (x->last) slope.gout = i + 1 == M ? x->gout + b * D : x->zeros;
+        CARNN__COLUMNS(reduce_slope_columns, j, 0, D, &slope, sum);
+        d[CARNN__REDUCE_A] += CARNN__V(sum)(sum[0]) * slope.a * (1.0f - slope.a);
+        d[CARNN__REDUCE_R + backwards] = CARNN__V(sum)(sum[1]) * slope.a * r * (1.0f - r);
+    }
+}
+
+/* From dk to gk, and what the gates bring: gradients at w, u and m. */
+static CARNN__INLINE void CARNN__K(reduce_back_columns)(const carnn__reduction *x,
+                                                        const CARNN__K(reduced_row) *r,
+                                                        const float *ds, float *gw, float *gWu,
+                                                        size_t j, size_t n) {
+    vec k = loadn(r->k + j, n), gk = mul(loadn(r->gk + j, n), fnma(k, k, set1(1.0f)));
+    vec u = loadn(r->u + j, n), m = loadn(r->m + j, n), both = mul(u, m), ws = zero();
+    size_t g;
+    CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++) {
+        float *own = gw + g * x->D + j;
+        storen(own, n, fma(set1(ds[g]), both, loadn(own, n)));
+        ws = fma(set1(ds[g]), loadn(x->w + g * x->D + j, n), ws);
+    }
+    storen(r->gk + j, n, gk);
+    storen(r->gm + j, n, fma(ws, u, loadn(r->gm + j, n)));
+    storen(r->gu + j, n, fma(ws, m, loadn(r->gu + j, n)));
+    if (gWu) storen(gWu + j, n, add(loadn(gWu + j, n), gk));
+}
+
+static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
+    const carnn__reduction *x = (const carnn__reduction *)job;
+    size_t b, t, g, j, D = x->D, gates = CARNN__REDUCE_GATES;
+    for (b = b0; b < b1; b++) {
+        size_t M = carnn__rank_length(x->seq, b);
+        const float *gate = x->gate + b * gates * x->seq->steps;
+        float *ds = x->ggate + b * gates * x->seq->steps, *gw = x->gw + b * gates * D;
+        float *gbias = x->gbias + b * gates, *gWu = x->first ? x->gWu + b * D : NULL;
+        memset(ds, 0, gates * M * sizeof(float));
+        memset(gw, 0, gates * D * sizeof(float));
+        memset(gbias, 0, gates * sizeof(float));
+        if (gWu) memset(gWu, 0, D * sizeof(float));
+        for (t = 0; t < M; t++) memset(x->gk + (x->seq->start[t] + b) * D, 0, D * sizeof(float));
+        CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 0);
+        if (!x->last) CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 1);
+        for (t = 0; t < M; t++) {
+            CARNN__K(reduced_row) r = CARNN__K(reduced_at)(x, b, t);
+            CARNN__COLUMNS(reduce_back_columns, j, 0, D, x, &r, ds + gates * t, gw, gWu);
+            for (g = 0; g < gates; g++) gbias[g] += ds[gates * t + g];
         }
     }
 }
@@ -17576,8 +17815,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 #define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
-       CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS,
-       CARNN__DIALOG_AGES, CARNN__DIALOG_GATED }; /* in carnn_model_desc.option */
+       CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS, CARNN__DIALOG_AGES,
+       CARNN__DIALOG_GATED, CARNN__DIALOG_REDUCE }; /* in carnn_model_desc.option */
 
 /* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
@@ -17989,7 +18228,13 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
      u_{k+1} = u_k + g_k * (r_k - u_k)                 g_k = sigmoid(W_k u_k + b_k)    W_k (D, D)
 
-   The paper compares with such networks; those had bags of words, and other weights for candidates.
+   --reduce L is a query-reduction network (Seo et al. 2017): it reads the utterances before c, too,
+   and has neither cell nor attention. The first of its L layers asks u_t = c at each step; each
+   changes what the next one asks, with the same weights, and the last state of the last one is o
+   (query reduction, @@PART).
+
+   The paper compares with such networks; those had other weights for candidates, and memory
+   networks had bags of words.
 
    How often a candidate is the reply says little of dialogs with another system, which has its own
    way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
@@ -18015,6 +18260,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 #define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
 #define CARNN__HOPS_MOST 16
 #define CARNN__HOPS_AGES 64      /* rows of T */
+#define CARNN__REDUCE_MOST 8     /* layers */
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -18040,6 +18286,8 @@ static const carnn_option carnn__dialog_options[] = {
                         "1: a memory network, whose hops read utterances and their ages instead of "
                         "the states of a cell"),
     CARNN__OPTION_WHOLE("gated", CARNN__DIALOG_GATED, 0, 1, 2, "1: the hops are gated"),
+    CARNN__OPTION_WHOLE("reduce", CARNN__DIALOG_REDUCE, 0, CARNN__REDUCE_MOST, 2,
+                        "L: a query-reduction network of L layers instead of cell and attention"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -18050,7 +18298,8 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
     carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
     carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
-    carnn__option_default(model, CARNN__DIALOG_HOPS, 2);
+    if (!(model->option[CARNN__DIALOG_REDUCE] > 0.0))
+        carnn__option_default(model, CARNN__DIALOG_HOPS, 2);
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -18154,14 +18403,29 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
 } carnn__hops;
 
+typedef struct carnn__reduce_layer { /* R is B in the first layer, then N */
+    carnn__mat u;            /* (R, D) what it asks */
+    carnn__linear query;     /* (R, D) W u */
+    float *gate, *k, *f, *b; /* see carnn__reduction */
+} carnn__reduce_layer;
+
+typedef struct carnn__reduce {
+    size_t count;            /* L; 0: there is a cell, or a memory network */
+    size_t gates, bias;      /* weights (3, D), (3) of a, r, r' */
+    carnn__linear memory;    /* (U, D) V e + b */
+    carnn__reduce_layer layer[CARNN__REDUCE_MOST];
+    carnn__reduction all;    /* what is alike in all layers */
+} carnn__reduce;
+
 typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
     carnn__list_encoder words;
-    int has_cell;            /* else it is a memory network */
+    int has_cell, has_ages;  /* has_ages: it is a memory network */
     carnn__cell cell;
     carnn__cell_run run;
     carnn__hops hops;
+    carnn__reduce reduce;
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
@@ -18204,8 +18468,8 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
 static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
     carnn__hops *x = &m->hops;
     size_t k, K = x->count, D = m->c.columns;
-    x->age = (uint32_t *)carnn__take(p->arena, m->has_cell ? 0 : N, sizeof(uint32_t));
-    x->h = carnn__floats(p->arena, m->has_cell ? 0 : N, D);
+    x->age = (uint32_t *)carnn__take(p->arena, m->has_ages ? N : 0, sizeof(uint32_t));
+    x->h = carnn__floats(p->arena, m->has_ages ? N : 0, D);
     x->Hy = carnn__floats(p->arena, p->work->g ? 0 : 1, D);
     for (k = 0; k < K; k++) {
         x->u[k] = k ? carnn__plan_mat(p, B, D) : m->c;
@@ -18213,6 +18477,52 @@ static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_
     }
     x->u[K] = m->o;
     for (k = 0; k < K; k++) x->r[k] = x->gated ? carnn__plan_mat(p, B, D) : x->u[k + 1];
+}
+
+/* Its weights, which all layers share, and memory for U utterances and B turns. */
+static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, size_t U, size_t B) {
+    carnn__param *bias;
+    carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
+    carnn__linear_plan(p, &m->layer[0].query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
+    m->gates = carnn__declare(p->store, "reduce", "gate.weight", CARNN__REDUCE_GATES, D, 0,
+                              CARNN__INIT_GLOROT, 1.7320508f);
+    m->bias = carnn__declare(p->store, "reduce", "gate.bias", 1, CARNN__REDUCE_GATES, 1,
+                             CARNN__INIT_ZERO, -2.5f);
+    bias = carnn__param_at(p->store, m->bias);
+    bias->open_from = CARNN__REDUCE_A;
+    bias->open_count = 1;
+}
+
+/* The first layer asks c. */
+static void carnn__reduce_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
+    carnn__reduce *x = &m->reduce;
+    carnn__reduction *all = &x->all;
+    size_t D = m->e.columns, gates = CARNN__REDUCE_GATES, learns = p->work->g ? 1 : 0, l;
+    float *zeros = carnn__floats(p->arena, 1, D);
+    if (zeros) memset(zeros, 0, D * sizeof(float));
+    memset(all, 0, sizeof *all);
+    all->seq = &m->packed;
+    all->D = D;
+    all->index = m->index;
+    all->m = m->e.x;
+    all->Vm = x->memory.y.x;
+    all->gm = m->dh;
+    all->zeros = zeros;
+    all->ggate = carnn__floats(p->arena, learns * B, gates * m->weight.columns);
+    all->gw = carnn__floats(p->arena, learns * B, gates * D);
+    all->gbias = carnn__floats(p->arena, learns * B, gates);
+    all->row = carnn__floats(p->arena, learns * B, D);
+    all->gk = carnn__floats(p->arena, learns * N, D);
+    for (l = 0; l < x->count; l++) {
+        carnn__reduce_layer *layer = &x->layer[l];
+        if (l) layer->query = x->layer[0].query;
+        if (l) layer->query.y = carnn__plan_mat(p, N, D);
+        layer->u = l ? carnn__plan_mat(p, N, D) : m->c;
+        layer->gate = carnn__floats(p->arena, B, gates * m->weight.columns);
+        layer->k = carnn__floats(p->arena, N, D);
+        layer->f = carnn__floats(p->arena, N, D);
+        layer->b = carnn__floats(p->arena, l + 1 < x->count ? N : 0, D);
+    }
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
@@ -18237,6 +18547,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     if (m->hops.count) carnn__hops_memory(p, m, B, N);
+    if (m->reduce.count) carnn__reduce_memory(p, m, B, N);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
                          NULL);
@@ -18268,14 +18579,16 @@ static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
-    size_t D = (size_t)p->model->desc.hidden;
+    size_t D = (size_t)p->model->desc.hidden, B;
     carnn__list_encoder_plan(p, &m->words, D);
     if (p->arena) carnn__history_plan(p, &m->read);
+    B = carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK);
     m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
-    m->has_cell = carnn__option(p->model, CARNN__DIALOG_AGES) <= 0.0;
-    if (m->hops.count)
-        carnn__hops_declare(p, &m->hops, D, carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK),
-                            !m->has_cell);
+    m->reduce.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_REDUCE), 0.0);
+    m->has_ages = carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0;
+    m->has_cell = !m->has_ages && !m->reduce.count;
+    if (m->hops.count) carnn__hops_declare(p, &m->hops, D, B, m->has_ages);
+    if (m->reduce.count) carnn__reduce_declare(p, &m->reduce, D, m->read.most_lists, B);
     if (m->has_cell)
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
@@ -18364,7 +18677,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
 /* With the question u (B, D), to the sums r (B, D); al (B, T). */
 static carnn__attention carnn__dialog_attention(const carnn__dialog *m, const carnn__mat *u,
                                                 const carnn__mat *al, const carnn__mat *r) {
-    const float *h = m->has_cell ? m->run.scan.out : m->hops.h;
+    const float *h = m->has_ages ? m->hops.h : m->run.scan.out;
     carnn__attention a = {&m->packed, m->e.columns, m->index, h, m->e.x, u->x,
                           al->x, al->d, r->x, r->d, m->dh, u->d, 0};
     return a;
@@ -18434,6 +18747,61 @@ static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
     }
 }
 
+/* --- query reduction ------------------------------------------------------------------------- */
+
+/* Layer l at work. Its output is what the next one asks, or o. */
+static carnn__reduction carnn__reduce_job(const carnn__work *work, carnn__dialog *m, size_t l) {
+    carnn__reduce_layer *layer = &m->reduce.layer[l];
+    const carnn__mat *out = l + 1 < m->reduce.count ? &layer[1].u : &m->o;
+    carnn__reduction x = m->reduce.all;
+    x.first = !l;
+    x.last = out == &m->o;
+    x.u = layer->u.x;
+    x.gu = layer->u.d;
+    x.Wu = layer->query.y.x;
+    x.gWu = layer->query.y.d;
+    x.w = carnn__weight(work, m->reduce.gates);
+    x.bias = carnn__weight(work, m->reduce.bias);
+    x.gate = layer->gate;
+    x.k = layer->k;
+    x.f = layer->f;
+    x.b = layer->b;
+    x.out = out->x;
+    x.gout = out->d;
+    if (l) x.gk = layer->query.y.d;
+    return x;
+}
+
+/* From c to o. */
+static void carnn__reduce_forward(const carnn__work *work, carnn__dialog *m) {
+    size_t B = m->packed.sequences, N = m->packed.rows, l;
+    for (l = 0; l < m->reduce.count; l++) {
+        carnn__reduce_layer *layer = &m->reduce.layer[l];
+        carnn__reduction x = carnn__reduce_job(work, m, l);
+        carnn__linear_forward(work, &layer->query, &layer->u, l ? N : B);
+        carnn__mat_clear(&layer->u, l ? N : B);
+        carnn__split(work->engine, work->engine->k->reduce, &x, B, 1, N * x.D);
+    }
+}
+
+/* From the gradient at o to those at c, at e, and at V e + b. */
+static void carnn__reduce_backward(const carnn__work *work, carnn__dialog *m) {
+    carnn__engine *e = work->engine;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, l;
+    size_t gates = CARNN__REDUCE_GATES;
+    memset(m->dh, 0, N * D * sizeof(float));
+    for (l = m->reduce.count; l-- > 0;) {
+        carnn__reduce_layer *layer = &m->reduce.layer[l];
+        carnn__reduction x = carnn__reduce_job(work, m, l);
+        carnn__split(e, e->k->reduce_back, &x, B, 1, N * D);
+        carnn__column_sums(e, B, gates * D, x.gw, gates * D,
+                           carnn__gradient(work, m->reduce.gates));
+        carnn__column_sums(e, B, gates, x.gbias, gates, carnn__gradient(work, m->reduce.bias));
+        carnn__scatter_rows(e, m->reduce.memory.y.d, x.gk, m->index, N, D);
+        carnn__linear_backward(work, &layer->query, &layer->u, l ? N : B);
+    }
+}
+
 /* --- a chunk --------------------------------------------------------------------------------- */
 
 /* Candidates of the batch at hand, with those that the exchange of names has added. */
@@ -18451,10 +18819,10 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
         carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
-    } else {
-        carnn__hops_ages(work, m);
     }
+    if (m->has_ages) carnn__hops_ages(work, m);
     if (m->hops.count) carnn__hops_forward(work, m);
+    else if (m->reduce.count) carnn__reduce_forward(work, m);
     else carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
@@ -18475,14 +18843,15 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__mat_clear(&m->c, B);
     if (m->hops.count) carnn__hops_backward(work, m);
+    else if (m->reduce.count) carnn__reduce_backward(work, m);
     else carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
     carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
     if (m->has_cell) {
         carnn__cell_backward(&m->run, e, m->dh, m->e.d);
         carnn__cell_context_back(&m->run, e, m->c.d);
-    } else {
-        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), m->dh, m->hops.age, N, D);
     }
+    if (m->has_ages)
+        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), m->dh, m->hops.age, N, D);
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
@@ -18547,6 +18916,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
+    if (m->reduce.count) carnn__linear_forward(work, &m->reduce.memory, e, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
@@ -18567,6 +18937,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (work->wanted) carnn__net_report(work);
     if (!work->g) return;
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
+    if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
@@ -18708,17 +19079,32 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->context[0] = (uint32_t)m->heard;
     if (m->has_cell)
         carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
+    if (m->reduce.count) carnn__linear_forward(&s->work, &m->reduce.memory, &m->e, m->heard);
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
 }
 
-/* Adds to out[0 .. count) what each utterance has in y . sum_m al_m (h_m + e_m). */
+/* With query reduction o is a sum, too: sum_m al_m k_m, al_m = a_m (1 - a_{m+1}) .. (1 - a_M). */
+static void carnn__reduce_explain(const carnn__dialog *m) {
+    const float *gate = m->reduce.layer[m->reduce.count - 1].gate;
+    float left = 1.0f;
+    size_t t;
+    for (t = m->packed.rows; t-- > 0;) {
+        float a = gate[t * CARNN__REDUCE_GATES + CARNN__REDUCE_A];
+        m->weight.x[t] = a * left;
+        left *= 1.0f - a;
+    }
+}
+
+/* Adds to out[0 .. count) what each utterance has in y . sum_m al_m (h_m + e_m); of query reduction
+   in y . sum_m al_m k_m. */
 static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const float *y,
                                       size_t count, carnn_contribution *out, double *rest) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j, D = m->e.columns;
+    size_t t, j, D = m->e.columns, L = m->reduce.count;
+    const float *x = L ? m->reduce.layer[L - 1].k : m->hops.h;
     for (j = 0; j < D; j++) s->carry[j] = 0.0;
     for (t = m->packed.rows; t-- > 0;) {
         const float *e = m->e.x + m->index[t] * D;
@@ -18726,7 +19112,8 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
         if (m->has_cell)
             score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
         for (j = 0; !m->has_cell && j < D; j++)
-            score += (double)al[t] * (double)y[j] * ((double)m->hops.h[t * D + j] + (double)e[j]);
+            score += (double)al[t] * (double)y[j] *
+                     ((double)x[t * D + j] + (m->has_ages ? (double)e[j] : 0.0));
         if (t < count) out[t].score += score;
     }
 }
@@ -18741,6 +19128,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     float *y = m->y.x, *Hy = x->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
+    if (m->reduce.count) carnn__reduce_explain(m);
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
@@ -18773,7 +19161,8 @@ static const carnn__session_kind carnn__dialog_session = {
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1",
     "hidden=19 hops=3 ages=1", "hidden=19 hops=2 ages=1 gated=1 history=3", "hidden=19 hops=2",
-    "hidden=19 hops=2 gated=1 cell=lstm", NULL};
+    "hidden=19 hops=2 gated=1 cell=lstm", "hidden=19 reduce=2", "hidden=17 reduce=3 history=4",
+    "hidden=19 reduce=1", NULL};
 
 /* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
 static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
@@ -21910,6 +22299,10 @@ static const struct {
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
     {"dialog", "cell", "ages", "0"},
+    {"dialog", "cell", "reduce", "0"},
+    {"dialog", "hops", "reduce", "0"},
+    {"dialog", "ages", "reduce", "0"},
+    {"dialog", "gated", "reduce", "0"},
     {"lm", "label_weight", "context", "previous"},
     {"lm", "label_row", "context", "previous"},
     {"answer", "pooling", "model", "ca cosine"},

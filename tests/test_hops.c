@@ -1,10 +1,11 @@
-/* Hops of attention and memory networks in dialogs: replies and explanations against plain loops,
+/* Hops of attention, memory networks and query reduction in dialogs: replies and explanations against plain loops,
    training with any number of threads and on all SIMD paths, what only the age of an utterance tells,
    and hops over the states of a cell. */
 
 #include "test.h"
 
 enum { HOPS_D = 8, HOPS_LINES = 100, HOPS_WORDS = 16 };
+enum { HOPS_PLAIN, HOPS_GATED, HOPS_REDUCE }; /* kinds of networks */
 #define HOPS_CANDIDATE 99u /* in the place of a role */
 
 /* A dialog of more lines than there are ages, and a short one. */
@@ -45,6 +46,9 @@ typedef struct hops_plain {
     size_t lines;
     double memory[HOPS_LINES][HOPS_D], al[HOPS_LINES]; /* of the last hop */
     double u[HOPS_D];                        /* in the end o */
+    /* of query reduction: what each line is asked, candidates, states, gates a, r, r' */
+    double asked[HOPS_LINES][HOPS_D], k[HOPS_LINES][HOPS_D], f[HOPS_LINES][HOPS_D];
+    double b[HOPS_LINES][HOPS_D], gate[HOPS_LINES][3];
 } hops_plain;
 
 static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gated) {
@@ -72,11 +76,53 @@ static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gate
     memcpy(x->u, next, sizeof next);
 }
 
+/* Candidates and gates of a line. */
+static void hops_reduce_line(const carnn_model *model, hops_plain *x, size_t i) {
+    const float *bias = test_weight(model, "reduce.bias"), *more = test_weight(model, "reduce.gate.bias");
+    double both[HOPS_D];
+    size_t j;
+    for (j = 0; j < HOPS_D; j++) {
+        x->k[i][j] = tanh(test_row_times(test_weight(model, "reduce.query"), j, HOPS_D, x->asked[i]) +
+                          test_row_times(test_weight(model, "reduce.memory"), j, HOPS_D, x->memory[i]) +
+                          (double)bias[j]);
+        both[j] = x->asked[i][j] * x->memory[i][j];
+    }
+    for (j = 0; j < 3; j++)
+        x->gate[i][j] = test_sigmoid(
+            test_row_times(test_weight(model, "reduce.gate.weight"), j, HOPS_D, both) + (double)more[j]);
+}
+
+/* A layer: sums over the lines before and behind each line instead of a recurrence. */
+static void hops_reduce_layer(const carnn_model *model, hops_plain *x, int last) {
+    size_t i, j, from;
+    for (i = 0; i < x->lines; i++) hops_reduce_line(model, x, i);
+    for (i = 0; i < x->lines; i++)
+        for (j = 0; j < HOPS_D; j++) {
+            double left = 1.0;
+            x->f[i][j] = x->b[i][j] = 0.0;
+            for (from = i + 1; from-- > 0; left *= 1.0 - x->gate[from][0])
+                x->f[i][j] += left * x->gate[from][0] * (last ? 1.0 : x->gate[from][1]) * x->k[from][j];
+            for (left = 1.0, from = i; from < x->lines; left *= 1.0 - x->gate[from++][0])
+                x->b[i][j] += left * x->gate[from][0] * x->gate[from][2] * x->k[from][j];
+        }
+    for (i = 0; i < x->lines; i++)
+        for (j = 0; j < HOPS_D; j++) x->asked[i][j] = x->f[i][j] + x->b[i][j];
+}
+
+static void hops_reduce(const carnn_model *model, hops_plain *x, size_t layers) {
+    double left = 1.0;
+    size_t i, l;
+    for (i = 0; i < x->lines; i++) memcpy(x->asked[i], x->u, sizeof x->u);
+    for (l = 1; l <= layers; l++) hops_reduce_layer(model, x, l == layers);
+    memcpy(x->u, x->f[x->lines - 1], sizeof x->u);
+    for (i = x->lines; i-- > 0; left *= 1.0 - x->gate[i][0]) x->al[i] = left * x->gate[i][0];
+}
+
 static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t item, size_t hops,
-                     int gated, hops_plain *x) {
+                     int kind, hops_plain *x) {
     const carnn__item *of = &data->items[item];
     const carnn__member *member = data->members + of->first;
-    const float *age = test_weight(model, "hops.ages");
+    const float *age = kind == HOPS_REDUCE ? NULL : test_weight(model, "hops.ages");
     const carnn__span none = {"", 0};
     size_t i, j, k;
     x->lines = of->count; /* <start> takes the place of the user's latest utterance */
@@ -84,11 +130,12 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
     for (i = 1; i < x->lines; i++)
         hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
                     x->memory[i]);
-    for (i = 0; i < x->lines; i++)
+    for (i = 0; age && i < x->lines; i++)
         for (k = x->lines - 1 - i, k = k < 63 ? k : 63, j = 0; j < HOPS_D; j++)
             x->memory[i][j] += (double)age[k * HOPS_D + j];
     hops_encode(model, carnn__text(data, member[of->count - 1].text), CARNN_USER, x->u);
-    for (k = 1; k <= hops; k++) hops_hop(model, x, k, gated);
+    if (kind == HOPS_REDUCE) hops_reduce(model, x, hops);
+    else for (k = 1; k <= hops; k++) hops_hop(model, x, k, kind == HOPS_GATED);
 }
 
 /* Of one hop each utterance has al (e + T) . y. */
@@ -104,7 +151,7 @@ static void hops_explained(const carnn_model *model, const carnn_dataset *data, 
     }
 }
 
-static void test_hops(const char *options, size_t hops, int gated) {
+static void test_hops(const char *options, size_t hops, int kind) {
     carnn_dataset *data = hops_data();
     carnn_model *model = test_model("dialog", options, NULL, data);
     carnn_session *session = NULL;
@@ -121,7 +168,7 @@ static void test_hops(const char *options, size_t hops, int gated) {
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (item = 0; item < data->item_count; item++) {
         double z[3], all = 0.0;
-        hops_run(model, data, item, hops, gated, &x);
+        hops_run(model, data, item, hops, kind, &x);
         for (i = 0; i < L; i++) {
             double y[HOPS_D];
             hops_candidate(model, i, y);
@@ -134,16 +181,16 @@ static void test_hops(const char *options, size_t hops, int gated) {
             CHECK_NEAR(p.probability[i], exp(z[p.choice[i]]) / all, 2e-5);
         CHECK_INT(carnn_session_explain(session, HOPS_LINES, part, &told, &error), CARNN_OK);
         CHECK_INT(told.count, x.lines);
-        CHECK_INT(told.exact, !gated);
+        CHECK_INT(told.exact, kind != HOPS_GATED);
         sum = told.rest;
         for (i = 0; i < told.count; i++) {
-            CHECK_INT(part[i].has, gated ? CARNN_HAS_ATTENTION
-                                         : CARNN_HAS_ATTENTION | CARNN_HAS_SCORE);
+            CHECK_INT(part[i].has, kind == HOPS_GATED ? CARNN_HAS_ATTENTION
+                                                      : CARNN_HAS_ATTENTION | CARNN_HAS_SCORE);
             CHECK_NEAR(part[i].attention, x.al[i], 2e-5);
             sum += part[i].score;
         }
         CHECK_NEAR(sum, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
-        if (hops == 1 && !gated) hops_explained(model, data, item, &x, part, p.choice[0]);
+        if (hops == 1 && kind == HOPS_PLAIN) hops_explained(model, data, item, &x, part, p.choice[0]);
         i = carnn__names_find(&model->choices,
                               carnn__text(data, data->items[item].target).at,
                               carnn__text(data, data->items[item].target).length);
@@ -250,19 +297,26 @@ static void test_hops_session(const char *options) {
 
 int main(void) {
     carnn_dataset *data = hops_data();
-    test_hops("hidden=8 embedding=8 told=0 hops=1 ages=1", 1, 0);
-    test_hops("hidden=8 embedding=8 told=0 hops=3 ages=1", 3, 0);
-    test_hops("hidden=8 embedding=8 told=0 hops=2 ages=1 gated=1", 2, 1);
+    test_hops("hidden=8 embedding=8 told=0 hops=1 ages=1", 1, HOPS_PLAIN);
+    test_hops("hidden=8 embedding=8 told=0 hops=3 ages=1", 3, HOPS_PLAIN);
+    test_hops("hidden=8 embedding=8 told=0 hops=2 ages=1 gated=1", 2, HOPS_GATED);
+    test_hops("hidden=8 embedding=8 told=0 reduce=1", 1, HOPS_REDUCE);
+    test_hops("hidden=8 embedding=8 told=0 reduce=3", 3, HOPS_REDUCE);
     test_hops_learn("hidden=20 embedding=20 hops=2 ages=1", 60);
     test_hops_learn("hidden=20 embedding=20 hops=2 ages=1 gated=1", 60);
     test_hops_learn("hidden=20 embedding=20 hops=2 cell=ncarnn", 300);
+    test_hops_learn("hidden=20 embedding=20 reduce=2", 500);
     test_hops_session("hidden=8 embedding=8 hops=2");
     test_hops_session("hidden=8 embedding=8 hops=2 ages=1 history=9 kb_rows=3");
     test_hops_session("hidden=8 embedding=8 hops=3 ages=1 gated=1 history=5");
+    test_hops_session("hidden=8 embedding=8 reduce=2");
+    test_hops_session("hidden=8 embedding=8 reduce=3 history=5 kb_rows=3");
     test_hops_of_cell("icarnn");
     test_hops_of_cell("ncarnn");
     CHECK(strstr(test_refused("dialog", "embedding=6 gated=1 hops=0", data).message, "for models with hops"));
     CHECK(strstr(test_refused("dialog", "embedding=6 ages=1 hops=0", data).message, "for models with hops"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 hops=2", data).message, "reduce"));
+    CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 cell=lstm", data).message, "reduce"));
     carnn_dataset_free(data);
     return test_end();
 }
