@@ -30,13 +30,13 @@ CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedd
 WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
-SMALL = --hops 0 --hidden 128 --embedding 128 --lr 0.005 --epochs 10
+SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
 FAST = --hidden 50 --epochs 3 --memory 0
 PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
 demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --epochs 40 --out demo.gguf
 demo | quick | ./carnn test demo.gguf --data data/dialog-test.txt
-demo OPTION=,--hops 0 | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --test data/dialog-test.txt OPTION --out demo.gguf
+demo OPTION=,--hops 0,--reduce 2 | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --test data/dialog-test.txt OPTION --out demo.gguf
 
 task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
@@ -58,14 +58,15 @@ cells MEMBER=icarnn,ncarnn,scarnn;OPTION=--seed 2,--seed 3 | | CELLS="MEMBER" sh
 cells BY=managers,dev | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > nine.BY
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
-hops OPTION=--cell icarnn,--cell ncarnn,--cell scarnn,--cell icarnn --hops 2,--cell ncarnn --hops 2,--cell scarnn --hops 2,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
+hops OPTION=--cell icarnn --hops 0,--cell ncarnn --hops 0,--cell scarnn --hops 0,--cell icarnn,--cell ncarnn,--cell scarnn,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1,--reduce 2;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
+hops | | sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --reduce 2 > hops.managers
 hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --hops 0 > hops.managers
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
 balance BY=dev,managers | | mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL --exchange 0 > before.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL > after.BY; awk -f data/compare.awk before.BY after.BY
 
-synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;OPTION=,--told 0,--told 0 --exchange 0,--cell ncarnn,--cell scarnn | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
+synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;OPTION=,--told 0,--told 0 --exchange 0,--cell ncarnn,--cell scarnn,--reduce 2 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
 synthetic TASK=task3-options;OPTION=--hops 0,--hops 0 --cell ncarnn,--hops 0 --cell scarnn | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
 
 unsure | | sed 's/^[^ ]* //' trec-dev.label > trec.txt; for k in candidates dev; do ln -sf data/dialog-$k.txt sample-$k.txt; done; ln -sf data/dialog-train.txt sample-trn.txt
