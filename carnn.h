@@ -1839,7 +1839,7 @@ typedef struct carnn__reduction {
     float *gWu;             /* (B, D) sums of gk, of the first layer */
     float *gm;              /* (N, D) gradient at m of each row, added to */
     float *gu;              /* (R, D) gradient at u, added to */
-    float *row;             /* (B, D) gradient that goes from step to step */
+    float *carry;           /* (B, D) gradient that goes from step to step */
     const float *zeros;     /* (D) */
 } carnn__reduction;
 
@@ -5976,29 +5976,16 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 
    Sequences [b0, b1), independent of each other. Bound by reading and writing the rows. */
 
-/* Row t of a sequence: what it reads and asks, and where its gates are. */
-typedef struct CARNN__K(reduced_row) {
-    size_t at; /* (N) */
-    const float *m, *Vm, *u, *Wu;
-    float *k, *gk, *gm, *gu;
-} CARNN__K(reduced_row);
+/* Where the rows of a step begin: its own, of what it reads, of what it asks. */
+typedef struct CARNN__K(reduced_row) { size_t own, read, asked; } CARNN__K(reduced_row);
 
 static CARNN__INLINE CARNN__K(reduced_row)
     CARNN__K(reduced_at)(const carnn__reduction *x, size_t b, size_t t) {
     CARNN__K(reduced_row) r;
-    size_t at = x->seq->start[t] + b, read = (size_t)x->index[at] * x->D;
-    size_t asked = (x->first ? b : at) * x->D, own = at * x->D;
-    memset(&r, 0, sizeof r);
-    r.at = at;
-    r.m = x->m + read;
-    r.Vm = x->Vm + read;
-    r.u = x->u + asked;
-    r.Wu = x->Wu + asked;
-    r.k = x->k + own;
-    if (!x->gk) return r;
-    r.gk = x->gk + own;
-    r.gm = x->gm + own;
-    r.gu = x->gu + asked;
+    size_t at = x->seq->start[t] + b;
+    r.own = at * x->D;
+    r.read = (size_t)x->index[at] * x->D;
+    r.asked = (x->first ? b : at) * x->D;
     return r;
 }
 
@@ -6006,11 +5993,12 @@ static CARNN__INLINE CARNN__K(reduced_row)
 static CARNN__INLINE void CARNN__K(reduce_row_columns)(const carnn__reduction *x,
                                                        const CARNN__K(reduced_row) *r, vec *sum,
                                                        size_t j, size_t n) {
-    vec both = mul(loadn(r->u + j, n), loadn(r->m + j, n));
+    vec both = mul(loadn(x->u + r->asked + j, n), loadn(x->m + r->read + j, n));
+    vec k = add(loadn(x->Wu + r->asked + j, n), loadn(x->Vm + r->read + j, n));
     size_t g;
     CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++)
         sum[g] = fma(loadn(x->w + g * x->D + j, n), both, sum[g]);
-    storen(r->k + j, n, CARNN__V(tanh)(add(loadn(r->Wu + j, n), loadn(r->Vm + j, n))));
+    storen(x->k + r->own + j, n, CARNN__V(tanh)(k));
 }
 
 /* The candidates and gates of a sequence of M steps. */
@@ -6102,7 +6090,7 @@ static CARNN__INLINE void CARNN__K(reduce_slope_columns)(const CARNN__K(reduce_s
 static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size_t M,
                                        const float *gate, float *ds, int backwards) {
     const float *states = backwards ? x->b : x->f;
-    float *F = x->row + b * x->D;
+    float *F = x->carry + b * x->D;
     size_t i, j, D = x->D;
     memset(F, 0, D * sizeof(float));
     for (i = M; i-- > 0;) {
@@ -6128,18 +6116,19 @@ static CARNN__INLINE void CARNN__K(reduce_back_columns)(const carnn__reduction *
                                                         const CARNN__K(reduced_row) *r,
                                                         const float *ds, float *gw, float *gWu,
                                                         size_t j, size_t n) {
-    vec k = loadn(r->k + j, n), gk = mul(loadn(r->gk + j, n), fnma(k, k, set1(1.0f)));
-    vec u = loadn(r->u + j, n), m = loadn(r->m + j, n), both = mul(u, m), ws = zero();
+    float *gk = x->gk + r->own + j, *gm = x->gm + r->own + j, *gu = x->gu + r->asked + j;
+    vec k = loadn(x->k + r->own + j, n), dk = mul(loadn(gk, n), fnma(k, k, set1(1.0f)));
+    vec u = loadn(x->u + r->asked + j, n), m = loadn(x->m + r->read + j, n), ws = zero();
     size_t g;
     CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++) {
         float *own = gw + g * x->D + j;
-        storen(own, n, fma(set1(ds[g]), both, loadn(own, n)));
+        storen(own, n, fma(set1(ds[g]), mul(u, m), loadn(own, n)));
         ws = fma(set1(ds[g]), loadn(x->w + g * x->D + j, n), ws);
     }
-    storen(r->gk + j, n, gk);
-    storen(r->gm + j, n, fma(ws, u, loadn(r->gm + j, n)));
-    storen(r->gu + j, n, fma(ws, m, loadn(r->gu + j, n)));
-    if (gWu) storen(gWu + j, n, add(loadn(gWu + j, n), gk));
+    storen(gk, n, dk);
+    storen(gm, n, fma(ws, u, loadn(gm, n)));
+    storen(gu, n, fma(ws, m, loadn(gu, n)));
+    if (gWu) storen(gWu + j, n, add(loadn(gWu + j, n), dk));
 }
 
 static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
@@ -18400,7 +18389,7 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
                                                                 an array of its own, else u_{k+1} */
     float *Hy;               /* (D) of explanations */
     carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
-    carnn__linear gate[CARNN__HOPS_MOST];                    /* g_k (B, D), of gated ones */
+    carnn__linear *gate;     /* (K) g_k (B, D), of gated ones */
 } carnn__hops;
 
 typedef struct carnn__reduce_layer { /* R is B in the first layer, then N */
@@ -18413,7 +18402,8 @@ typedef struct carnn__reduce {
     size_t count;            /* L; 0: there is a cell, or a memory network */
     size_t gates, bias;      /* weights (3, D), (3) of a, r, r' */
     carnn__linear memory;    /* (U, D) V e + b */
-    carnn__reduce_layer layer[CARNN__REDUCE_MOST];
+    carnn__linear query;     /* (B, D) W u of the first layer */
+    carnn__reduce_layer *layer; /* (L) */
     carnn__reduction all;    /* what is alike in all layers */
 } carnn__reduce;
 
@@ -18451,16 +18441,22 @@ typedef struct carnn__dialog {
 /* Its weights, and memory of the gates for B turns; ages: it is a memory network. */
 static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B, int ages) {
     char name[48];
+    carnn__linear gate;
     size_t k;
     m->gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
+    m->gate = NULL;
+    if (p->arena)
+        m->gate = (carnn__linear *)carnn__take(p->arena, m->gated ? m->count : 0, sizeof *m->gate);
     if (ages)
         m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
                                  CARNN__INIT_NORMAL, 0.1f);
     if (!m->gated)
         m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
     for (k = 0; m->gated && k < m->count; k++) {
+        memset(&gate, 0, sizeof gate);
         snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
-        carnn__linear_plan(p, &m->gate[k], name, "weight", B, D, D, 1, CARNN__IDENTITY);
+        carnn__linear_plan(p, &gate, name, "weight", B, D, D, 1, CARNN__IDENTITY);
+        if (m->gate) m->gate[k] = gate;
     }
 }
 
@@ -18483,7 +18479,7 @@ static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_
 static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, size_t U, size_t B) {
     carnn__param *bias;
     carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
-    carnn__linear_plan(p, &m->layer[0].query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
+    carnn__linear_plan(p, &m->query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
     m->gates = carnn__declare(p->store, "reduce", "gate.weight", CARNN__REDUCE_GATES, D, 0,
                               CARNN__INIT_GLOROT, 1.7320508f);
     m->bias = carnn__declare(p->store, "reduce", "gate.bias", 1, CARNN__REDUCE_GATES, 1,
@@ -18511,17 +18507,19 @@ static void carnn__reduce_memory(carnn__plan *p, carnn__dialog *m, size_t B, siz
     all->ggate = carnn__floats(p->arena, learns * B, gates * m->weight.columns);
     all->gw = carnn__floats(p->arena, learns * B, gates * D);
     all->gbias = carnn__floats(p->arena, learns * B, gates);
-    all->row = carnn__floats(p->arena, learns * B, D);
+    all->carry = carnn__floats(p->arena, learns * B, D);
     all->gk = carnn__floats(p->arena, learns * N, D);
+    x->layer = (carnn__reduce_layer *)carnn__take(p->arena, x->count, sizeof *x->layer);
     for (l = 0; l < x->count; l++) {
-        carnn__reduce_layer *layer = &x->layer[l];
-        if (l) layer->query = x->layer[0].query;
-        if (l) layer->query.y = carnn__plan_mat(p, N, D);
-        layer->u = l ? carnn__plan_mat(p, N, D) : m->c;
-        layer->gate = carnn__floats(p->arena, B, gates * m->weight.columns);
-        layer->k = carnn__floats(p->arena, N, D);
-        layer->f = carnn__floats(p->arena, N, D);
-        layer->b = carnn__floats(p->arena, l + 1 < x->count ? N : 0, D);
+        carnn__reduce_layer layer;
+        layer.query = x->query;
+        if (l) layer.query.y = carnn__plan_mat(p, N, D);
+        layer.u = l ? carnn__plan_mat(p, N, D) : m->c;
+        layer.gate = carnn__floats(p->arena, B, gates * m->weight.columns);
+        layer.k = carnn__floats(p->arena, N, D);
+        layer.f = carnn__floats(p->arena, N, D);
+        layer.b = carnn__floats(p->arena, l + 1 < x->count ? N : 0, D);
+        if (x->layer) x->layer[l] = layer;
     }
 }
 
