@@ -59,6 +59,7 @@ cells BY=managers,dev | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardsti
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
 hops OPTION=--cell icarnn --hops 0,--cell ncarnn --hops 0,--cell scarnn --hops 0,--cell icarnn,--cell ncarnn,--cell scarnn,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1,--reduce 2;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
+hops | | ./carnn train --task dialog --reduce 2 DIALOGS --out qrn.gguf
 hops | | sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --reduce 2 > hops.managers
 hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --hops 0 > hops.managers
 
