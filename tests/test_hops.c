@@ -1,6 +1,6 @@
-/* Hops of attention, memory networks and query reduction in dialogs: replies and explanations against plain loops,
-   training with any number of threads and on all SIMD paths, what only the age of an utterance tells,
-   and hops over the states of a cell. */
+/* Hops of attention, memory networks and query reduction in dialogs: replies and explanations against
+   plain loops, training with any number of threads and on all SIMD paths, what only the age of an
+   utterance tells, and hops over the states of a cell. */
 
 #include "test.h"
 
