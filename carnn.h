@@ -51,7 +51,7 @@
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
        @@BATCH   token lists, pieces, the texts of a batch, running text
-       @@NET     parts of heads: embedding, layers, recurrent encoders, pooling
+       @@NET     parts of heads: embedding, layers, recurrent encoders, pooling, query reduction
        @@MATCH   parts of heads: attention, alignment, two texts compared
        @@LOSS    outputs of heads, losses and metrics, predictions; a head at work
        @@SESSION prediction one example at a time, explanation
@@ -1816,7 +1816,7 @@ typedef struct carnn__attention {
     int adds;              /* 1: gh is added to, too */
 } carnn__attention;
 
-/* A layer of query reduction over packed histories (@@PART); B sequences, N rows, T steps, D
+/* A layer of query reduction over packed sequences (@@PART); B sequences, N rows, T steps, D
    columns. R is B in the first layer, whose steps all ask the same, else N. */
 enum { CARNN__REDUCE_A, CARNN__REDUCE_R, CARNN__REDUCE_GATES = 3 }; /* a; r, and r' behind it */
 typedef struct carnn__reduction {
@@ -6045,11 +6045,6 @@ static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M,
     }
 }
 
-static CARNN__INLINE void CARNN__K(reduce_sum_columns)(const float *f, const float *b, float *out,
-                                                       size_t j, size_t n) {
-    storen(out + j, n, add(loadn(f + j, n), loadn(b + j, n)));
-}
-
 static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
     const carnn__reduction *x = (const carnn__reduction *)job;
     size_t b, t, j, D = x->D;
@@ -6065,7 +6060,8 @@ static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
         CARNN__K(reduce_scan)(x, b, M, gate, 1);
         for (t = 0; t < M; t++) {
             size_t own = (x->seq->start[t] + b) * D;
-            CARNN__COLUMNS(reduce_sum_columns, j, 0, D, x->f + own, x->b + own, x->out + own);
+            memcpy(x->out + own, x->f + own, D * sizeof(float));
+            CARNN__COLUMNS(add_columns, j, 0, D, x->b + own, x->out + own);
         }
     }
 }
@@ -13557,6 +13553,139 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
     if (!backward) carnn__mat_clear(c, to->packed.sequences);
 }
 
+
+/* --- query reduction ----------------------------------------------------------------------------
+   Layers (@@PART) that share their weights read packed rows of e under the question c (B, D). What
+   the first one asks is c at each step; o (B, D) is the last state of the last one. */
+
+typedef struct carnn__reduce_layer {
+    carnn__mat u;         /* what it asks: (B, D) in the first layer, else (N, D) */
+    carnn__linear query;  /* W u, likewise */
+    carnn__reduction job;
+} carnn__reduce_layer;
+
+typedef struct carnn__reduce {
+    size_t count;         /* layers */
+    size_t gates, bias;   /* weights (3, D), (3) of a, r, r' */
+    carnn__linear memory; /* (U, D) V e + b */
+    carnn__linear query;  /* (B, D) W u of the first layer */
+    carnn__reduce_layer *layer;
+} carnn__reduce;
+
+/* Its weights, and memory for U vectors and B sequences. */
+static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, size_t U, size_t B) {
+    carnn__param *bias;
+    carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
+    carnn__linear_plan(p, &m->query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
+    m->gates = carnn__declare(p->store, "reduce", "gate.weight", CARNN__REDUCE_GATES, D, 0,
+                              CARNN__INIT_GLOROT, 1.7320508f);
+    m->bias = carnn__declare(p->store, "reduce", "gate.bias", 1, CARNN__REDUCE_GATES, 1,
+                             CARNN__INIT_ZERO, -2.5f);
+    bias = carnn__param_at(p->store, m->bias);
+    bias->open_from = CARNN__REDUCE_A;
+    bias->open_count = 1;
+}
+
+/* Memory for N rows of B sequences of T steps. x: the sequences, D, index, m = e, and gm. */
+static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reduction x,
+                               const carnn__mat *c, const carnn__mat *o, size_t B, size_t N,
+                               size_t T) {
+    size_t gates = CARNN__REDUCE_GATES, learns = p->work->g ? 1 : 0, l;
+    float *zeros = carnn__floats(p->arena, 1, x.D);
+    float *gk = carnn__floats(p->arena, learns * N, x.D);
+    carnn__mat out = *o;
+    if (zeros) memset(zeros, 0, x.D * sizeof(float));
+    x.zeros = zeros;
+    x.Vm = m->memory.y.x;
+    x.ggate = carnn__floats(p->arena, learns * B, gates * T);
+    x.gw = carnn__floats(p->arena, learns * B, gates * x.D);
+    x.gbias = carnn__floats(p->arena, learns * B, gates);
+    x.carry = carnn__floats(p->arena, learns * B, x.D);
+    m->layer = (carnn__reduce_layer *)carnn__take(p->arena, m->count, sizeof *m->layer);
+    for (l = m->count; l-- > 0;) {
+        carnn__reduce_layer layer = {*c, m->query, x};
+        if (l) layer.u = carnn__plan_mat(p, N, x.D);
+        if (l) layer.query.y = carnn__plan_mat(p, N, x.D);
+        layer.job.first = !l;
+        layer.job.last = l + 1 == m->count;
+        layer.job.u = layer.u.x;
+        layer.job.gu = layer.u.d;
+        layer.job.Wu = layer.query.y.x;
+        layer.job.gWu = layer.query.y.d;
+        layer.job.gk = l ? layer.query.y.d : gk;
+        layer.job.gate = carnn__floats(p->arena, B, gates * T);
+        layer.job.k = carnn__floats(p->arena, N, x.D);
+        layer.job.f = carnn__floats(p->arena, N, x.D);
+        layer.job.b = carnn__floats(p->arena, layer.job.last ? 0 : N, x.D);
+        layer.job.out = out.x;
+        layer.job.gout = out.d;
+        if (m->layer) m->layer[l] = layer;
+        out = layer.u;
+    }
+}
+
+/* V e + b of the vectors from .. to - 1. */
+static void carnn__reduce_project(const carnn__work *work, const carnn__reduce *m,
+                                  const carnn__mat *e, size_t from, size_t to) {
+    carnn__linear part = m->memory;
+    carnn__mat x = {e->x + from * e->columns, NULL, 0};
+    x.columns = e->columns;
+    part.y.x += from * e->columns;
+    if (part.y.d) part.y.d += from * e->columns;
+    carnn__linear_forward(work, &part, &x, to - from);
+}
+
+/* Rows of what layer l asks. */
+static size_t carnn__reduce_asked(const carnn__reduce *m, size_t l) {
+    const carnn__packed *seq = m->layer[l].job.seq;
+    return l ? seq->rows : seq->sequences;
+}
+
+/* From c to o. */
+static void carnn__reduce_forward(const carnn__work *work, carnn__reduce *m) {
+    size_t l;
+    for (l = 0; l < m->count; l++) {
+        carnn__reduce_layer *layer = &m->layer[l];
+        const carnn__packed *seq = layer->job.seq;
+        size_t R = carnn__reduce_asked(m, l);
+        layer->job.w = carnn__weight(work, m->gates);
+        layer->job.bias = carnn__weight(work, m->bias);
+        carnn__linear_forward(work, &layer->query, &layer->u, R);
+        carnn__mat_clear(&layer->u, R);
+        carnn__split(work->engine, work->engine->k->reduce, &layer->job, seq->sequences, 1,
+                     seq->rows * layer->job.D);
+    }
+}
+
+/* From the gradient at o to those at c, at e (gm), and at V e + b. */
+static void carnn__reduce_backward(const carnn__work *work, carnn__reduce *m) {
+    carnn__engine *e = work->engine;
+    size_t gates = CARNN__REDUCE_GATES, l;
+    for (l = m->count; l-- > 0;) {
+        carnn__reduce_layer *layer = &m->layer[l];
+        const carnn__reduction *x = &layer->job;
+        size_t B = x->seq->sequences, N = x->seq->rows, D = x->D;
+        if (x->last) memset(x->gm, 0, N * D * sizeof(float));
+        carnn__split(e, e->k->reduce_back, x, B, 1, N * D);
+        carnn__column_sums(e, B, gates * D, x->gw, gates * D, carnn__gradient(work, m->gates));
+        carnn__column_sums(e, B, gates, x->gbias, gates, carnn__gradient(work, m->bias));
+        carnn__scatter_rows(e, m->memory.y.d, x->gk, x->index, N, D);
+        carnn__linear_backward(work, &layer->query, &layer->u, carnn__reduce_asked(m, l));
+    }
+}
+
+/* o of a single sequence is sum_m al_m k_m with al_m = a_m (1 - a_{m+1}) .. (1 - a_M): al (M). */
+static void carnn__reduce_weights(const carnn__reduce *m, float *al) {
+    const carnn__reduction *x = &m->layer[m->count - 1].job;
+    float left = 1.0f;
+    size_t t;
+    for (t = x->seq->rows; t-- > 0;) {
+        float a = x->gate[t * CARNN__REDUCE_GATES + CARNN__REDUCE_A];
+        al[t] = a * left;
+        left *= 1.0f - a;
+    }
+}
+
 #endif
 /* =============================================================================================
    @@MATCH   attention over the words of a text, and two texts compared
@@ -18392,21 +18521,6 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     carnn__linear *gate;     /* (K) g_k (B, D), of gated ones */
 } carnn__hops;
 
-typedef struct carnn__reduce_layer { /* R is B in the first layer, then N */
-    carnn__mat u;            /* (R, D) what it asks */
-    carnn__linear query;     /* (R, D) W u */
-    float *gate, *k, *f, *b; /* see carnn__reduction */
-} carnn__reduce_layer;
-
-typedef struct carnn__reduce {
-    size_t count;            /* L; 0: there is a cell, or a memory network */
-    size_t gates, bias;      /* weights (3, D), (3) of a, r, r' */
-    carnn__linear memory;    /* (U, D) V e + b */
-    carnn__linear query;     /* (B, D) W u of the first layer */
-    carnn__reduce_layer *layer; /* (L) */
-    carnn__reduction all;    /* what is alike in all layers */
-} carnn__reduce;
-
 typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
@@ -18475,52 +18589,15 @@ static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_
     for (k = 0; k < K; k++) x->r[k] = x->gated ? carnn__plan_mat(p, B, D) : x->u[k + 1];
 }
 
-/* Its weights, which all layers share, and memory for U utterances and B turns. */
-static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, size_t U, size_t B) {
-    carnn__param *bias;
-    carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
-    carnn__linear_plan(p, &m->query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
-    m->gates = carnn__declare(p->store, "reduce", "gate.weight", CARNN__REDUCE_GATES, D, 0,
-                              CARNN__INIT_GLOROT, 1.7320508f);
-    m->bias = carnn__declare(p->store, "reduce", "gate.bias", 1, CARNN__REDUCE_GATES, 1,
-                             CARNN__INIT_ZERO, -2.5f);
-    bias = carnn__param_at(p->store, m->bias);
-    bias->open_from = CARNN__REDUCE_A;
-    bias->open_count = 1;
-}
-
-/* The first layer asks c. */
-static void carnn__reduce_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
-    carnn__reduce *x = &m->reduce;
-    carnn__reduction *all = &x->all;
-    size_t D = m->e.columns, gates = CARNN__REDUCE_GATES, learns = p->work->g ? 1 : 0, l;
-    float *zeros = carnn__floats(p->arena, 1, D);
-    if (zeros) memset(zeros, 0, D * sizeof(float));
-    memset(all, 0, sizeof *all);
-    all->seq = &m->packed;
-    all->D = D;
-    all->index = m->index;
-    all->m = m->e.x;
-    all->Vm = x->memory.y.x;
-    all->gm = m->dh;
-    all->zeros = zeros;
-    all->ggate = carnn__floats(p->arena, learns * B, gates * m->weight.columns);
-    all->gw = carnn__floats(p->arena, learns * B, gates * D);
-    all->gbias = carnn__floats(p->arena, learns * B, gates);
-    all->carry = carnn__floats(p->arena, learns * B, D);
-    all->gk = carnn__floats(p->arena, learns * N, D);
-    x->layer = (carnn__reduce_layer *)carnn__take(p->arena, x->count, sizeof *x->layer);
-    for (l = 0; l < x->count; l++) {
-        carnn__reduce_layer layer;
-        layer.query = x->query;
-        if (l) layer.query.y = carnn__plan_mat(p, N, D);
-        layer.u = l ? carnn__plan_mat(p, N, D) : m->c;
-        layer.gate = carnn__floats(p->arena, B, gates * m->weight.columns);
-        layer.k = carnn__floats(p->arena, N, D);
-        layer.f = carnn__floats(p->arena, N, D);
-        layer.b = carnn__floats(p->arena, l + 1 < x->count ? N : 0, D);
-        if (x->layer) x->layer[l] = layer;
-    }
+static void carnn__dialog_plan_reduce(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
+    carnn__reduction x;
+    memset(&x, 0, sizeof x);
+    x.seq = &m->packed;
+    x.D = m->e.columns;
+    x.index = m->index;
+    x.m = m->e.x;
+    x.gm = m->dh;
+    carnn__reduce_plan(p, &m->reduce, x, &m->c, &m->o, B, N, m->weight.columns);
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
@@ -18545,7 +18622,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     if (m->hops.count) carnn__hops_memory(p, m, B, N);
-    if (m->reduce.count) carnn__reduce_memory(p, m, B, N);
+    if (m->reduce.count) carnn__dialog_plan_reduce(p, m, B, N);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
                          NULL);
@@ -18745,61 +18822,6 @@ static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
     }
 }
 
-/* --- query reduction ------------------------------------------------------------------------- */
-
-/* Layer l at work. Its output is what the next one asks, or o. */
-static carnn__reduction carnn__reduce_job(const carnn__work *work, carnn__dialog *m, size_t l) {
-    carnn__reduce_layer *layer = &m->reduce.layer[l];
-    const carnn__mat *out = l + 1 < m->reduce.count ? &layer[1].u : &m->o;
-    carnn__reduction x = m->reduce.all;
-    x.first = !l;
-    x.last = out == &m->o;
-    x.u = layer->u.x;
-    x.gu = layer->u.d;
-    x.Wu = layer->query.y.x;
-    x.gWu = layer->query.y.d;
-    x.w = carnn__weight(work, m->reduce.gates);
-    x.bias = carnn__weight(work, m->reduce.bias);
-    x.gate = layer->gate;
-    x.k = layer->k;
-    x.f = layer->f;
-    x.b = layer->b;
-    x.out = out->x;
-    x.gout = out->d;
-    if (l) x.gk = layer->query.y.d;
-    return x;
-}
-
-/* From c to o. */
-static void carnn__reduce_forward(const carnn__work *work, carnn__dialog *m) {
-    size_t B = m->packed.sequences, N = m->packed.rows, l;
-    for (l = 0; l < m->reduce.count; l++) {
-        carnn__reduce_layer *layer = &m->reduce.layer[l];
-        carnn__reduction x = carnn__reduce_job(work, m, l);
-        carnn__linear_forward(work, &layer->query, &layer->u, l ? N : B);
-        carnn__mat_clear(&layer->u, l ? N : B);
-        carnn__split(work->engine, work->engine->k->reduce, &x, B, 1, N * x.D);
-    }
-}
-
-/* From the gradient at o to those at c, at e, and at V e + b. */
-static void carnn__reduce_backward(const carnn__work *work, carnn__dialog *m) {
-    carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, l;
-    size_t gates = CARNN__REDUCE_GATES;
-    memset(m->dh, 0, N * D * sizeof(float));
-    for (l = m->reduce.count; l-- > 0;) {
-        carnn__reduce_layer *layer = &m->reduce.layer[l];
-        carnn__reduction x = carnn__reduce_job(work, m, l);
-        carnn__split(e, e->k->reduce_back, &x, B, 1, N * D);
-        carnn__column_sums(e, B, gates * D, x.gw, gates * D,
-                           carnn__gradient(work, m->reduce.gates));
-        carnn__column_sums(e, B, gates, x.gbias, gates, carnn__gradient(work, m->reduce.bias));
-        carnn__scatter_rows(e, m->reduce.memory.y.d, x.gk, m->index, N, D);
-        carnn__linear_backward(work, &layer->query, &layer->u, l ? N : B);
-    }
-}
-
 /* --- a chunk --------------------------------------------------------------------------------- */
 
 /* Candidates of the batch at hand, with those that the exchange of names has added. */
@@ -18820,7 +18842,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     }
     if (m->has_ages) carnn__hops_ages(work, m);
     if (m->hops.count) carnn__hops_forward(work, m);
-    else if (m->reduce.count) carnn__reduce_forward(work, m);
+    else if (m->reduce.count) carnn__reduce_forward(work, &m->reduce);
     else carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
@@ -18841,7 +18863,7 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__mat_clear(&m->c, B);
     if (m->hops.count) carnn__hops_backward(work, m);
-    else if (m->reduce.count) carnn__reduce_backward(work, m);
+    else if (m->reduce.count) carnn__reduce_backward(work, &m->reduce);
     else carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
     carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
     if (m->has_cell) {
@@ -18914,7 +18936,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
-    if (m->reduce.count) carnn__linear_forward(work, &m->reduce.memory, e, U);
+    if (m->reduce.count) carnn__reduce_project(work, &m->reduce, e, 0, U);
     carnn__mat_clear(e, U);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
@@ -19001,9 +19023,9 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const c
                                         size_t length, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
-    size_t D = m->e.columns, width = m->has_cell ? carnn__cells[m->cell.kind].gates * D : 0;
+    size_t D = m->e.columns, width = m->has_cell ? carnn__cells[m->cell.kind].gates * D : D;
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
-    float *px = m->run.scan.px;
+    float *px = m->has_cell ? m->run.scan.px : m->reduce.memory.y.x;
     carnn__said *said;
     carnn__span span = {text, length};
     m->heard -= gone;
@@ -19077,23 +19099,12 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->context[0] = (uint32_t)m->heard;
     if (m->has_cell)
         carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
-    if (m->reduce.count) carnn__linear_forward(&s->work, &m->reduce.memory, &m->e, m->heard);
+    if (m->reduce.count)
+        carnn__reduce_project(&s->work, &m->reduce, &m->e, m->projected, m->heard);
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
-}
-
-/* With query reduction o is a sum, too: sum_m al_m k_m, al_m = a_m (1 - a_{m+1}) .. (1 - a_M). */
-static void carnn__reduce_explain(const carnn__dialog *m) {
-    const float *gate = m->reduce.layer[m->reduce.count - 1].gate;
-    float left = 1.0f;
-    size_t t;
-    for (t = m->packed.rows; t-- > 0;) {
-        float a = gate[t * CARNN__REDUCE_GATES + CARNN__REDUCE_A];
-        m->weight.x[t] = a * left;
-        left *= 1.0f - a;
-    }
 }
 
 /* Adds to out[0 .. count) what each utterance has in y . sum_m al_m (h_m + e_m); of query reduction
@@ -19102,7 +19113,7 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
                                       size_t count, carnn_contribution *out, double *rest) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, j, D = m->e.columns, L = m->reduce.count;
-    const float *x = L ? m->reduce.layer[L - 1].k : m->hops.h;
+    const float *x = L ? m->reduce.layer[L - 1].job.k : m->hops.h;
     for (j = 0; j < D; j++) s->carry[j] = 0.0;
     for (t = m->packed.rows; t-- > 0;) {
         const float *e = m->e.x + m->index[t] * D;
@@ -19126,7 +19137,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     float *y = m->y.x, *Hy = x->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
-    if (m->reduce.count) carnn__reduce_explain(m);
+    if (m->reduce.count) carnn__reduce_weights(&m->reduce, m->weight.x);
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
