@@ -51,7 +51,8 @@
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
        @@MODEL   a model, a model at work, the entry of a task; words and choices of a new model
        @@BATCH   token lists, pieces, the texts of a batch, running text
-       @@NET     parts of heads: embedding, layers, recurrent encoders, pooling, query reduction
+       @@NET     parts of heads: embedding, layers, recurrent encoders, pooling, attention in hops,
+                 query reduction
        @@MATCH   parts of heads: attention, alignment, two texts compared
        @@LOSS    outputs of heads, losses and metrics, predictions; a head at work
        @@SESSION prediction one example at a time, explanation
@@ -13553,6 +13554,151 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
     if (!backward) carnn__mat_clear(c, to->packed.sequences);
 }
 
+/* --- attention in hops --------------------------------------------------------------------------
+   Attention (@@PART) over packed rows of h and e: the question is c (B, D), the answer o (B, D).
+   With K hops it reads the rows K times. Each time it asks for more (memory networks, Sukhbaatar et
+   al. 2015; on dialogs Bordes, Boureau and Weston 2017), or gates change what it asks (Liu and
+   Perez 2017):
+
+     u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
+     u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
+     u_{k+1} = u_k + g_k * (r_k - u_k)                 g_k = sigmoid(W_k u_k + b_k)    W_k (D, D)
+
+   With K = 0, o is r_1. In a memory network no cell gives h: h_m is a row of T (ages, D), which
+   tells how old row m is. Very old ones share the last row. */
+
+#define CARNN__HOPS_MOST 16
+#define CARNN__HOPS_AGES 64 /* rows of T */
+
+typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
+    size_t count;            /* K */
+    int gated, has_ages;     /* has_ages: it is a memory network */
+    size_t ages, matrix;     /* weights T and H */
+    carnn__linear *gate;     /* (K) g_k (B, D), of gated hops */
+    carnn__attention job;    /* what all have in common */
+    uint32_t *age;           /* (N) of a memory network: row of T */
+    float *h;                /* (N, D) likewise: rows of T */
+    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D); r_k: only of gated ones in
+                                                                an array of its own, else u_{k+1} */
+    carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
+} carnn__hops;
+
+/* How often it reads the rows. */
+static size_t carnn__hops_reads(const carnn__hops *m) { return carnn__max(m->count, 1); }
+
+/* Its weights, and memory of the gates for B sequences. */
+static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B) {
+    char name[48];
+    carnn__linear gate;
+    size_t k;
+    m->gate = NULL;
+    if (p->arena)
+        m->gate = (carnn__linear *)carnn__take(p->arena, m->gated ? m->count : 0, sizeof *m->gate);
+    if (m->has_ages)
+        m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
+                                 CARNN__INIT_NORMAL, 0.1f);
+    if (m->count && !m->gated)
+        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    for (k = 0; m->gated && k < m->count; k++) {
+        memset(&gate, 0, sizeof gate);
+        snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
+        carnn__linear_plan(p, &gate, name, "weight", B, D, D, 1, CARNN__IDENTITY);
+        if (m->gate) m->gate[k] = gate;
+    }
+}
+
+/* Memory for N rows of B sequences. x: the sequences, D, index, h but of a memory network, e, and
+   gh. The attention of the last hop is in al, where explanations find it. */
+static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
+                             const carnn__mat *c, const carnn__mat *o, const carnn__mat *al,
+                             size_t B, size_t N) {
+    size_t k, K = carnn__hops_reads(m), T = al->columns;
+    m->age = (uint32_t *)carnn__take(p->arena, m->has_ages ? N : 0, sizeof(uint32_t));
+    m->h = carnn__floats(p->arena, m->has_ages ? N : 0, x.D);
+    m->job = x;
+    if (m->has_ages) m->job.h = m->h;
+    for (k = 0; k < K; k++) {
+        m->u[k] = k ? carnn__plan_mat(p, B, x.D) : *c;
+        m->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, T) : *al;
+    }
+    m->u[K] = *o;
+    for (k = 0; k < K; k++) m->r[k] = m->gated ? carnn__plan_mat(p, B, x.D) : m->u[k + 1];
+}
+
+/* Of hop k. */
+static carnn__attention carnn__hops_attention(const carnn__hops *m, size_t k) {
+    carnn__attention a = m->job;
+    a.c = m->u[k].x;
+    a.gc = m->u[k].d;
+    a.weight = m->weight[k].x;
+    a.gweight = m->weight[k].d;
+    a.o = m->r[k].x;
+    a.go = m->r[k].d;
+    a.adds = k + 1 < carnn__hops_reads(m); /* backward begins with the last one */
+    return a;
+}
+
+/* Sets h to the rows of T: rows are counted from the end, the last of a sequence is 0 old. */
+static void carnn__hops_ages(const carnn__work *work, const carnn__hops *m) {
+    const carnn__packed *p = m->job.seq;
+    size_t t, b;
+    for (t = 0; t < p->steps; t++)
+        for (b = 0; p->start[t] + b < p->start[t + 1]; b++)
+            m->age[p->start[t] + b] = (uint32_t)carnn__min(carnn__rank_length(p, b) - 1 - t,
+                                                           CARNN__HOPS_AGES - 1);
+    carnn__gather_rows(m->h, carnn__weight(work, m->ages), m->age, p->rows, m->job.D);
+}
+
+/* From c to o. */
+static void carnn__hops_forward(const carnn__work *work, const carnn__hops *m) {
+    carnn__engine *e = work->engine;
+    size_t B = m->job.seq->sequences, D = m->job.D, k, i;
+    if (m->has_ages) carnn__hops_ages(work, m);
+    for (k = 0; k < carnn__hops_reads(m); k++) {
+        const float *u = m->u[k].x, *r = m->r[k].x;
+        float *next = m->u[k + 1].x;
+        carnn__attention a = carnn__hops_attention(m, k);
+        carnn__split(e, e->k->attend, &a, B, 1, m->job.seq->rows * D);
+        if (m->gated) {
+            float *g = m->gate[k].y.x;
+            carnn__linear_forward(work, &m->gate[k], &m->u[k], B);
+            e->k->sigmoid_n(g, g, B * D);
+            for (i = 0; i < B * D; i++) next[i] = u[i] + g[i] * (r[i] - u[i]);
+        } else if (m->count) {
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, B, D, D, u, D, carnn__weight(work, m->matrix),
+                          D, NULL, next, D);
+        }
+        carnn__mat_clear(&m->u[k + 1], B);
+    }
+}
+
+/* From the gradient at o to those at c, at h + e (gh), and at T. */
+static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) {
+    carnn__engine *e = work->engine;
+    size_t B = m->job.seq->sequences, N = m->job.seq->rows, D = m->job.D, k, i;
+    for (k = carnn__hops_reads(m); k-- > 0;) {
+        const float *u = m->u[k].x, *r = m->r[k].x, *d = m->u[k + 1].d;
+        float *du = m->u[k].d, *dr = m->r[k].d;
+        carnn__attention a = carnn__hops_attention(m, k);
+        if (m->gated) {
+            const float *g = m->gate[k].y.x;
+            for (i = 0; i < B * D; i++) {
+                m->gate[k].y.d[i] = d[i] * (r[i] - u[i]) * g[i] * (1.0f - g[i]);
+                dr[i] = d[i] * g[i];
+                du[i] += d[i] * (1.0f - g[i]);
+            }
+            carnn__linear_backward(work, &m->gate[k], &m->u[k], B);
+        } else if (m->count) {
+            carnn__matmul(e, CARNN__TN | CARNN__ADD, D, D, B, d, D, u, D, NULL,
+                          carnn__gradient(work, m->matrix), D);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, m->matrix),
+                          D, NULL, du, D);
+        }
+        carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    }
+    if (m->has_ages)
+        carnn__scatter_rows(e, carnn__gradient(work, m->ages), m->job.gh, m->age, N, D);
+}
 
 /* --- query reduction ----------------------------------------------------------------------------
    Layers (@@PART) that share their weights read packed rows of e under the question c (B, D). What
@@ -18334,20 +18480,11 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
    So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and
-   each time asks for more (as in memory networks, Sukhbaatar et al. 2015; on dialogs Bordes,
-   Boureau and Weston 2017):
+   each time asks for more; --gated 1: by gates (attention in hops, @@NET).
 
-     u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
-     u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
-
-   --ages 1 is a memory network: no cell reads the history, which ends with the utterance before c,
-   and h_m is a row of T (ages, D), which tells how old utterance m is. Very old ones share the last
-   row. With --gated 1 the hops are those of Liu and Perez 2017:
-
-     u_{k+1} = u_k + g_k * (r_k - u_k)                 g_k = sigmoid(W_k u_k + b_k)    W_k (D, D)
-
-   --reduce L is a query-reduction network (Seo et al. 2017): it reads the utterances before c, too,
-   and has neither cell nor attention. The first of its L layers asks u_t = c at each step; each
+   Two kinds of models have no cell, and their history ends with the utterance before c. --ages 1 is
+   a memory network: h_m only tells how old utterance m is. --reduce L is a query-reduction network
+   (Seo et al. 2017), without attention: the first of its L layers asks u_t = c at each step; each
    changes what the next one asks, with the same weights, and the last state of the last one is o
    (query reduction, @@PART).
 
@@ -18376,8 +18513,6 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 #define CARNN__DIALOG_INPUTS 768 /* utterances of a batch, which one dialog may exceed */
 #define CARNN__DIALOG_ROWS 2048  /* of a chunk: room for the longest history */
 #define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
-#define CARNN__HOPS_MOST 16
-#define CARNN__HOPS_AGES 64      /* rows of T */
 #define CARNN__REDUCE_MOST 8     /* layers */
 
 /* --- options --------------------------------------------------------------------------------- */
@@ -18508,28 +18643,15 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
-typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
-    size_t count;            /* K; 0: attention as in Eq. 8 */
-    int gated;
-    size_t ages, matrix;     /* weights T and H */
-    uint32_t *age;           /* (N) of a memory network: row of T */
-    float *h;                /* (N, D) likewise: rows of T */
-    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D); r_k: only of gated ones in
-                                                                an array of its own, else u_{k+1} */
-    float *Hy;               /* (D) of explanations */
-    carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
-    carnn__linear *gate;     /* (K) g_k (B, D), of gated ones */
-} carnn__hops;
-
 typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
     carnn__list_encoder words;
-    int has_cell, has_ages;  /* has_ages: it is a memory network */
+    int has_cell;            /* else it is a memory network, or one of query reduction */
     carnn__cell cell;
     carnn__cell_run run;
     carnn__hops hops;
-    carnn__reduce reduce;
+    carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
@@ -18545,6 +18667,7 @@ typedef struct carnn__dialog {
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
     float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
+    float *Hy;               /* (D) of explanations */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
     size_t projected;        /* of these, the first so many are projected */
@@ -18552,52 +18675,22 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* Its weights, and memory of the gates for B turns; ages: it is a memory network. */
-static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B, int ages) {
-    char name[48];
-    carnn__linear gate;
-    size_t k;
-    m->gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
-    m->gate = NULL;
-    if (p->arena)
-        m->gate = (carnn__linear *)carnn__take(p->arena, m->gated ? m->count : 0, sizeof *m->gate);
-    if (ages)
-        m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
-                                 CARNN__INIT_NORMAL, 0.1f);
-    if (!m->gated)
-        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    for (k = 0; m->gated && k < m->count; k++) {
-        memset(&gate, 0, sizeof gate);
-        snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
-        carnn__linear_plan(p, &gate, name, "weight", B, D, D, 1, CARNN__IDENTITY);
-        if (m->gate) m->gate[k] = gate;
-    }
-}
-
-/* u_1 is c, and u_{K+1} is o; the last hop's attention is told in explanations. */
-static void carnn__hops_memory(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
-    carnn__hops *x = &m->hops;
-    size_t k, K = x->count, D = m->c.columns;
-    x->age = (uint32_t *)carnn__take(p->arena, m->has_ages ? N : 0, sizeof(uint32_t));
-    x->h = carnn__floats(p->arena, m->has_ages ? N : 0, D);
-    x->Hy = carnn__floats(p->arena, p->work->g ? 0 : 1, D);
-    for (k = 0; k < K; k++) {
-        x->u[k] = k ? carnn__plan_mat(p, B, D) : m->c;
-        x->weight[k] = k + 1 < K ? carnn__plan_mat(p, B, m->weight.columns) : m->weight;
-    }
-    x->u[K] = m->o;
-    for (k = 0; k < K; k++) x->r[k] = x->gated ? carnn__plan_mat(p, B, D) : x->u[k + 1];
-}
-
-static void carnn__dialog_plan_reduce(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
+/* What leads from c to o. */
+static void carnn__dialog_plan_read(carnn__plan *p, carnn__dialog *m, size_t B, size_t N) {
+    carnn__attention a;
     carnn__reduction x;
+    memset(&a, 0, sizeof a);
     memset(&x, 0, sizeof x);
-    x.seq = &m->packed;
-    x.D = m->e.columns;
-    x.index = m->index;
-    x.m = m->e.x;
-    x.gm = m->dh;
-    carnn__reduce_plan(p, &m->reduce, x, &m->c, &m->o, B, N, m->weight.columns);
+    a.seq = x.seq = &m->packed;
+    a.D = x.D = m->e.columns;
+    a.index = x.index = m->index;
+    a.h = m->run.scan.out;
+    a.e = x.m = m->e.x;
+    a.gh = x.gm = m->dh;
+    if (m->reduce.count)
+        carnn__reduce_plan(p, &m->reduce, x, &m->c, &m->o, B, N, m->weight.columns);
+    else
+        carnn__hops_plan(p, &m->hops, a, &m->c, &m->o, &m->weight, B, N);
 }
 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
@@ -18621,11 +18714,11 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    if (m->hops.count) carnn__hops_memory(p, m, B, N);
-    if (m->reduce.count) carnn__dialog_plan_reduce(p, m, B, N);
+    m->Hy = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
                          NULL);
+    carnn__dialog_plan_read(p, m, B, N);
 }
 
 /* What only training has: a_l, and memory for the candidates' words without those that are dropped.
@@ -18660,10 +18753,11 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     B = carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK);
     m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
     m->reduce.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_REDUCE), 0.0);
-    m->has_ages = carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0;
-    m->has_cell = !m->has_ages && !m->reduce.count;
-    if (m->hops.count) carnn__hops_declare(p, &m->hops, D, B, m->has_ages);
+    m->hops.gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
+    m->hops.has_ages = carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0;
+    m->has_cell = !m->hops.has_ages && !m->reduce.count;
     if (m->reduce.count) carnn__reduce_declare(p, &m->reduce, D, m->read.most_lists, B);
+    else carnn__hops_declare(p, &m->hops, D, B);
     if (m->has_cell)
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
@@ -18749,79 +18843,6 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     return B;
 }
 
-/* With the question u (B, D), to the sums r (B, D); al (B, T). */
-static carnn__attention carnn__dialog_attention(const carnn__dialog *m, const carnn__mat *u,
-                                                const carnn__mat *al, const carnn__mat *r) {
-    const float *h = m->has_ages ? m->hops.h : m->run.scan.out;
-    carnn__attention a = {&m->packed, m->e.columns, m->index, h, m->e.x, u->x,
-                          al->x, al->d, r->x, r->d, m->dh, u->d, 0};
-    return a;
-}
-
-/* --- hops ------------------------------------------------------------------------------------ */
-
-/* Sets h to the rows of T: utterances are counted from the end, the one before c is 0 old. */
-static void carnn__hops_ages(const carnn__work *work, const carnn__dialog *m) {
-    size_t t, b;
-    for (t = 0; t < m->packed.steps; t++)
-        for (b = 0; m->packed.start[t] + b < m->packed.start[t + 1]; b++)
-            m->hops.age[m->packed.start[t] + b] = (uint32_t)carnn__min(
-                carnn__rank_length(&m->packed, b) - 1 - t, CARNN__HOPS_AGES - 1);
-    carnn__gather_rows(m->hops.h, carnn__weight(work, m->hops.ages), m->hops.age, m->packed.rows,
-                       m->e.columns);
-}
-
-/* From c to o. */
-static void carnn__hops_forward(const carnn__work *work, carnn__dialog *m) {
-    carnn__hops *x = &m->hops;
-    carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, D = m->e.columns, k, i;
-    for (k = 0; k < x->count; k++) {
-        const float *u = x->u[k].x, *r = x->r[k].x;
-        float *next = x->u[k + 1].x;
-        carnn__attention a = carnn__dialog_attention(m, &x->u[k], &x->weight[k], &x->r[k]);
-        carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
-        if (x->gated) {
-            float *g = x->gate[k].y.x;
-            carnn__linear_forward(work, &x->gate[k], &x->u[k], B);
-            e->k->sigmoid_n(g, g, B * D);
-            for (i = 0; i < B * D; i++) next[i] = u[i] + g[i] * (r[i] - u[i]);
-        } else {
-            carnn__matmul(e, CARNN__NT | CARNN__ADD, B, D, D, u, D, carnn__weight(work, x->matrix),
-                          D, NULL, next, D);
-        }
-        carnn__mat_clear(&x->u[k + 1], B);
-    }
-}
-
-/* From the gradient at o to those at c, and at h + e. */
-static void carnn__hops_backward(const carnn__work *work, carnn__dialog *m) {
-    carnn__hops *x = &m->hops;
-    carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, D = m->e.columns, N = m->packed.rows, k, i;
-    for (k = x->count; k-- > 0;) {
-        const float *u = x->u[k].x, *r = x->r[k].x, *d = x->u[k + 1].d;
-        float *du = x->u[k].d, *dr = x->r[k].d;
-        carnn__attention a = carnn__dialog_attention(m, &x->u[k], &x->weight[k], &x->r[k]);
-        if (x->gated) {
-            const float *g = x->gate[k].y.x;
-            for (i = 0; i < B * D; i++) {
-                x->gate[k].y.d[i] = d[i] * (r[i] - u[i]) * g[i] * (1.0f - g[i]);
-                dr[i] = d[i] * g[i];
-                du[i] += d[i] * (1.0f - g[i]);
-            }
-            carnn__linear_backward(work, &x->gate[k], &x->u[k], B);
-        } else {
-            carnn__matmul(e, CARNN__TN | CARNN__ADD, D, D, B, d, D, u, D, NULL,
-                          carnn__gradient(work, x->matrix), D);
-            carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, x->matrix),
-                          D, NULL, du, D);
-        }
-        a.adds = k + 1 < x->count;
-        carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-    }
-}
-
 /* --- a chunk --------------------------------------------------------------------------------- */
 
 /* Candidates of the batch at hand, with those that the exchange of names has added. */
@@ -18833,17 +18854,14 @@ static size_t carnn__dialog_choices(const carnn__dialog *m) {
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    carnn__attention a = carnn__dialog_attention(m, &m->c, &m->weight, &m->o);
     size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
         carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
     }
-    if (m->has_ages) carnn__hops_ages(work, m);
-    if (m->hops.count) carnn__hops_forward(work, m);
-    else if (m->reduce.count) carnn__reduce_forward(work, &m->reduce);
-    else carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    if (m->reduce.count) carnn__reduce_forward(work, &m->reduce);
+    else carnn__hops_forward(work, &m->hops);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
     else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
@@ -18854,7 +18872,6 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    carnn__attention a = carnn__dialog_attention(m, &m->c, &m->weight, &m->o);
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
     size_t L = carnn__dialog_choices(m);
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
@@ -18862,16 +18879,13 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
                   NULL, m->y.d, D);
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__mat_clear(&m->c, B);
-    if (m->hops.count) carnn__hops_backward(work, m);
-    else if (m->reduce.count) carnn__reduce_backward(work, &m->reduce);
-    else carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    if (m->reduce.count) carnn__reduce_backward(work, &m->reduce);
+    else carnn__hops_backward(work, &m->hops);
     carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
     if (m->has_cell) {
         carnn__cell_backward(&m->run, e, m->dh, m->e.d);
         carnn__cell_context_back(&m->run, e, m->c.d);
     }
-    if (m->has_ages)
-        carnn__scatter_rows(e, carnn__gradient(work, m->hops.ages), m->dh, m->hops.age, N, D);
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
@@ -19122,7 +19136,7 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
             score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
         for (j = 0; !m->has_cell && j < D; j++)
             score += (double)al[t] * (double)y[j] *
-                     ((double)x[t * D + j] + (m->has_ages ? (double)e[j] : 0.0));
+                     ((double)x[t * D + j] + (L ? 0.0 : (double)e[j]));
         if (t < count) out[t].score += score;
     }
 }
@@ -19134,7 +19148,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     const carnn__hops *x = &m->hops;
     size_t t, k, D = m->e.columns, best = m->net.best[0];
-    float *y = m->y.x, *Hy = x->Hy, *swap;
+    float *y = m->y.x, *Hy = m->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
     if (m->reduce.count) carnn__reduce_weights(&m->reduce, m->weight.x);
@@ -25445,11 +25459,12 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, siz
 }
 
 /* Compares the derivative along these numbers of an array with the nearest of three slopes,
-   relative to `size`, and notes the largest error of all; not a number is the largest. */
+   relative to `size`, and notes the largest error of all; not a number is the largest. Where one
+   slope is as near as those of other numbers were, no other step is tried. */
 static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_t first,
                                size_t count, double size) {
-    static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
-    double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    static const double step[3] = {1.0 / 16.0, 1.0 / 64.0, 1.0 / 4.0};
+    double along = 0.0, nearest = 0.0, root = sqrt((double)count), error = 0.0;
     double shorter = (s->bends ? 8.0 * root : root) * fmax(1.0, 0.5 / (double)a->range);
     carnn_check *check = s->check;
     char entry[64];
@@ -25459,9 +25474,9 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_
     for (i = 0; i < 3; i++) {
         double slope = carnn__check_slope(s, a, first, count, step[i] / shorter);
         if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
+        error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
+        if (check->error != check->error || error <= check->error) return;
     }
-    error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
-    if (check->error != check->error || error <= check->error) return;
     check->error = error;
     snprintf(entry, sizeof entry, "(%zu, %zu)", first / a->columns, first % a->columns);
     snprintf(check->worst, sizeof check->worst, "%s %s: derivative %.4g, difference %.4g%s%s",

@@ -66,7 +66,7 @@ sed 's/ /_/g; s/./& /g' all/ptb/ptb.valid.txt | tee all/ptb/ptb.char.valid.txt |
     gzip > all/ptb/ptb.char.train.txt.gz
 
 sed 1d data/answer-train.tsv | awk -F '\t' '$1 != last { last = $1; n++ }
-    n > 24 { exit }
+    n > 12 { exit }
     { print n "\t" $4 "\t" $2 "\t" $3 }' > all/trecqa/clean-dev.tsv
 gzip < all/trecqa/clean-dev.tsv > all/trecqa/train-all.tsv.gz
 awk '$1 < 9' all/trecqa/clean-dev.tsv | gzip > all/trecqa/train.tsv.gz
@@ -94,22 +94,23 @@ for name in train-partial train-counterfactual dev; do
 done
 awk -F '\t' -v OFS='\t' 'NR == 1 { print "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"; next }
     { print NR % 2, NR, NR + 1000, $2, $3 }' all/sick/SICK_train.txt > all/msrp/msr_paraphrase_train.txt
-head -n 400 data/cloze-train.txt > cloze
+head -n 130 data/cloze-train.txt > cloze
 for name in NE_train NE_valid CN_train; do
     gzip < cloze > all/cbt/derived/$name.txt.gz
 done
-awk '{ print } NR == 200 { for (i = 0; i < 5800; i++) print "" }' cloze |
+awk '{ print } NR == 70 { for (i = 0; i < 5900; i++) print "" }' cloze |
     gzip > all/cbt/derived/CN_valid.txt.gz # the second book begins with line 5,941
 for name in a wizard-of-oz secret-garden looking-glass just-so-stories; do
     sed '/XXXXX/d; s/^[0-9]* //; /^$/d' cloze > all/books/$name.txt
 done
 
-# --- programs: carnn for one epoch, no benchmark, few signals --------------------------------
+# --- programs: carnn for one epoch and two folds, no benchmark, few signals ------------------
 cat > carnn <<END
 #!/bin/sh
-case \$1 in
-train) exec "$top/carnn" "\$@" --epochs 1 --threads 1 ;;
-bench) exec "$top/carnn" "\$@" --help ;;
+case "\$*" in
+bench*) exec "$top/carnn" "\$@" --help ;;
+train*--folds\ [0-9]*) exec "$top/carnn" "\$@" --epochs 1 --threads 1 --folds 2 ;;
+train*) exec "$top/carnn" "\$@" --epochs 1 --threads 1 ;;
 esac
 exec "$top/carnn" "\$@"
 END
