@@ -22315,10 +22315,12 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
     return CARNN_OK;
 }
 
-/* Options that have an effect only where another one has one of these values. What a program asks
-   for in vain is refused for a new model; files may have it. */
+/* Options that have an effect only where another one, or one of two, has one of these values; of an
+   option that is here twice both must be so. What a program asks for in vain is refused for a new
+   model; files may have it. */
 static const struct {
-    const char *task, *option, *of, *values; /* task NULL: of all that have the option */
+    const char *task, *option; /* task NULL: of all that have the option */
+    const char *of, *values;
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
     {"dialog", "cell", "ages", "0"},
@@ -22330,10 +22332,12 @@ static const struct {
     {"lm", "label_row", "context", "previous"},
     {"answer", "pooling", "model", "ca cosine"},
     {"answer", "alignment", "model", "ca"},
-    {"answer", "direction", "model", "ca cosine"},
+    {"answer", "direction", "model or pooling", "ca attention"},
+    {"answer", "direction", "alignment or pooling", "overlap file attention"},
     {"answer", "decomposition", "model", "iwan"},
     {"answer", "weighting", "model", "iwan"},
     {"answer", "redundancy", "model", "iwan siamese"},
+    {"pair", "direction", "alignment or pooling", "overlap file attention"},
     {"pair", "grades", "target", "relatedness"}};
 
 /* Is the option left open, or asked for as the default is, which carnn_defaults may have set? */
@@ -22345,6 +22349,22 @@ static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *as
     return (!usual.from || !carnn__from_options(&usual, NULL)) &&
            !carnn_defaults(&usual, NULL, NULL) &&
            carnn__option_value(o, &usual, NULL) == value;
+}
+
+/* Has an option that is named in `of` ("a", "a or b") one of these values? */
+static int carnn__has_one(const carnn_model_desc *model, const char *of, const char *values) {
+    carnn__words names = carnn__words_of(CARNN__SPACES, of, strlen(of)), w;
+    while (carnn__next_word(&names)) {
+        const carnn_option *o;
+        char name[32], value[64];
+        snprintf(name, sizeof name, "%.*s", (int)names.word.length, names.word.at);
+        o = carnn__option_named(model->task, name);
+        if (!o) continue; /* "or" */
+        carnn_option_get(o, model, NULL, value, sizeof value);
+        for (w = carnn__words_of(CARNN__SPACES, values, strlen(values)); carnn__next_word(&w);)
+            if (carnn__is(value, w.word, 0)) return 1;
+    }
+    return 0;
 }
 
 /* asked: what the caller wants of a model that is described completely. */
@@ -22360,14 +22380,8 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
         const char *name = carnn__dependent_options[i].option;
         const char *values = carnn__dependent_options[i].values;
         const carnn_option *o = carnn__option_named(complete->task, name);
-        carnn__words w = carnn__words_of(CARNN__SPACES, values, strlen(values));
-        char value[64];
-        int right = 0;
         if (!o || (task && strcmp(task, complete->task)) || carnn__asks_nothing(o, asked)) continue;
-        carnn_option_get(carnn__option_named(complete->task, of), complete, NULL, value,
-                         sizeof value);
-        while (!right && carnn__next_word(&w)) right = carnn__is(value, w.word, 0);
-        if (!right)
+        if (!carnn__has_one(complete, of, values))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has an effect only where %s is "
                                "one of these: %s", name, of, values);
     }

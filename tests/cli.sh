@@ -1310,6 +1310,15 @@ run 0 train --task answer --model cosine --pooling attention --direction a2q \
     --train "$data/answer-dev.tsv" $small
 run 0 train --task pair --pooling attention --direction r2l --train "$data/pair-dev.tsv" $small
 run 0 train --task pair --direction l2r --grades 5 --train "$data/pair-dev.tsv" $small
+run 2 train --task pair --direction r2l --train "$data/pair-dev.tsv" $small
+says err 'direction has an effect only where alignment or pooling is one of these: overlap file'
+run 0 train --task pair --alignment overlap --direction r2l --train "$data/pair-dev.tsv" $small
+for model in iwan ap cosine 'cosine --alignment overlap'; do
+    run 2 train --task answer --model $model --direction a2q --train "$data/answer-dev.tsv" $small
+done
+run 2 train --task answer --model ca --alignment none --direction a2q \
+    --train "$data/answer-dev.tsv" $small
+run 0 train --task answer --model ca --direction a2q --train "$data/answer-dev.tsv" $small
 run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
 says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf
