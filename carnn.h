@@ -272,7 +272,8 @@ typedef struct carnn_model_desc {
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
     int64_t layers;    /* recurrent layers, one on top of the other */
-    int64_t min_count; /* words rarer than this in the training data become <unk> */
+    int64_t min_count; /* words rarer than this in the training data become <unk>; equal texts
+                          count once, but in dialog and lm */
     double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
                           sets them by name */
     char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
@@ -437,17 +438,19 @@ typedef struct carnn_dataset_desc {
     const carnn_source *sources; /* read one after the other */
     size_t source_count;
     const carnn_source *candidates; /* one candidate per line, for tasks that choose among texts
-                                       (dialog); NULL: the distinct responses of the data */
+                                       (dialog), behind a number where the first line begins with
+                                       one; NULL: the distinct responses of the data */
     int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
-                    that rank (answer) */
+                    that rank (answer); a model that is made of the data knows their words */
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
                     numbers may be missing, and a file without any example is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
-                                       texts are aligned, "0-0 1-2", a line for every example, one
-                                       file for each source; NULL: beside a file X lies X.align */
+                                       texts are aligned, "0-0 1-2", at most 512 pairs of words, a
+                                       line for every example, one file for each source; NULL:
+                                       beside a file X lies X.align */
     const carnn_rows_desc *rows; /* signal; may be NULL */
 } carnn_dataset_desc;
 
@@ -7920,9 +7923,12 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
     return carnn__mix(hash);
 }
 
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
+
 /* --- alignments ---------------------------------------------------------------------------------
-   Words of two texts that are aligned, in the form of Pharaoh, "0-0 1-2": pairs of numbers from 0.
-   A link i-j is the token i << 16 | j. */
+   Words of two texts that are aligned, in the form of Pharaoh, "0-0 1-2": pairs of numbers from 0,
+   at most as many as a sentence has words. A link i-j is the token i << 16 | j. */
 
 static uint32_t carnn__link(carnn__span text) {
     carnn__span first;
@@ -7939,9 +7945,14 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
     carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
     size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
     size_t n = carnn__count_words(CARNN__TOKENS, texts[1]);
+    size_t count = 0;
     carnn__span none = {NULL, 0};
     while (carnn__next_word(&w)) {
         uint32_t link = carnn__link(w.word);
+        if (++count > CARNN__SENTENCE_WORDS) {
+            snprintf(expected, size, "no more than %d pairs of words", CARNN__SENTENCE_WORDS);
+            return w.word;
+        }
         if (link == CARNN__NO_INDEX || link >> 16 >= m || (link & 0xFFFF) >= n) {
             snprintf(expected, size, "i-j, word i of %zu and j of %zu from 0 on", m, n);
             return w.word;
@@ -7989,9 +8000,6 @@ static size_t carnn__pair_grades(const double *option) {
     if (!option || option[CARNN__PAIR_TARGET] != 2.0) return 0;
     return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
 }
-
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
 
 /* Words of a text and of a question, and candidates of a cloze example at most. */
 #define CARNN__CLOZE_WORDS 2048
@@ -8043,6 +8051,7 @@ typedef struct carnn__parser {
     carnn__lines lines;  /* its line is what is parsed */
     int lenient;         /* see carnn_dataset_desc */
     int begun;           /* a group is open */
+    int numbered;        /* its first line has a number */
     int64_t last;        /* number of the line before */
     size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
     uint64_t key;        /* hash of what the group before is told by */
@@ -8264,6 +8273,7 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
                            "file beside the data, which is no file",
                            length ? source->name : "(memory)");
     } else {
+        while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
         stbds_arrsetlen(r->links_name, length + sizeof end);
         memcpy(r->links_name, source->name, length);
         memcpy(r->links_name + length, end, sizeof end);
@@ -8374,19 +8384,22 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         return carnn__misread(error, &r->parser.lines, r->reader->example, "an empty file");
     }
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
-    if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
+    if (!r->desc->clean || stbds_arrlenu(d->items) > items || r->records == records)
+        return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, 0,
                        "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(r->parser.lines.name));
 }
 
-/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of
-   two that differ in the blanks at their ends only, the first one counts. */
+/* One candidate a line, after a number and one blank where the first line has these; a number alone
+   is a candidate. Of two that differ in the blanks at their ends only, the first one counts. */
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
-    if (digits && digits < line.length && carnn__blank(line.at[digits]))
-        carnn__skip(&line, digits + 1);
+    int numbered = digits && digits < line.length && carnn__blank(line.at[digits]);
+    if (!p->begun) p->numbered = numbered;
+    p->begun |= carnn__trim(line).length > 0;
+    if (numbered && p->numbered) carnn__skip(&line, digits + 1);
     r->target = line;
     r->has_target = carnn__trim(p->lines.line).length > 0;
     if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
@@ -8536,6 +8549,7 @@ static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
+    const carnn_model_desc *from;
     size_t i;
     int lists;
     *dataset = NULL;
@@ -8544,10 +8558,11 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
+    from = desc->model && desc->model->from ? carnn_model_describe(desc->model->from) : NULL;
+    if (from && strcmp(from->task, desc->task)) from = NULL; /* which is an error of the model */
     for (i = 0; desc->model && i < CARNN_OPTIONS_MAX; i++) {
         reading.option[i] = desc->model->option[i];
-        if (reading.option[i] == 0.0 && desc->model->from)
-            reading.option[i] = carnn_model_describe(desc->model->from)->option[i];
+        if (reading.option[i] == 0.0 && from) reading.option[i] = from->option[i];
     }
     reading.reader = carnn__reader_of(&reading.draft, reading.option);
     if (!reading.reader)
@@ -8584,6 +8599,14 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
+/* The same of a line of a group. Where numbers may be missing, all lines have one or none has: what
+   stands before "nights" in "2 nights" is no number where the first line of its group has none. */
+static int carnn__line_numbered(carnn__parser *p, carnn__span *line, uint64_t *number) {
+    int numbered = (!p->lenient || !p->begun || p->numbered) && carnn__numbered(line, number);
+    if (!p->begun) p->numbered = numbered;
+    return numbered;
+}
+
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
@@ -8592,7 +8615,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return carnn__read_in_vain(p);
     }
-    numbered = carnn__numbered(&line, &number);
+    numbered = carnn__line_numbered(p, &line, &number);
     if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
     if (!p->lenient && number > UINT32_MAX)
         return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
@@ -9052,7 +9075,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
         return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
-    r->begins = r->example = 1;
+    r->example = 1;
     r->own = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
     if (r->tree && carnn__class_phrases(p)) {
@@ -9061,6 +9084,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
                                      "of a tree whose phrases are examples", text);
         carnn__class_node(p, r, &text);
     }
+    r->begins = !r->once; /* the phrases of a tree are a group */
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
@@ -9194,7 +9218,7 @@ static carnn_status carnn__cloze_grows(carnn__parser *p, carnn__span line) {
 
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
-    if (!p->begun) p->text = sentence.at;
+    if (!p->begun) p->text = p->lines.line.at;
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
@@ -9293,7 +9317,7 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return CARNN_OK;
     }
-    numbered = carnn__numbered(&line, &number);
+    numbered = carnn__line_numbered(p, &line, &number);
     if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1)) {
         char expected[40];
         snprintf(expected, sizeof expected, "line number %lld", (long long)p->last + 1);
@@ -9710,6 +9734,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
         stbds_arrput(r->order, (uint32_t)pixel);
     }
     if (status || stbds_arrlenu(r->order) == size) return status;
+    in->lines.number += !in->lines.number;
     return carnn__misread(p->error, &in->lines, "as many numbers as an image has pixels", "fewer");
 }
 
@@ -9736,6 +9761,8 @@ static carnn_status carnn__images_open(carnn__parser *p) {
         return carnn__misread(p->error, l, what, found);
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
     if (size % columns) return carnn__misread(p->error, l, found, what);
+    if (rows && (rows->group || rows->target))
+        return carnn__misread(p->error, l, "a table, as its target or group is named", "images");
     if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
     carnn__input_close(&r->input[1], &r->allocator);
     if (!status && rows && r->source < rows->label_count)
@@ -10892,6 +10919,7 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, "
                            "the model reads rows of %lld (embedding)", data->columns,
                            (long long)model->desc.embedding);
+    if (data->whole) data = data->whole; /* which has the names */
     return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
                                                  : CARNN_OK;
 }
@@ -11588,6 +11616,15 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
         carnn__grow(now->size, size);
     }
     return CARNN_OK;
+}
+
+/* The same, for tasks whose items are shuffled one by one, whatever group they are of. */
+static carnn_status carnn__corpus_cut_items(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn_status status = carnn__corpus_cut(work, error);
+    size_t i;
+    for (i = 0; i < c->piece_count; i++) c->pieces[i].continues = 0;
+    return status;
 }
 
 /* The sizes of the largest batch that any order of the pieces can make. */
@@ -20402,7 +20439,8 @@ static const carnn__task carnn__classify_task = {
     "encoder=rnn normalise=none",
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
-    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
+    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, carnn__corpus_cut_items, carnn__classify_forward,
+    carnn__classify_output,
     carnn__classify_loss, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
@@ -21547,15 +21585,6 @@ static void carnn__thought_measure(const carnn__work *work, size_t item,
               carnn__thought_length(carnn__thought_neighbour(work, item, 1));
 }
 
-/* Each sentence is a group of its own, so that sentences are shuffled. */
-static carnn_status carnn__thought_pieces(carnn__work *work, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn_status status = carnn__corpus_cut(work, error);
-    size_t i;
-    for (i = 0; i < c->piece_count; i++) c->pieces[i].continues = 0;
-    return status;
-}
-
 /* Lists what decoder k reads and, from row `from` of the states on, what it predicts. */
 static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, size_t k,
                                    size_t from) {
@@ -21739,7 +21768,7 @@ static const carnn__task carnn__thought_task = {
     NULL, NULL, carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__thought_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
-    {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__thought_pieces,
+    {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__corpus_cut_items,
     carnn__thought_forward, NULL, carnn__thought_loss, carnn__thought_backward, NULL,
     carnn__thought_vote,
     {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},

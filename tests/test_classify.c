@@ -94,7 +94,9 @@ static void classify_trees(void) {
                                carnn_dataset_text(data, i, 0));
     CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
                     "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n2|3 It\n2|3\n");
-    CHECK_INT(carnn_dataset_groups(data), 11); /* "3", which names a class, too */
+    CHECK_INT(carnn_dataset_examples(data), 11); /* "3", which names a class, too */
+    CHECK_INT(carnn_dataset_groups(data), 3); /* trees: a fold has all phrases of one, or none */
+    CHECK(data->items[4].group == 0 && data->items[8].group == 1 && data->items[9].group == 2);
     CHECK_INT(data->choice_count, 5); /* that of a phrase that has been is none */
     carnn_dataset_free(data);
 }

@@ -46,6 +46,8 @@ static void cloze_formats(void) {
                "A=A b/c/XXXXX d/A|B\ne=e A/f XXXXX/e|A\n");
     CHECK_TEXT(cloze_read("1 A b \r\n2 XXXXX\tA\t\tA | B\r\n1 B\r\n2 XXXXX\tB\t\tA|B", 0),
                "A=A b/XXXXX/A | B\nB=B/XXXXX/A|B\n");
+    CHECK_TEXT(cloze_read("1 12 b\n2 c\n3 XXXXX d\t12\t\t12|13\n", 0),
+               "12=12 b/c/XXXXX d/12|13\n"); /* only the first number is that of the line */
 }
 
 /* What is only to be predicted needs no answer, no numbers, no text. */
@@ -55,6 +57,7 @@ static void cloze_lenient(void) {
     CHECK_TEXT(cloze_read("XXXXX\tA|B\n", 1), "?=/XXXXX/A|B\n");
     CHECK_TEXT(cloze_read("1 a\n2 b\n1 c\n2 d\tA|B\n\n1 e\n", 1), "?=c/d/A|B\n");
     CHECK_TEXT(cloze_read("1 a\n2 d\tC\tA|B|A\n", 1), "?=a/d/A|B|A\n");
+    CHECK_TEXT(cloze_read("a\n12 b\n3 XXXXX\t12|13\n", 1), "?=a/12 b/3 XXXXX/12|13\n");
     CHECK_TEXT(cloze_read("\t\n", 1), "?=//\n");
     CHECK_TEXT(cloze_read("", 1), "");
 }

@@ -216,6 +216,24 @@ static void test_dialog_boundaries(void) {
     }
 }
 
+/* Where numbers may be missing, all lines of a dialog have one or none has. */
+static void test_dialog_lenient(void) {
+    static const struct {
+        const char *text, *lines;
+    } sample[] = {
+        {"a\tb\n6 people\tc\n2 nights\t\n\n2 c\td\n1 e\t\n",
+         "||u a|s b|u 6 people|s c|u 2 nights|s |||u c|s d|||u e|s |"},
+        {"3 a\tb\nc\td\n4 e\t\n", "||u a|s b|u c|s d|u e|s |"},
+        {"a\tb\n2 a fact\n1 c\t\n", "||u a|s b|f 2 a fact|u 1 c|s |"},
+    };
+    char out[1000];
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn_dataset *d = test_data("dialog", sample[i].text, strlen(sample[i].text), 0, 1);
+        CHECK_TEXT(spell(d, out), sample[i].lines);
+        carnn_dataset_free(d);
+    }
+}
+
 static void test_dialog_three_columns(void) {
     carnn_dataset *d = load_text("dialog", "1 hi\tgreet <name>\thello jack\n2 bye\tend\n", NULL);
     CHECK_INT(d->choice_count, 2);
@@ -238,6 +256,11 @@ static void test_dialog_candidates(void) {
     CHECK_INT(choice_of(d, 1), d->choice_count);
     CHECK_INT(choice_of(d, 3), 0);
     CHECK_INT(broken(d), 0);
+    carnn_dataset_free(d);
+    d = load_text("dialog", "1 a\t20 minutes\n", "\nhello\n20 minutes\n"); /* no line has a number */
+    CHECK_INT(d->choice_count, 2);
+    CHECK_TEXT(d->shown + d->shown_at[1], "20 minutes");
+    CHECK_INT(choice_of(d, 0), 1);
     carnn_dataset_free(d);
 }
 
@@ -996,6 +1019,7 @@ static void test_number_rows(void) {
 int main(void) {
     test_dialog();
     test_dialog_boundaries();
+    test_dialog_lenient();
     test_dialog_three_columns();
     test_dialog_candidates();
     test_dialog_check_candidates();

@@ -121,6 +121,8 @@ static void test_left_out(void) {
     static const uint32_t number[] = {0, 1};
     carnn_dataset *all = test_data("answer", text, sizeof text - 1, 1, 0), *subset;
     CHECK_INT(carnn_dataset_left_out(all), 3);
+    CHECK_INT(carnn_dataset_examples(subset = test_data("answer", "", 0, 1, 1)), 0);
+    carnn_dataset_free(subset);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
     CHECK_INT(carnn_dataset_groups(subset), 1);
     CHECK_INT(carnn_dataset_examples(subset), 2);

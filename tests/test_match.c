@@ -370,6 +370,7 @@ static void test_ranker_bad_links(void) {
         {"\n\n\n\n\n\n\n\n\n", "pairs.tsv.align:9: expected the end, as there are no more examples, "
                                 "found another line"},
         {NULL, "pairs.tsv: alignments lie in a file beside the data, which is no file"}};
+    char many[4 * 520];
     carnn_dataset *data = NULL;
     carnn_error error;
     size_t i;
@@ -379,6 +380,14 @@ static void test_ranker_bad_links(void) {
         CHECK_TEXT(error.message, bad[i].message);
     }
     CHECK_INT(ranker_linked(&data, "\n\n\n\n\n\r\n\n0-2", &error), CARNN_OK);
+    carnn_dataset_free(data);
+    for (i = 0; i < 513; i++) memcpy(many + 4 * i, "0-0 ", 4);
+    many[4 * i] = 0;
+    CHECK(ranker_linked(&data, many, &error) != CARNN_OK);
+    CHECK_TEXT(error.message, "pairs.tsv.align:1: expected no more than 512 pairs of words, found "
+                              "\"0-0\"");
+    memcpy(many + 4 * 512, "\n\n\n\n\n\n\n\n", 9);
+    CHECK_INT(ranker_linked(&data, many, &error), CARNN_OK);
     carnn_dataset_free(data);
 }
 

@@ -112,7 +112,8 @@ static void signal_columns(void) {
         "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained with, "
         "found \"x\""};
     carnn_rows_desc rows = {NULL, "kind", NULL, 0, NULL};
-    carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data;
+    carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data, *part;
+    static const uint32_t number[2] = {0, 0};
     carnn_model *model = test_model("signal", "columns=1 embedding=1", NULL, first);
     carnn_model *loaded = test_reload(model), *other;
     carnn_source two[2];
@@ -144,6 +145,10 @@ static void signal_columns(void) {
         carnn_dataset_free(data);
         if (i == 5) continue; /* nothing is known of what is right */
         data = signal_text(text[i], "1", &rows);
+        CHECK_INT(carnn__dataset_subset(&part, data, number, 0, NULL), CARNN_OK); /* as in a fold */
+        CHECK_INT(carnn_test((const carnn_model *const *)&loaded, 1, part, 1, &scores, &error),
+                  *refused[i] ? CARNN_ERR_DATA : 0);
+        carnn_dataset_free(part);
         error.message[0] = 0;
         CHECK_INT(carnn_test((const carnn_model *const *)&loaded, 1, data, 1, &scores, &error),
                   *refused[i] ? CARNN_ERR_DATA : 0);
@@ -274,6 +279,14 @@ static void signal_bad_images(void) {
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "o:3: expected as many numbers as an image has pixels, found fewer");
+    order.size = 0;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "o:1: expected as many numbers as an image has pixels, found fewer");
+    rows.group = "day";
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected a table, as its target or group is named, found images");
+    rows.group = NULL;
     CHECK_INT(signal_load(&d, test_source("s", "a\t1\n", 4), "1", &rows, 0, &error),
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "s:1: expected images (idx3-ubyte), found \"a\\t1\"");
