@@ -156,7 +156,8 @@
    otherwise.) What would break that does not compile: -ffast-math, and floats computed as wider
    numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What
    clang tells by no macro is refused at run time: paths that -ffp-contract=fast has given other
-   fused multiply-adds, and those whose sums -fassociative-math has put in another order.
+   fused multiply-adds, those whose sums -fassociative-math has put in another order, and those
+   that multiply by reciprocals (-freciprocal-math).
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -665,8 +666,8 @@ typedef struct carnn_predict_desc {
     void *user;
 } carnn_predict_desc;
 
-/* Predicts the examples of a data set in batches: the numbers are those of a session, bit by bit,
-   at the speed of carnn_test. */
+/* Predicts the examples of a data set in batches: the numbers are those of a session (of dialog one
+   with {.utterances = 1024}), bit by bit, at the speed of carnn_test. */
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error);
 
@@ -1092,7 +1093,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) ||                                     \
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
     (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
 #endif
@@ -1934,8 +1935,9 @@ typedef struct carnn__norm {
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
      the gate whose bias does not start at 0, its initial value,
-     vectors of each gate beside its bias, 3 (alpha, beta1, beta2: multiplicative integration, which
-     replaces the sum of the projections in every gate) or 0, initial value of alpha, of the betas,
+     vectors of each gate beside its bias, which every gate then has, 3 (alpha, beta1, beta2:
+     multiplicative integration, which replaces the sum of the projections in every gate) or 0,
+     initial value of alpha, of the betas,
      flags
 
    A number n of gates always means the first n. */
@@ -1987,7 +1989,8 @@ enum {
                                       in `reset` and in the last array of the tape; without c */
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
-    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
+                                    a tape begins with them */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
     CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
@@ -2346,7 +2349,8 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                            name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if ((*k)->reorders())
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
-                           "-ffp-contract=fast or -fassociative-math, which give other numbers",
+                           "-ffp-contract=fast, -fassociative-math or -freciprocal-math, which "
+                           "give other numbers",
                            (*k)->name);
     return CARNN_OK;
 }
@@ -2355,12 +2359,15 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
 
 #if defined(CARNN__ISA)
 
-/* Does the compiler fuse a product and a sum that are written apart, or reorder a sum? */
+/* Does the compiler fuse a product and a sum that are written apart, reorder a sum, or multiply by
+   a reciprocal where it should divide? */
 static int CARNN__K(reorders)(void) {
     volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
     volatile float large = 16777216.0f;                         /* large + a is inexact */
-    float x = a, y = large;
-    return x * x - product != 0.0f || (x + y) - y == x;
+    volatile float three = 3.0f, six = 6.0f, nine = 9.0f, seven = 7.0f;
+    volatile float q = three / seven, r = six / seven, s = nine / seven; /* 1 / 7 gives others */
+    float x = a, y = large, by = seven, u = three / by, v = six / by, w = nine / by;
+    return x * x - product != 0.0f || (x + y) - y == x || u != q || v != r || w != s;
 }
 
 /* --- the vector ---------------------------------------------------------------------------------
@@ -4773,7 +4780,7 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
     size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
     carnn__param *p = carnn__param_at(store, number);
     p->open_from = from;
-    p->open_count = count;
+    p->open_count = from + count <= n ? count : 0; /* a gate without a bias has none to set */
     return number;
 }
 
@@ -5655,13 +5662,14 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
 
 /* --- the linear recurrence by itself --------------------------------------------------------- */
 
-/* What of the state before a block is left after it. Where the product of its factors is no
-   float, the state goes through them one by one. */
+/* What of the state before a block is left after it. Where the product of its factors is no float,
+   or so small that a large state would lose digits, the state goes through them one by one. */
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
     size_t stop = step + CARNN__RECURRENCE_BLOCK;
     float y = r->end[block * C + j], product = r->product[block * C + j];
-    if (fabsf(product) <= FLT_MAX) return product * y;
+    if (fabsf(product) <= FLT_MAX && (fabsf(product) >= FLT_MIN || fabsf(y) <= 1.0f))
+        return product * y;
     for (; step < stop; step++) y *= r->A[(r->reverse ? r->steps - step : step) * C + j];
     return y;
 }
@@ -6382,16 +6390,23 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
 
 /* --- cosine -------------------------------------------------------------------------------------
    S = x . y / |x| |y|; dx += dS (y / |x| |y| - S x / |x|^2), and so for y. Where one of them is
-   the zero vector S is 0 and does not change. */
+   the zero vector, or so short that the square of its length is no normal float, S is 0 and does
+   not change. */
+
+/* |x| |y| from the squares; 0 where S is 0. */
+static float carnn__cosine_lengths(float xx, float yy) {
+    return xx >= FLT_MIN && yy >= FLT_MIN ? sqrtf(xx) * sqrtf(yy) : 0.0f;
+}
 
 static float carnn__cosine(const carnn__kernels *k, size_t D, const float *x, const float *y) {
-    float lengths = sqrtf(k->dot(x, x, D)) * sqrtf(k->dot(y, y, D));
+    float lengths = carnn__cosine_lengths(k->dot(x, x, D), k->dot(y, y, D));
     return lengths > 0.0f ? k->dot(x, y, D) / lengths : 0.0f;
 }
 
 static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x, const float *y,
                                float dS, float *dx, float *dy) {
-    float xx = k->dot(x, x, D), yy = k->dot(y, y, D), lengths = sqrtf(xx) * sqrtf(yy), S, both;
+    float xx = k->dot(x, x, D), yy = k->dot(y, y, D), lengths = carnn__cosine_lengths(xx, yy);
+    float S, both;
     size_t j;
     if (!(lengths > 0.0f)) return;
     S = k->dot(x, y, D) / lengths;
@@ -10945,7 +10960,7 @@ typedef struct carnn__work {
     carnn_allocator allocator;
     const float *w; /* the weights, laid out like the store */
     float *g;       /* their gradients, added to; NULL: scoring only */
-    double dropout, smoothing;
+    double dropout, smoothing; /* in training; else 0 */
     int64_t batch;  /* examples in a batch */
     int voting;     /* the logits of a batch are kept: models vote on them */
     const carnn_test_desc *asked; /* callbacks for parts and ranks, or NULL */
@@ -15551,7 +15566,7 @@ static double carnn__label_of(const carnn__work *work, const carnn__texts *t, si
    ones: the first call computes the weights of a wrong and a right item, which are 0 before. */
 static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t,
                                   const carnn__mat *z, float weight[2]) {
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
+    double sum = 0.0, smoothing = work->smoothing, all, right = 0.0;
     size_t i;
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
@@ -15574,7 +15589,7 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
    -y z - (1 - y) log(1 - S), whose derivative with respect to z is -y + (1 - y) S / (1 - S). */
 static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
     const double least = CARNN__LEAST_UNLIKE;
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    double sum = 0.0, smoothing = work->smoothing;
     size_t i;
     for (i = 0; i < t->count; i++) {
         double y = carnn__label_of(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
@@ -15896,7 +15911,7 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
 static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     const float *score = m->score[work->as_vote];
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, learnt = 0.0;
+    double sum = 0.0, smoothing = work->smoothing, learnt = 0.0;
     size_t from, to, i, end;
     memset(z->d, 0, t->count * sizeof(float));
     for (from = 0; from < t->count; from = to) {
@@ -16003,7 +16018,7 @@ static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
 static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
                                  const carnn__mat *z, carnn__tally *tally) {
     size_t K = z->columns, b, k, items = work->data->item_count;
-    double loss = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    double loss = 0.0, smoothing = work->smoothing;
     for (b = 0; b < t->count; b++) {
         size_t item = t->item[b];
         const float *x = z->x + b * K;
@@ -16424,13 +16439,13 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
 /* A plurality vote on decision i. Each model votes for its best choice; of choices with equal votes
    the one with the largest sum of probabilities wins. The logits z of the first model become those
    of q = (votes + mean probability) / (count + 1); z of the others become their probabilities.
-   Returns the mean probability of `target`, or 0 where it is no choice. */
+   Returns q of `target`, or 0 where it is no choice. */
 static double carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target) {
     const carnn__kernels *k = works[0]->engine->k;
     carnn__logits first = works[0]->model->task->output(works[0]);
     carnn__net *net = carnn__net_of(works[0]);
     size_t m, n, best = 0, *votes = net->best, L = first.z->columns;
-    double *sum = net->probability, right = 0.0, N = (double)count;
+    double *sum = net->probability, N = (double)count;
     float *z = first.z->x + i * L;
     memset(votes, 0, L * sizeof *votes);
     memset(sum, 0, L * sizeof *sum);
@@ -16439,7 +16454,6 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
         carnn__probabilities(k, first.kind, p, L);
         votes[k->argmax(p, L)]++;
         for (n = 0; n < L; n++) sum[n] += (double)p[n];
-        if (target < L) right += (double)p[target] / N;
     }
     for (n = 1; n < L; n++)
         if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
@@ -16447,12 +16461,12 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
         z[n] = logf(fmaxf((float)(((double)votes[n] + sum[n] / N) / (N + 1.0)), FLT_MIN));
     n = k->argmax(z, L); /* in single precision two choices may be equal */
     if (n != best) z[best] = nextafterf(z[n], 1.0f);
-    return right;
+    return target < L ? ((double)votes[target] + sum[target] / N) / (N + 1.0) : 0.0;
 }
 
 /* The joint decision i of models on the batch that each has just worked on: the mean of their
    probabilities or scores, or the result of a vote. The logits of the first model become those of
-   the result. Returns the mean probability of `target`. */
+   the result. Returns the probability of `target`. */
 static double carnn__agree(carnn__work *const *works, size_t count, size_t i, size_t target) {
     const carnn__kernels *k = works[0]->engine->k;
     carnn__logits first = works[0]->model->task->output(works[0]);
@@ -17368,12 +17382,14 @@ static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error) {
+    carnn_contribution one;
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
     if (session->members && !session->model->task->output)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of the task %s does not "
                            "explain: its members do, each by itself", session->model->desc.task);
+    if (session->members && !count) out = &one, count = 1; /* what members agree on shows there */
     if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
     if (session->parts && session->members)
         return carnn__explain_members(session, count, out, explanation, error);
@@ -19015,7 +19031,6 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 1);
 }
 
-/* The loss is that of the mean probability of the right candidate, also where plurality decides. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
@@ -19618,8 +19633,9 @@ static size_t carnn__lm_session_words(const carnn_model *model) {
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
     carnn__span line = {text, length};
     line = carnn__trim(line);
-    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), line.at,
-                           line.length);
+    return carnn__words_of(s->spoken && !carnn__lm_by_character(s->model)
+                               ? CARNN__SPOKEN
+                               : carnn__lm_tokenizer(s->model), line.at, line.length);
 }
 
 /* The number of the next word; </s> behind the last one. */
@@ -20792,7 +20808,7 @@ static const carnn_option carnn__cloze_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
                          "sum (attention-sum reader), attentive, or weighted"),
     CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 2,
-                        "1: candidates are names without a meaning"),
+                        "1: candidates are names without a meaning, as @entity.. always are"),
     CARNN__ENCODER_OPTIONS_AND(CARNN__CLOZE_ENCODER, carnn__cloze_normalising,
                                "; everywhere: in the model attentive, too"),
     CARNN__OPTION_END};
@@ -21872,7 +21888,7 @@ static const carnn_option carnn__options[] = {
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1,
-                        "label smoothing, of cross entropies (no attention sums)"),
+                        "label smoothing, of cross entropies (no attention sums, no hinges)"),
     CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
@@ -23944,6 +23960,9 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
         if (found->same[i] != c->same[i])
             carnn__gguf_fail(g, "checkpoint of a training with other %s",
                              carnn__checkpoint_same[i][1]);
+    if (found->epoch > (uint64_t)c->model->trained.epochs)
+        carnn__gguf_fail(g, "checkpoint after %llu epochs, which are more than %lld",
+                         (unsigned long long)found->epoch, (long long)c->model->trained.epochs);
 }
 
 /* Nothing of the training changes before all has been seen. */
@@ -24977,14 +24996,14 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
 /* The loss (name NULL) or a metric; NULL: these scores do not have it. */
 static double *carnn__validation_number(carnn_scores *scores, const char *name) {
     size_t i;
-    if (!name) return &scores->loss;
+    if (!name) return scores->unanswerable < scores->examples ? &scores->loss : NULL;
     for (i = 0; i < scores->count; i++)
         if (!strcmp(scores->metric[i].name, name)) return &scores->metric[i].value;
     return NULL;
 }
 
-/* Mean and standard deviation over the folds that have the metric: a part of the texts of lm, for
-   instance, may have no labels. */
+/* Mean and standard deviation over the folds that have the metric or a loss: a part of the texts of
+   lm, for instance, may have no labels. */
 static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
                                     carnn_scores *deviation) {
     size_t i, k;
@@ -25006,16 +25025,18 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
     deviation->seconds = deviation->unknown = 0.0;
     for (k = 0; k <= mean->count; k++) {
         const char *name = k ? mean->metric[k - 1].name : NULL;
+        double *to = k ? &mean->metric[k - 1].value : &mean->loss;
+        double *spread = k ? &deviation->metric[k - 1].value : &deviation->loss;
         double sum = 0.0, squares = 0.0, n = 0.0, *number;
         for (i = 0; i < f->count; i++)
             if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
                 sum += *number, n += 1.0;
-        sum /= n;
+        sum = n > 0.0 ? sum / n : 0.0; /* a loss that no fold has */
         for (i = 0; i < f->count; i++)
             if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
                 squares += (*number - sum) * (*number - sum);
-        *carnn__validation_number(mean, name) = sum;
-        *carnn__validation_number(deviation, name) = sqrt(squares / (n - 1.0)); /* NaN: of one */
+        *to = sum;
+        *spread = n > 0.0 ? sqrt(squares / (n - 1.0)) : 0.0; /* NaN: of one */
     }
 }
 

@@ -561,6 +561,10 @@ static void load_model(size_t number) {
     model = models[0];
 }
 
+static const char *rule_of(const carnn_model *m) {
+    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+}
+
 static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
 #define STANDARD_INPUT "standard input" /* what errors call it */
@@ -664,6 +668,19 @@ static carnn_source *open_sources(const list *names) {
 }
 
 /* One file or several as one data set; NULL where there is none. Files of labels are used up. */
+/* Of the models the first one that reads alignments, else the first one. */
+static const carnn_model *reads_most(void) {
+    char text[OPTION_TEXT];
+    size_t i;
+    for (i = 0; models[i]; i++) {
+        guess g = guess_for("alignment");
+        const carnn_option *o = option_named(task_of(models[i]), TRAIN, &g);
+        if (o && !strcmp(option_text(o, carnn_model_describe(models[i]), NULL, text), "file"))
+            return models[i];
+    }
+    return model;
+}
+
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
     static size_t used; /* of the labels */
@@ -676,15 +693,17 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
                                .clean = clean, .lenient = lenient, .rows = &rows,
-                               .model = model ? carnn_model_describe(model) : &arg.model};
+                               .model = model ? carnn_model_describe(reads_most()) : &arg.model};
+    const char *shown = names->count ? *names->item : "";
     carnn_dataset *loaded = NULL;
     used += left.count;
+    if (!strcmp(shown, "-")) shown = STANDARD_INPUT;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
-        fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
+        fprintf(stderr, "%s: read as %s\n", shown, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
-                *names->item, carnn_dataset_left_out(loaded));
+                shown, carnn_dataset_left_out(loaded));
     free(labels);
     free(sources);
     return loaded;
@@ -1032,9 +1051,9 @@ static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
     numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
     numbers weight;                  /* of the parts, the same for all */
-    report report[MODELS];
+    report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
-    size_t count, voices;            /* models, and with the vote of several */
+    size_t count, voices;            /* models, and with the vote of several that can vote */
     size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
@@ -1195,7 +1214,7 @@ static void json_score(size_t number) {
     if (number) json(stdout, "'p_value': %g", significance(number));
     if (number < tested.count) json(stdout, "'file': %s", arg.files.item[number]);
     else if (arg.ensemble) json_members();
-    if (number < tested.count && arg.report) print_report(&tested.report[number]);
+    if (models[number] && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
 
@@ -1206,7 +1225,8 @@ static void json_test(void) {
         if (i == tested.count) json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
-    json(stdout, tested.voices > 1 ? "}\n" : "\n");
+    if (tested.voices > 1) json(stdout, tested.voices == tested.count ? "]}" : "}");
+    json(stdout, "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
@@ -1222,8 +1242,8 @@ static void print_test(void) {
         if (i) printf(", p %.4f against the first", significance(i));
         printf(")\n");
     }
-    for (i = 0; i < tested.count && arg.report; i++) {
-        if (tested.count > 1) printf("\n%s\n", file[i]);
+    for (i = 0; models[i] && arg.report; i++) {
+        if (models[1]) printf("\n%s\n", i < tested.count ? file[i] : voice());
         print_report(&tested.report[i]);
     }
 }
@@ -1264,6 +1284,21 @@ static void make_ensemble(void) {
     fputc('\n', stderr);
 }
 
+/* Models that differ in what they choose among cannot vote. They are scored all the same. */
+static void score_models(carnn_test_desc *desc) {
+    const carnn_model *const *all = (const carnn_model *const *)models;
+    size_t count = arg.ensemble ? tested.voices : tested.count;
+    carnn_status status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
+    if (status == CARNN_ERR_ARGUMENT && tested.count > 1 && !desc->alone && !desc->ranked) {
+        carnn_error why = error;
+        desc->alone = 1;
+        status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
+        tested.voices = tested.count;
+        if (!status) fprintf(stderr, "carnn: no vote: %s\n", why.message);
+    }
+    check(status);
+}
+
 static int test(void) {
     carnn_test_desc desc = {.threads = arg.training.threads,
                             .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
@@ -1283,15 +1318,13 @@ static int test(void) {
     }
     if (arg.ensemble) make_ensemble();
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
-    check(carnn_test_parts((const carnn_model *const *)models,
-                           arg.ensemble ? tested.voices : tested.count, data, &desc, tested.scores,
-                           &error));
+    score_models(&desc);
     warn_of(tested.scores, *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     write_result(&tested.qrels, arg.qrels);
     write_result(&tested.run, arg.run);
-    for (i = 0; i < tested.count && arg.report; i++) make_report(&tested.report[i], models[i]);
+    for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
     begin_writing();
     if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
     end_writing();
@@ -1486,7 +1519,9 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     puts("rest");
     if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
     if (e.exact) return part;
-    if (told)
+    if (told && carnn_model_member(model, 0) && !strcmp(rule_of(model), "vote"))
+        puts("not exact: the models vote, and the numbers are means of theirs");
+    else if (told)
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
                "what no step accounts for\n", carnn_model_describe(model)->cell);
     else puts("what this model says is no sum of what its parts add: all is in the rest");
@@ -1759,10 +1794,6 @@ static int ask(void) {
 }
 
 /* ==== info =================================================================================== */
-static const char *rule_of(const carnn_model *m) {
-    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
-}
-
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_model *member;
@@ -2174,12 +2205,13 @@ static int check_row(const carnn_check *c, void *user) {
 static int gradcheck(void) {
     int wrong = 0;
     carnn_status status = carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error);
-    if (status == CARNN_ERR_ARGUMENT) {
+    if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
+        int known = 0;
         size_t i;
-        for (i = 0; carnn_cell_name(i); i++) is_word(&g, carnn_cell_name(i));
-        for (i = 0; carnn_task_name(i); i++) is_word(&g, carnn_task_name(i));
-        unknown("cell or task", &g);
+        for (i = 0; carnn_cell_name(i); i++) known |= is_word(&g, carnn_cell_name(i));
+        for (i = 0; carnn_task_name(i); i++) known |= is_word(&g, carnn_task_name(i));
+        if (!known) unknown("cell or task", &g);
     }
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
@@ -2639,10 +2671,12 @@ typedef struct entry { /* an option of some commands */
 static entry *entries;
 static size_t entry_count, entry_room;
 
-/* The entry of this name, which more commands have now. */
-static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
+/* The entry of this name, which more commands have now; of a flag the one that means the same. */
+static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits,
+                        int is_flag) {
     size_t i = 0;
-    while (i < entry_count && strcmp(entries[i].name, dashed(name))) i++;
+    while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
+                               (is_flag && strcmp(entries[i].help, text)))) i++;
     if (i == entry_count) {
         entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
         entries[i] = (entry){.value = value, .help = text};
@@ -2664,11 +2698,11 @@ static void add_entries(void) {
     const carnn_option *o;
     size_t i, k, t;
     for (i = 0; i < COUNT(flags); i++)
-        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
+        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands, 1);
     for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
-        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
+        add_once(&add_entry("task", NULL, NULL, 0, 0)->words, task);
         for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
-            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
+            entry *e = add_entry(o->name, "N", o->help, option_commands(o), 0);
             for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
         }
     }

@@ -372,6 +372,8 @@ empty out
 run 2 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --hidden 17
 run 4 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --lr 0.002
 says err 'parts.gguf.resume: checkpoint of a training with lr = '
+run 4 $train --epochs 1 --patience 0 --out parts.gguf --quiet --resume
+says err 'parts.gguf.resume: checkpoint after [0-9]* epochs\{0,1\}, which are more than 1$'
 run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --log parts.jsonl
 check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
@@ -419,6 +421,15 @@ says out '^{"models": \[{.*}, {.*}, {.*}\], "vote": {.*}}$'
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt"
 says out '^vote '
 lines out 3
+for order in '-k 1' '-r'; do # the same classes, in other orders: no vote
+    sort $order "$data/classify-dev.tsv" >classes.tsv
+    run 0 train --task classify --train classes.tsv --hidden 4 --epochs 1 --quiet --out "class$order.gguf"
+done
+run 0 test class-*.gguf --data classes.tsv
+says err '^carnn: no vote: models 1 and 2 cannot be averaged: their candidates or classes differ$'
+lines out 2
+run 0 test class-*.gguf --data classes.tsv --json
+says out '^{"models": \[{.*}, {.*}\]}$'
 (echo 'no number'; cat "$data/dialog-test.txt") >after
 (read -r line; "$carnn" test a.gguf --data - --json) <after >out 2>err
 check 'standard input is opened again' [ "$(value out accuracy)" = "$accuracy" ]

@@ -124,7 +124,7 @@ printf '#define STB_DS_IMPLEMENTATION\n#include "stb_ds.h"\n' > "$folder/own/hos
 compiles "stb_ds of the host" $quickest -std=c99 -w -O0 -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
     "$folder/make.c" "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
 compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
-for option in -ffast-math -ffinite-math-only; do
+for option in -ffast-math -ffinite-math-only -freciprocal-math; do
     check "$option is refused" fails ${CC:-cc} -std=c99 $option -I. -fsyntax-only "$folder/make.c"
 done
 check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$folder/make.c"

@@ -1016,7 +1016,21 @@ static void test_recurrence_of_large_factors(float factor, float input, size_t T
     for (size_t t = 0; t < T; t++) CHECK_NEAR(Z[t], t ? 0.0 : 1.0, 0.0);
 }
 
+/* A large state that goes through a block whose product of factors is hardly a float, or is 0. */
+static void test_recurrence_of_small_factors(float factor) {
+    float A[200], Z[200] = {1e36f}, y[200];
+    double state = 0.0;
+    for (size_t t = 0; t < 200; t++) A[t] = t < 64 || t >= 128 ? 1.0f : factor;
+    CHECK(!carnn_recurrence(200, 1, A, Z, NULL, y, 1, NULL));
+    for (size_t t = 0; t < 200; t++) {
+        state = (double)A[t] * state + (double)Z[t];
+        CHECK(fabs((double)y[t] - state) <= 1e-5 * state);
+    }
+}
+
 static void test_recurrence(void) {
+    test_recurrence_of_small_factors(0.2f);
+    test_recurrence_of_small_factors(0.17f);
     test_recurrence_of_large_factors(4.0f, 0.0f, 200);
     test_recurrence_of_large_factors(4.1f, 1e-37f, 100);
     test_recurrence_of_large_factors(4.1f, 1e-20f, 63);

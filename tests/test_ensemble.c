@@ -424,6 +424,32 @@ static void ensemble_explains(size_t number) {
     carnn_dataset_free(data);
 }
 
+/* Scores of a vote add up to a mean: the explanation says so, however much is asked for. */
+static void ensemble_explains_vote(void) {
+    const char *task = ensemble_cases[0].task, *options = ensemble_cases[0].options;
+    carnn_dataset *data = ensemble_data(task, options, ensemble_cases[0].data);
+    carnn_model *models[ENSEMBLE_MODELS], *e;
+    carnn_session *session;
+    carnn_contribution part[64];
+    carnn_explanation all, none;
+    carnn_prediction p;
+    carnn_error error;
+    ensemble_models(models, task, options, data);
+    e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_VOTE);
+    CHECK_INT(carnn_session_open(&session, e, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 64, part, &all, &error), CARNN_OK);
+    CHECK(all.count > 0 && part[0].has & CARNN_HAS_SCORE && !all.exact);
+    CHECK_INT(carnn_session_explain(session, 0, NULL, &none, &error), CARNN_OK);
+    CHECK_INT(none.exact, 0);
+    CHECK_INT(none.count, all.count);
+    CHECK_NEAR(none.rest, all.rest, 1e-9);
+    carnn_session_free(session);
+    carnn_model_free(e);
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 /* A chat with an ensemble hears and says the same to all members. */
 static void ensemble_chats(void) {
     static const char text[] = "1 hi\thello\n2 some food\tapi\n3 no\tbye\n";
@@ -776,6 +802,7 @@ int main(void) {
     ensemble_greedy();
     ensemble_lower();
     ensemble_explains(0);
+    ensemble_explains_vote();
     ensemble_explains(5);
     ensemble_explains(6);
     ensemble_explains(3);

@@ -365,6 +365,8 @@ static void test_unknown_class(void) {
     CHECK_INT(s.scores[1].unanswerable, 1);
     CHECK_INT(mean.unanswerable, s.scores[0].unanswerable + 1 + s.scores[2].unanswerable);
     CHECK_INT(deviation.unanswerable, 0);
+    CHECK_NEAR(mean.loss, (s.scores[0].loss + s.scores[2].loss) / 2.0, 1e-12); /* one has none */
+    CHECK_NEAR(deviation.loss, fabs(s.scores[0].loss - s.scores[2].loss) / sqrt(2.0), 1e-12);
     CHECK_NEAR(mean.unknown, (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
                1e-12);
     carnn_dataset_free(data);

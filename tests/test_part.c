@@ -534,7 +534,8 @@ static void test_reverse_index(void) {
     for (row = 0; row < 5; row++) CHECK_INT(reversed[row], mirror[row]);
 }
 
-/* A vector is as like itself as can be, however long it is; what is 0 is like nothing. */
+/* A vector is as like itself as can be, however long it is; what is 0, or so short that its square
+   is no normal float, is like nothing. */
 static void test_cosine_extremes(void) {
     static const float sizes[] = {1e-15f, 1e-11f, 3e-12f, 1.0f, 1e10f, 1e15f};
     float x[3], d[3];
@@ -545,6 +546,10 @@ static void test_cosine_extremes(void) {
         carnn__cosine_back(engine.k, 3, x, x, sizes[i], d, d);
         for (j = 0; j < 3; j++) CHECK_NEAR(d[j], 0.0, 1e-6);
     }
+    for (j = 0; j < 3; j++) x[j] = 0.5f, d[j] = j ? 0.0f : 3e-23f;
+    CHECK(carnn__cosine(engine.k, 3, x, d) == 0.0f);
+    carnn__cosine_back(engine.k, 3, x, d, 1.0f, x, d);
+    CHECK(x[0] == 0.5f && x[2] == 0.5f && d[0] == 3e-23f && d[2] == 0.0f);
     memset(x, 0, sizeof x);
     CHECK(carnn__cosine(engine.k, 3, x, d) == 0.0f);
 }
