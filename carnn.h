@@ -12495,7 +12495,8 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
         CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 2,                   \
                             "K, 2 or more: gates also read the state K steps before; 0: none"),    \
         CARNN__OPTION_CHOICE("normalise", (number) + CARNN__ENCODER_NORMALISE, normalising,        \
-                             "none; batch: each step over the texts of a batch (rnn, lstm)" more), \
+                             "none; batch: each step over the texts of a batch (rnn, lstm, "       \
+                             "mi-rnn, mi-lstm)" more),                                             \
         CARNN__OPTION_REAL("input_range", (number) + CARNN__ENCODER_RANGE, 0, 1000, 1,             \
                            "R: a cell's weights of its input begin in [-R, R]; 0: by their "       \
                            "number"),                                                              \
@@ -20263,7 +20264,7 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_MAX_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
-                         "none, or the position encoding of the text"),
+                         "none, or the position encoding of the text, as with rcrn"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 2,
                         "1: of trees every phrase is an example"),

@@ -166,7 +166,7 @@ static const flag flags[] = {
      "greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
     {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
-    {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
+    {"test", "FILE...", "data to score the finished model on; its words that vectors have are known", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
@@ -413,7 +413,7 @@ static void add_escaped(line *to, const char *text, const char *special, const c
     for (; *s; s += length ? length : 1) {
         length = utf8(s);
         if (length && *s >= 0x20 && !strchr(special, *s)) add_bytes(to, (const char *)s, length);
-        else add_text(to, escape, length ? (unsigned)*s : 0xFFFDu);
+        else add_text(to, escape, length && (*s >= 0x20 || *escape != '&') ? (unsigned)*s : 0xFFFDu);
     }
 }
 
@@ -2131,7 +2131,8 @@ static void svg_axes(const panel *p) {
         svg("<path d='M0.0 %gh%d' stroke='#ddd'/><text x='-8.0' y='%g' text-anchor='end'>%n</text>"
             "\n", y, WIDE, y + 4.0, mark);
     }
-    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across) {
+    mark = p->across * ceil(p->left / p->across) + 0.0; /* + 0: no -0 is shown */
+    for (; mark <= p->right; mark += p->across) {
         x = WIDE * x_of(p, mark);
         svg("<path d='M%g %gv5' stroke='#ddd'/><text x='%g' y='%g' text-anchor='middle'>%n</text>"
             "\n", x, (double)HIGH, x, HIGH + 20.0, mark);
