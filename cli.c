@@ -2509,7 +2509,7 @@ static const command commands[] = {
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
      "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
-     "  carnn test *.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
+     "  carnn test seed?.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
