@@ -7610,7 +7610,7 @@ static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
     return carnn__expected(v->error, l, "a word vector of at most 16 MB", l->line);
 }
 
-/* Reads the line at hand. */
+/* Reads the line at hand. Numbers of a word that nobody wants are not looked at: that is faster. */
 static carnn_status carnn__vector_text(carnn__vectors *v) {
     const carnn__lines *l = &v->input.lines;
     carnn__span rest = l->line, word = rest;
@@ -10888,7 +10888,7 @@ struct carnn_model {
     void *block;              /* aligned memory that holds params.value: the array itself, or the
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
-    size_t vector_words;      /* of these the last, which only the word vectors have */
+    size_t vector_words;      /* how many of these, the last ones, only the word vectors have */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
@@ -11237,8 +11237,9 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     return status;
 }
 
-/* The words and choices of a new model. Words: those of the training data and of the known data
-   sets. Choices: the words in roles of labels or, if the task has none, the targets. */
+/* The words and choices of a new model. Words: those of the training data and, where there are word
+   vectors, of the known data sets. Choices: the words in roles of labels or, if the task has none,
+   the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
@@ -11417,8 +11418,8 @@ struct carnn__texts {
     unsigned roles;             /* those that are read: bit i is role i */
     int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
     carnn__flag_fn flag;        /* or NULL */
-    size_t joined;              /* words, at most, of the one text that those of an item make; 0:
-                                   they stay apart */
+    size_t joined;              /* not 0: the texts of an item are read as one, of so many words at
+                                   most */
     size_t bound;               /* the number of the size that limits the rows of a batch */
     carnn__read_fn read;        /* or NULL */
     size_t most_items, most_texts, most_rows, most_inputs;
@@ -11868,8 +11869,8 @@ typedef struct carnn__running {
     size_t T;             /* words of a piece at most */
     const uint32_t *ids;  /* tokens: of each text <s> and its words */
     carnn__piece_start *start; /* (pieces) */
-    size_t rows;          /* R of a batch of chunks, each of which reads a part of the text; without
-                             chunks the number of pieces */
+    size_t rows;          /* R: rows of a batch of chunks; each row reads a part of the text.
+                             Without chunks: the number of pieces */
 } carnn__running;
 
 /* The token list of an item's sentence. */
@@ -12107,8 +12108,8 @@ static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
     m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* The standard deviation of the numbers `from`, from + step, .. of n of a data set, and their mean.
-   It can be divided by: where they are all the same it is 1, not what rounding the mean leaves. */
+/* The standard deviation and the mean of n numbers of a data set: `from`, from + step, .. One can
+   divide by it: it is 1 where all are the same, not what rounding the mean leaves. */
 static double carnn__deviation(const carnn_dataset *data,
                                double (*at)(const carnn_dataset *data, size_t j), size_t from,
                                size_t step, size_t n, double *mean) {
@@ -12519,7 +12520,7 @@ static float carnn__memory(const carnn_model *model, size_t option) {
     return (float)fmax(carnn__option(model, option + CARNN__ENCODER_MEMORY), 0.0);
 }
 
-/* 1: units of the encoder can remember; nothing else needs to be right. */
+/* 1: units of the encoder can remember. The options need not have been checked yet. */
 static int carnn__can_remember(const carnn_model_desc *model, size_t option) {
     size_t cell = carnn__cell_number(model->cell);
     return model->option[option] != 1 + CARNN__GRAPH && cell < CARNN__CELL_COUNT &&
@@ -12546,7 +12547,8 @@ static int carnn__reads_context(const char *cell) {
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
 
-/* Columns of the context: those of the inputs where a text is its own, by this option; or none. */
+/* Columns of the context: as many as the inputs have where this option makes a text its own, else
+   0. */
 static size_t carnn__own_context(const carnn_model *model, size_t option, size_t columns) {
     return carnn__chosen(model, option) == CARNN__OWN_CONTEXT ? columns : 0;
 }
@@ -12613,8 +12615,8 @@ typedef struct carnn__unit { /* a node that is no input */
     int linear;         /* the output: its value is a_v itself */
     size_t width, bias; /* columns of a_v; parameter b_v */
     size_t wires;       /* wires to it and to the units before it */
-    size_t longest, c;  /* delay of its edges to others; in a state, floats of a sequence before c,
-                           the last of which are `longest` past values */
+    size_t longest, c;  /* the longest delay of the edges from it; where its c begins in the state
+                           of a sequence, in floats: `longest` past values stand before it */
     float *dout;        /* (N, h) dval_v */
     carnn__scan scan;
 } carnn__unit;
@@ -12779,8 +12781,9 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     }
 }
 
-/* An edge at step t: ph += U_e val_u, or dval_u += U_e^T da_v; of an input, U_e^T da_v later. Of
-   inputs of earlier calls U_e x is kept, a constant for gradients, of units val_u. */
+/* An edge at step t: ph += U_e val_u; backward dval_u += U_e^T da_v. Of an input, U_e x is there
+   for all steps, and backward da_v is only added to its gradient. What is kept of earlier calls,
+   U_e x of inputs and val_u of units, gets no gradient. */
 static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const carnn__wire *w, const carnn__rnn_input *in,
                             const uint32_t *index, size_t t, int backward) {
@@ -13151,13 +13154,19 @@ static const float *carnn__rnn_hidden(const carnn__rnn *m, const carnn__rnn_laye
     return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
 }
 
+/* (N, h) the gradients at them. */
+static float *carnn__rnn_hidden_d(const carnn__rnn *m, const carnn__rnn_layer *layer, size_t i) {
+    const carnn__multigraph *graph = &layer->graph[i];
+    return m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+}
+
 /* From the states of direction i, packed rows, to its columns of y, whose rows may be in reading
    order; backward from dy, which is added up over the rows of y that share a packed row. */
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
-    const carnn__unit *unit = m->bases ? NULL : &layer->graph[i].unit[layer->graph[i].output];
-    const float *out = m->bases > 1 ? layer->listener[i].out : carnn__rnn_hidden(m, layer, i);
-    float *dout = unit ? unit->dout : m->bases > 1 ? layer->listener[i].dout : layer->dout[0];
+    int listens = m->bases > 1;
+    const float *out = listens ? layer->listener[i].out : carnn__rnn_hidden(m, layer, i);
+    float *dout = listens ? layer->listener[i].dout : carnn__rnn_hidden_d(m, layer, i);
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of y are one packed row */
     if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
@@ -13218,9 +13227,7 @@ static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, siz
 /* Adds the states of the last layer in the forward direction, and their gradients, to a probe. */
 static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
     const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
-    const carnn__multigraph *graph = layer->graph;
-    const float *h = carnn__rnn_hidden(m, layer, 0);
-    const float *D = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+    const float *h = carnn__rnn_hidden(m, layer, 0), *D = carnn__rnn_hidden_d(m, layer, 0);
     size_t i, j, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
         for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
@@ -13615,7 +13622,7 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 
      u_1 = c     al = softmax_m((h_m + e_m) . u_k)     r_k = sum_m al_m (h_m + e_m)
      u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
-     u_{k+1} = u_k + g_k * (r_k - u_k)                 g_k = sigmoid(W_k u_k + b_k)    W_k (D, D)
+     u_{k+1} = u_k + g_k * (r_k - u_k)     g_k = sigmoid(W_k u_k + b_k)     W_k (D, D), b_k (D)
 
    With K = 0, o is r_1. In a memory network no cell gives h: h_m is a row of T (ages, D), which
    tells how old row m is. Very old ones share the last row. */
@@ -13660,8 +13667,8 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
     }
 }
 
-/* Memory for N rows of B sequences. x: the sequences, D, index, h but of a memory network, e, and
-   gh. The attention of the last hop is in al, where explanations find it. */
+/* Memory for N rows of B sequences. The caller has set seq, D, index, e and gh of x, and h where a
+   cell gives it. The attention of the last hop is in al, where explanations find it. */
 static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
                              const carnn__mat *c, const carnn__mat *o, const carnn__mat *al,
                              size_t B, size_t N) {
@@ -13785,7 +13792,8 @@ static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, si
     bias->open_count = 1;
 }
 
-/* Memory for N rows of B sequences of T steps. x: the sequences, D, index, m = e, and gm. */
+/* Memory for N rows of B sequences of T steps. The caller has set seq, D, index, m (which is e) and
+   gm of x. */
 static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reduction x,
                                const carnn__mat *c, const carnn__mat *o, size_t B, size_t N,
                                size_t T) {
@@ -14554,7 +14562,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     g->stride = 2 * h;
     g->x = m->s.x + direction * h;
     g->dx = work->g ? m->s.d + direction * h : NULL;
-    side->rnn.layer[side->rnn.layers - 1].base[direction].run.gate = g;
+    carnn__rnn_base_of(&side->rnn, side->rnn.layers - 1, 0, direction)->run.gate = g;
 }
 
 /* Pools the texts of a role. */
@@ -14800,14 +14808,13 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 #define CARNN__OTHER_WORDS (64 * CARNN__SENTENCE_WORDS)
 
 typedef struct carnn__redundancy {
-    double *sum;     /* (V) of the powers of the sentences with each word; 0 between two batches,
-                        but in a session those of the question `asked`, where it `stands` */
+    double *sum;     /* (V) for each word the powers of the sentences that have it. 0 between two
+                        batches; a session keeps the sums for the next sentence, see `stands` */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
-    uint32_t *asked; /* of a session: the words of the question of the sums, which stand until the
-                        session hears or is asked something else */
+    uint32_t *asked; /* of a session: the words of the question that the sums are of */
     size_t asked_words;
-    int stands;
+    int stands;      /* 1: the sums are those of `asked`, until a sentence is heard */
 } carnn__redundancy;
 
 static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
@@ -14940,9 +14947,9 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
     share[0] = share[1] = 0.0f;
     if (!(m->all > own)) return; /* there are no other sentences */
     for (i = 0; i < s.length; i++) {
-        float support = carnn__redundancy_word(work, m, overlap, question, s, i, own, &all);
-        share[0] = fmaxf(share[0], support);
-        share[1] += support;
+        float weighed = carnn__redundancy_word(work, m, overlap, question, s, i, own, &all);
+        share[0] = fmaxf(share[0], weighed);
+        share[1] += weighed;
     }
     share[0] *= CARNN__SHARE_SCALE;
     share[1] = all > 0.0f ? CARNN__SHARE_SCALE * share[1] / all : 0.0f;
@@ -15033,9 +15040,9 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
     if (!(share[0] > 0.0f)) return; /* no word has support */
     own = carnn__redundancy_own(work, r, overlap, question, s);
     for (i = 0; i < s.length; i++) {
-        float support = carnn__redundancy_word(work, r, overlap, question, s, i, own, &all);
-        if (support > most) most = support, best = i;
-        if (i < count) out[i].score = (double)support;
+        float weighed = carnn__redundancy_word(work, r, overlap, question, s, i, own, &all);
+        if (weighed > most) most = weighed, best = i;
+        if (i < count) out[i].score = (double)weighed;
     }
     for (i = 0; i < count; i++) out[i].score *= (double)(w[1] * CARNN__SHARE_SCALE / all);
     if (best < count) out[best].score += (double)(w[0] * share[0]);
@@ -15058,13 +15065,13 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
 
      u_i = P [E_w; overlap] + b, with some models of pair then through two highway layers
      P (h, e + overlaps)   b, u_i (h)
-     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = [max_i x_i; ...]      x_i (2h)   v (kinds 2h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = pooled x_1 .. x_n      x_i (2h)   v (kinds 2h)
 
-   A cell that reads a context has c = the mean position encoding of the u_j of the other text. But
-   models that compare the vectors v of the two texts (`matches`) read no context. Their words may
-   be aligned (CA-RNN), and v may be a weighted sum of the words instead: by attentive pooling of
-   both texts, or by additive attention of the text that is read second, whose query is v of the
-   first. */
+   A cell that reads a context has c = the position encoding of the u_j of the other text, divided
+   by their number; with `matches` (ca, ap and cosine of answer, aligned words of pair) it reads
+   none. Words may be aligned (CA-RNN), and v may be a weighted sum of the words instead of a pooled
+   one: by attentive pooling of both texts, or by additive attention of the text that is read
+   second, whose query is v of the first. */
 
 /* Unknown words are read as one of these, by their hash: so an unknown name can still be found in
    both texts. */
@@ -15436,7 +15443,7 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
                                       const carnn__texts *t) {
     const carnn__corpus *c = carnn__corpus_of(work);
     carnn__net *net = carnn__net_of(work);
-    size_t C = m->z.columns, list, b, i, k, r;
+    size_t C = m->z.columns, text, b, i, k, r;
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         carnn__candidates_of(work, t->item[b], &net->own[b]);
@@ -15446,9 +15453,9 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
             for (k = c->tokens.at[c->list[i]];
                  k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
                 m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
-        list = carnn__members(work->data, x)[x->count - 1].text;
+        text = carnn__members(work->data, x)[x->count - 1].text;
         if (work->data->bytes) /* a session has the names */
-            carnn__candidates_named(carnn__text(work->data, list), net->name + b * C, C);
+            carnn__candidates_named(carnn__text(work->data, text), net->name + b * C, C);
     }
 }
 
@@ -15891,7 +15898,8 @@ static int carnn__ranks_learns(double right, size_t n) {
     return right > 0.0 && right < (double)n;
 }
 
-/* Keeps the scores of a batch of a step with several, in which groups go on from batch to batch. */
+/* One batch of a step that has several: keeps its scores, and counts in m->learnt the groups that
+   end in it and have a loss. */
 static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                               const float *z) {
     size_t b, end, count = work->data->item_count;
@@ -15959,8 +15967,8 @@ enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CAR
        CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x predicted, y right */
 
 typedef struct carnn__grades {
-    float *told[2], *right; /* (items) predictions of this model, of a vote whose first model it is;
-                               values */
+    float *told[2], *right; /* (items) predictions: [0] of this model, [1] of a vote whose first
+                               model it is; the right values */
     double *rank[2];        /* (items) of the predictions, of the values */
     uint32_t *order;        /* (items) scratch */
 } carnn__grades;
@@ -16233,8 +16241,10 @@ static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *
 /* What the cell reads; `carried`: it begins with the states of the batch before. */
 static carnn__rnn_input carnn__predictor_input(const carnn__predictor *m, int carried) {
     carnn__rnn_input in = carnn__sequences_input(m->seq);
-    if (carried) in.state = m->carried.state[0];
-    if (carried) in.next = m->carried.state[1];
+    if (carried) {
+        in.state = m->carried.state[0];
+        in.next = m->carried.state[1];
+    }
     return in;
 }
 
@@ -18103,9 +18113,10 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    @@HISTORY   dialogs as a model reads them: histories, facts that have been told, candidates
 
    A TURN is what the user says and the system's reply. It is read with its HISTORY: <start>, the
-   utterances before it, and what the user says now. --history K keeps the latest K before what the
-   user says, of which <start> is the oldest; --kb-rows K keeps the first K of facts in a row. The
-   last word of every utterance, a reserved one, names its speaker: user, system or fact.
+   utterances before it, and what the user says now. --history K keeps the latest K of those
+   before what the user says, <start> counting as the oldest of them; --kb-rows K keeps the first
+   K of facts in a row. The last word of every utterance, a reserved one, names its speaker:
+   user, system or fact.
 
    Option told. A fact "subject relation object" is TOLD once the system has named its subject, and
    PAST once the system has then named subjects of other facts alone. The last word of a fact is its
@@ -18149,6 +18160,7 @@ static const carnn__role carnn__history_roles[] = {
 enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
 #define CARNN__UNSURE_WORD "$unsure" /* is read in place of the words of that candidate */
+#define CARNN__UNSURE_LENGTH (sizeof CARNN__UNSURE_WORD - 1)
 static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
 
@@ -18175,7 +18187,7 @@ static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, 
 
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
 
-typedef struct carnn__fact { /* of utterances that cannot be told zeros */
+typedef struct carnn__fact { /* all zeros where the utterance cannot be told */
     uint32_t word[CARNN__FACT_WORDS]; /* the last one is the mark */
 } carnn__fact;
 
@@ -18197,7 +18209,8 @@ static int carnn__history_names_subject(const uint32_t *ids, size_t n, const car
 /* The system has said the n words `ids`. If they name the subject of one of `count` facts, then
    those with a subject that is named are told, and those that were told before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t count, const uint32_t *ids, size_t n) {
-    const uint32_t past = carnn__speaker_word(CARNN_USER), told = past + CARNN_SYSTEM;
+    const uint32_t past = carnn__speaker_word(CARNN_USER);
+    const uint32_t told = carnn__speaker_word(CARNN_SYSTEM);
     size_t i;
     for (i = 0; i < count && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
     if (i == count) return;
@@ -18235,16 +18248,15 @@ typedef struct carnn__history {
 
 /* --- the dialogs of a data set ---------------------------------------------------------------- */
 
-/* The lines that the next item adds; for the first item of a dialog also its own and <start>, for
-   the last one the lines behind it. The sum is every line of the dialog, kept or not: so models
-   with different options vote on the same batches. */
+/* The last item of a dialog has the size of all of it: <start> and every line, kept or not, so that
+   models with different options vote on the same batches. */
 static void carnn__history_measure(const carnn__work *work, size_t item,
                                    size_t size[CARNN__SIZES]) {
-    const carnn__item *x = &work->data->items[item], *next = x + 1;
-    size_t begins = !item || x->group != x[-1].group;
-    size_t end = item + 1 == work->data->item_count ? work->data->member_count
-                 : next->group == x->group ? next->first + next->count : next->first;
-    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
+    const carnn_dataset *data = work->data;
+    const carnn__item *x = &data->items[item];
+    int last = item + 1 == data->item_count;
+    size_t end = last ? data->member_count : x[1].first;
+    size[0] = last || x[1].group != x->group ? end - x->first + 1 : 0;
     size[1] = 0;
 }
 
@@ -18256,7 +18268,9 @@ static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids,
     for (i = 0; i < names->count; i++) {
         if (ids) at[i] = n;
         if (i == model->unsure) {
-            if (ids) ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7);
+            if (ids)
+                ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD,
+                                           CARNN__UNSURE_LENGTH);
             n++;
             continue;
         }
@@ -18408,7 +18422,7 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
     *known = (uint32_t)m->lists.count;
     for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
         carnn__fact fact = m->fact[line];
-        fact.word[CARNN__FACT_WORDS - 1] = CARNN__DIALOG_SPEAKER + mark;
+        fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
         carnn__exchanged_add(&m->names, &m->lists, fact.word, CARNN__FACT_WORDS);
     }
     if (list == tokens->count) carnn__exchanged_add(&m->names, &m->lists, &start, 1);
@@ -18677,7 +18691,7 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
         }
         if (model->desc.unsure)
-            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, 7,
+            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, CARNN__UNSURE_LENGTH,
                                   (size_t)model->desc.min_count);
         status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
@@ -18752,7 +18766,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     const carnn__work *work = p->work;
     size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
     size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
-    size_t T = carnn__min(c->most_texts / carnn__max(c->most_items, 1), CARNN__HISTORY_LINES) + 1;
+    size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* lines of an item */
+    size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
@@ -19143,12 +19158,12 @@ static void carnn__dialog_reset(carnn_session *s) {
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
                                size_t length) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    const carnn__lists *said = &m->net.corpus.tokens;
+    const carnn__lists *words = &m->net.corpus.tokens;
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_add_utterance(s, speaker, text, length, 1);
     if (speaker == CARNN_SYSTEM)
-        carnn__history_tell(m->read.fact, m->heard, said->ids, said->at[1]);
+        carnn__history_tell(m->read.fact, m->heard, words->ids, words->at[1]);
     m->heard++;
     s->parts = 0;
 }
@@ -19194,8 +19209,9 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
     }
 }
 
-/* The logit of the reply is a sum over the utterances: y . o; of hops y . r_K, Hy . r_{K-1}, and so
-   on, where Hy is H^T y, and at last what c has by itself. That of gated hops is the rest. */
+/* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
+   (H^T y) . r_{K-1} + .. and what c has by itself; each r_k is a sum over the utterances. Gated
+   hops are no such sum: all of it is the rest. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -19296,10 +19312,11 @@ static const carnn__task carnn__dialog_task = {
    rows, and each row reads its part chunk by chunk.
    --unit char: words are characters, and </s> is the end of a line.
 
-   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
-   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences
-   (each of its mean of -log P), perplexity_words leaves </s> out. bpc, bits per character, is log2
-   of the perplexity where words are characters; in bpc_chunked every chunk begins with states of 0.
+   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is
+   neither. perplexity_n2 divides by n + 2, perplexity_macro is exp(the mean over sentences of
+   each one's mean of -log P), perplexity_words leaves </s> out. bpc, bits per character, is log2
+   of the perplexity where words are characters; in bpc_chunked every chunk begins with states of
+   0.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -19808,13 +19825,14 @@ static const carnn__task carnn__lm_task = {
    the position encoding of the words of the other one, divided by their number; other cells read
    each sentence by itself.
 
-     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; enc(P w'_1 .. P w'_n) / n)   P projects word vectors
-     y_1 .. y_n = [fw; bw](P w'_1 .. P w'_n; enc(P w_1 .. P w_m) / m)
+     x_1 .. x_m = [fw; bw](u_1 .. u_m; enc(u'_1 .. u'_n) / n)   u_i = P [E_i; overlap] + b (@@MATCH)
+     y_1 .. y_n = [fw; bw](u'_1 .. u'_n; enc(u_1 .. u_m) / m)   u, u': question, sentence
      a_i = sum_j softmax_j(x_i . y_j) y_j                               alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                    weights by attention
      f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + W5 shares
-     P (h, e + overlap)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2F)   W4 (1, h)
+     P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
+     f (F)   W3 (h, 2F)   W4 (1, h)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only. The shares are explained in @@MATCH: 8 of words that both texts have, and with --redundancy
@@ -22184,7 +22202,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
         model->unsure = carnn__names_find(&model->choices, model->desc.unsure,
                                           strlen(model->desc.unsure));
         if (model->unsure == CARNN__NO_INDEX ||
-            carnn__names_find(&model->words, CARNN__UNSURE_WORD, 7) == CARNN__NO_INDEX)
+            carnn__names_find(&model->words, CARNN__UNSURE_WORD, CARNN__UNSURE_LENGTH) ==
+                CARNN__NO_INDEX)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nothing says that it is unsure");
         model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
     }
