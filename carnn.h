@@ -482,10 +482,10 @@ CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t 
 /* --- cloze questions about a book ------------------------------------------------------------- */
 
 /* Questions of the task cloze made from plain text, a sentence a line: N sentences are a text; the
-   next sentence is a question for each name that it has once and the text has, too. Its ten
-   candidates are the answer and names of the text and the question, then of the book, drawn at
-   random. A name has a capital in the middle of sentences. Questions that are too long for the task
-   are left out. */
+   next sentence is a question for each name that it has once and the text has, too. Its candidates,
+   ten where the book has as many names, are the answer and names of the text and the question, then
+   of the book, drawn at random. A name has a capital, A to Z, in the middle of sentences. Questions
+   that are too long for the task are left out. */
 typedef struct carnn_book carnn_book;
 
 typedef struct carnn_book_desc {

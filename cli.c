@@ -447,13 +447,18 @@ static void json(FILE *to, const char *format, ...) {
 }
 
 /* The loss and the metrics of the task, by name with a suffix. */
+/* NaN where no target has a loss. */
+static double loss_of(const carnn_scores *s) {
+    return s->examples && s->unanswerable >= s->examples ? NAN : s->loss;
+}
+
 static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
     char name[LONGEST_NAME + 1];
     size_t i;
     if (s->tokens && !*suffix) json(to, "'tokens': %z", s->tokens);
     for (i = 0; i <= s->count; i++) {
         snprintf(name, sizeof name, "%s%s", i ? s->metric[i - 1].name : "loss", suffix);
-        json(to, "%s: %g", name, i ? s->metric[i - 1].value : s->loss);
+        json(to, "%s: %g", name, i ? s->metric[i - 1].value : loss_of(s));
     }
 }
 
@@ -758,13 +763,16 @@ static const char *decimal(double value, char text[32]) {
 
 /* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
 static void print_metrics(const carnn_scores *s, int counts) {
+    const char *gap = "";
     char value[32];
     size_t i;
-    for (i = 0; i < s->count; i++) {
-        if ((!counts && s->metric[i].secondary) || !is_finite(s->metric[i].value)) continue;
-        printf("%s %s  ", s->metric[i].name, decimal(s->metric[i].value, value));
+    for (i = 0; i <= s->count; i++) {
+        double number = i < s->count ? s->metric[i].value : loss_of(s);
+        if (i < s->count && !counts && s->metric[i].secondary) continue;
+        if (!is_finite(number)) continue;
+        printf("%s%s %s", gap, i < s->count ? s->metric[i].name : "loss", decimal(number, value));
+        gap = "  ";
     }
-    printf("loss %s", decimal(s->loss, value));
 }
 
 /* Says what makes scores on a file doubtful. */
@@ -2509,7 +2517,9 @@ static const command commands[] = {
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
      "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
-     "  carnn test seed?.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
+     "  carnn test seed?.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n"
+     "\nWithout --ensemble the vote is, in dialog, for the reply that most models choose, elsewhere the\n"
+     "mean of what the models say.\n",
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
@@ -2524,7 +2534,7 @@ static const command commands[] = {
     {"cloze", "BOOK... [options]", "makes questions that leave out a word of a text from books",
      "  carnn cloze --sentences 8 alice.txt > questions.txt\n"
      "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
-     "it becomes a question for this name, with ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
+     "it becomes a question for this name, with up to ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
     {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
