@@ -826,8 +826,9 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors. signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the
-   other sentences of the question count only where carnn_session_candidate has told them. */
+   errors, which call its file "standard input". signal: a line is a row of a sequence, an empty one
+   begins the next sequence. answer: the other sentences of the question count only where
+   carnn_session_candidate has told them. Models that read alignments do not predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -927,7 +928,7 @@ typedef struct carnn_sampling {
     double top_p;       /* only among the most probable that have this probability together [all] */
     uint64_t seed;      /* of the words that are drawn: a new session with the same seed draws the
                            same, one that has drawn already goes on with other ones */
-    int64_t words;      /* at most so many are drawn for a sentence [100] */
+    int64_t words;      /* at most so many are drawn for a sentence [100], up to a million */
 } carnn_sampling;
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
@@ -17344,9 +17345,10 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
         return carnn__no_such_call(session, "generate", error);
     if (!((how->temperature >= 0.0 && how->temperature <= DBL_MAX) ||
           how->temperature == CARNN_NONE) ||
-        how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a temperature, top_k and words "
-                           "from 0 on, and top_p from 0 to 1");
+        how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0 ||
+        how->words > 1000000)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a temperature and top_k from 0 "
+                           "on, top_p from 0 to 1, and words from 0 to 1000000");
     if (session->members)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
                            "members do, each by itself");
@@ -17501,9 +17503,9 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
         texts->length = carnn__leaves(*texts, leaves, sizeof leaves);
         texts->at = leaves;
     }
-    *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
+    *found = r.example && !status;
     hears = kind->hear && (kind->listens == CARNN__TALKS || !r.example);
     for (i = 0; !status && hears && i < r.count; i++)
         carnn__session_hear_all(session, r.role[i], r.text[i].at, r.text[i].length);

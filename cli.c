@@ -195,7 +195,7 @@ static const flag flags[] = {
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
-    {"words", "N", "words of a sentence at most [100]", GENERATE, AT(sampling.words)},
+    {"words", "N", "words of a sentence at most, up to a million [100]", GENERATE, AT(sampling.words)},
     {"sentences", "N", "sentences of a text [20]", CLOZE, AT(sentences)},
     {"stride", "N", "sentences from the beginning of one text to the next [1]", CLOZE, AT(stride)},
     {"asked", "FILE", "words to ask for, one a line [the book's names]", CLOZE, AT(asked)},
@@ -1671,6 +1671,7 @@ static int generate(void) {
     open_session("lm");
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
+    if (arg.sampling.words > 1000000) say(USAGE, "generate: --words: expected up to 1000000");
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
     for (i = 0; i < carnn_model_word_count(model); i++)
         longest = most(longest, strlen(carnn_model_word(model, i)));

@@ -837,6 +837,8 @@ says out '^  *[0-9.]*  before  '
 check 'the scores do not add up' awk 'substr($0, 1, 10) ~ /[0-9]$/ {
     if ($NF == "sum") exit !(n > 3 && total - $1 < 0.01 && $1 - total < 0.01)
     total += $1; n++ }' out
+run 2 generate l.gguf --words 1000001
+says err 'words: expected up to 1000000$'
 generate='generate l.gguf --sentences 20 --words 6'
 # shellcheck disable=SC2086
 {

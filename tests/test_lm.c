@@ -432,6 +432,8 @@ static void test_generate(void) {
     how.temperature = 5.0;
     lm_generate(session, &how, "", a, sizeof a);
     CHECK(strlen(a) < 20);
+    how.words = 1000001;
+    CHECK_INT(carnn_session_generate(session, &how, "", 0, a, sizeof a, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "generate") != NULL); /* what it does instead */
     carnn_session_free(session);

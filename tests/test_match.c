@@ -428,6 +428,7 @@ static void test_ranker_linked(void) {
                               "others, or a file of data with FILE.align");
     CHECK_INT(carnn_session_line(session, "why\tthe tree", 12, 1, 1, &found, &p, &error),
               CARNN_ERR_ARGUMENT);
+    CHECK_INT(found, 0);
     carnn_session_free(session);
     CHECK_INT(carnn_test((const carnn_model *const *)&model, 1, plain, 1, &s, &error),
               CARNN_ERR_ARGUMENT);
