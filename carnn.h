@@ -443,8 +443,9 @@ typedef struct carnn_dataset_desc {
                                        one; NULL: the distinct responses of the data */
     int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
                     that rank (answer); a model that is made of the data knows their words */
-    int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
-                    numbers may be missing, and a file without any example is no error */
+    int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and the
+                    line numbers of a dialog or text may be missing, and a file without any example
+                    is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
                     how files are read (classify: fine); NULL: the defaults */

@@ -551,7 +551,8 @@ static void end_writing(void) {
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
-static carnn_model *models[MODELS + 1], *model; /* model: the first one; last: their ensemble */
+static carnn_model *models[MODELS + 2], *model; /* model: the first one; behind them their ensemble
+                                                   and a NULL */
 static carnn_dataset *data;
 
 static carnn_model *load_file(const char *name) {
