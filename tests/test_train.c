@@ -868,11 +868,11 @@ static void test_votes(void) {
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
     CHECK_NEAR(scores.metric[1].value, 1.0, 0.0);
     CHECK_NEAR(scores.metric[2].value, 1.0, 0.0);
-    CHECK_NEAR(scores.loss, -log(1.1 / 3.0), 1e-5);
+    CHECK_NEAR(scores.loss, -log((1.0 + 1.1 / 3.0) / 4.0), 1e-5); /* (votes + mean) / (members + 1) */
     CHECK_NEAR(vote(lost).metric[0].value, 0.0, 0.0);
     scores = vote(majority);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
-    CHECK_NEAR(scores.loss, -log(0.69 / 3.0), 1e-5);
+    CHECK_NEAR(scores.loss, -log((2.0 + 0.69 / 3.0) / 4.0), 1e-5);
 }
 
 static void count_part(size_t model, double value, double weight, void *user) {
