@@ -923,13 +923,16 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
                                              carnn_explanation *explanation, carnn_error *error);
 
 /* How words are drawn. Zero means the default. */
+#define CARNN_SAMPLING_WORDS 1000000
+
 typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
     uint64_t seed;      /* of the words that are drawn: a new session with the same seed draws the
                            same, one that has drawn already goes on with other ones */
-    int64_t words;      /* at most so many are drawn for a sentence [100], up to a million */
+    int64_t words;      /* at most so many are drawn for a sentence, up to CARNN_SAMPLING_WORDS
+                           [100] */
 } carnn_sampling;
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
@@ -2352,8 +2355,7 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
     if ((*k)->reorders())
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
                            "-ffp-contract=fast, -fassociative-math or -freciprocal-math, which "
-                           "give other numbers",
-                           (*k)->name);
+                           "give other numbers", (*k)->name);
     return CARNN_OK;
 }
 
@@ -8083,6 +8085,13 @@ typedef struct carnn__parser {
     struct carnn__reading *reading; /* what it is a part of; NULL: a session */
 } carnn__parser;
 
+/* Is the number that a line begins with (`has`) that of the line? Where numbers may be missing, all
+   lines of a group have one or none has: "2 nights" has none where the first line has none. */
+static int carnn__line_numbered(carnn__parser *p, int has) {
+    if (!p->begun) p->numbered = has;
+    return has && p->numbered;
+}
+
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
@@ -8413,12 +8422,11 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
-    int numbered = digits && digits < line.length && carnn__blank(line.at[digits]);
-    if (!p->begun) p->numbered = numbered;
-    p->begun |= carnn__trim(line).length > 0;
-    if (numbered && p->numbered) carnn__skip(&line, digits + 1);
+    int has = digits && digits < line.length && carnn__blank(line.at[digits]);
+    if (carnn__line_numbered(p, has)) carnn__skip(&line, digits + 1);
     r->target = line;
     r->has_target = carnn__trim(p->lines.line).length > 0;
+    p->begun |= r->has_target;
     if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
     return carnn__unexpected(p, "a candidate after the number", carnn__trim(line));
 }
@@ -8605,7 +8613,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
    Where column 2 names a class of replies instead of their words, column 3 has the words, which go
    into the history. */
 
-/* Removes a line number and the blank after it from the front of `s`; 0 if there is none. */
+/* Removes a number and the blank after it from the front of `s`; 0 if there is none. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
     carnn__span digits = *s;
     size_t i = digits.length = carnn__digits(*s);
@@ -8616,12 +8624,11 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* The same of a line of a group. Where numbers may be missing, all lines have one or none has: what
-   stands before "nights" in "2 nights" is no number where the first line of its group has none. */
-static int carnn__line_numbered(carnn__parser *p, carnn__span *line, uint64_t *number) {
-    int numbered = (!p->lenient || !p->begun || p->numbered) && carnn__numbered(line, number);
-    if (!p->begun) p->numbered = numbered;
-    return numbered;
+/* The line at hand, without its number; *numbered: it has one. */
+static carnn__span carnn__line_words(carnn__parser *p, int *numbered, uint64_t *number) {
+    carnn__span words = p->lines.line;
+    *numbered = carnn__line_numbered(p, carnn__numbered(&words, number));
+    return *numbered ? words : p->lines.line;
 }
 
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
@@ -8632,7 +8639,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return carnn__read_in_vain(p);
     }
-    numbered = carnn__line_numbered(p, &line, &number);
+    line = carnn__line_words(p, &numbered, &number);
     if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
     if (!p->lenient && number > UINT32_MAX)
         return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
@@ -9334,7 +9341,7 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return CARNN_OK;
     }
-    numbered = carnn__line_numbered(p, &line, &number);
+    line = carnn__line_words(p, &numbered, &number);
     if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1)) {
         char expected[40];
         snprintf(expected, sizeof expected, "line number %lld", (long long)p->last + 1);
@@ -16470,11 +16477,13 @@ static double carnn__elect(carnn__work *const *works, size_t count, size_t i, si
     }
     for (n = 1; n < L; n++)
         if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
-    for (n = 0; n < L; n++)
-        z[n] = logf(fmaxf((float)(((double)votes[n] + sum[n] / N) / (N + 1.0)), FLT_MIN));
+    for (n = 0; n < L; n++) {
+        sum[n] = ((double)votes[n] + sum[n] / N) / (N + 1.0); /* now q */
+        z[n] = logf(fmaxf((float)sum[n], FLT_MIN));
+    }
     n = k->argmax(z, L); /* in single precision two choices may be equal */
     if (n != best) z[best] = nextafterf(z[n], 1.0f);
-    return target < L ? ((double)votes[target] + sum[target] / N) / (N + 1.0) : 0.0;
+    return target < L ? sum[target] : 0.0;
 }
 
 /* The joint decision i of models on the batch that each has just worked on: the mean of their
@@ -17347,9 +17356,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (!((how->temperature >= 0.0 && how->temperature <= DBL_MAX) ||
           how->temperature == CARNN_NONE) ||
         how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0 ||
-        how->words > 1000000)
+        how->words > CARNN_SAMPLING_WORDS)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a temperature and top_k from 0 "
-                           "on, top_p from 0 to 1, and words from 0 to 1000000");
+                           "on, top_p from 0 to 1, and words from 0 to %d", CARNN_SAMPLING_WORDS);
     if (session->members)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
                            "members do, each by itself");
@@ -19318,8 +19327,7 @@ static const carnn__task carnn__dialog_task = {
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is
    neither. perplexity_n2 divides by n + 2, perplexity_macro is exp(the mean over sentences of
    each one's mean of -log P), perplexity_words leaves </s> out. bpc, bits per character, is log2
-   of the perplexity where words are characters; in bpc_chunked every chunk begins with states of
-   0.
+   of the perplexity where words are characters; in bpc_chunked every chunk begins with states 0.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -20478,8 +20486,7 @@ static const carnn__task carnn__classify_task = {
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, carnn__corpus_cut_items, carnn__classify_forward,
-    carnn__classify_output,
-    carnn__classify_loss, carnn__classify_backward, NULL, NULL,
+    carnn__classify_output, carnn__classify_loss, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
@@ -25044,23 +25051,22 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
     }
     mean->unknown /= (double)f->count;
     *deviation = *mean; /* names of metrics */
-    deviation->examples = deviation->tokens = deviation->unanswerable = 0;
-    deviation->seconds = deviation->unknown = 0.0;
     for (k = 0; k <= mean->count; k++) {
         const char *name = k ? mean->metric[k - 1].name : NULL;
-        double *to = k ? &mean->metric[k - 1].value : &mean->loss;
-        double *spread = k ? &deviation->metric[k - 1].value : &deviation->loss;
         double sum = 0.0, squares = 0.0, n = 0.0, *number;
         for (i = 0; i < f->count; i++)
             if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
                 sum += *number, n += 1.0;
-        sum = n > 0.0 ? sum / n : 0.0; /* a loss that no fold has */
+        if (!(n > 0.0)) continue; /* no fold has a loss: it stays 0 */
+        sum /= n;
         for (i = 0; i < f->count; i++)
             if ((number = carnn__validation_number(&f->scores[i], name)) != NULL)
                 squares += (*number - sum) * (*number - sum);
-        *to = sum;
-        *spread = n > 0.0 ? sqrt(squares / (n - 1.0)) : 0.0; /* NaN: of one */
+        *carnn__validation_number(mean, name) = sum;
+        *carnn__validation_number(deviation, name) = sqrt(squares / (n - 1.0)); /* NaN: of one */
     }
+    deviation->examples = deviation->tokens = deviation->unanswerable = 0;
+    deviation->seconds = deviation->unknown = 0.0;
 }
 
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,

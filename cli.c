@@ -166,7 +166,8 @@ static const flag flags[] = {
      "greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
     {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
-    {"test", "FILE...", "data to score the finished model on; its words that vectors have are known", TRAIN, AT(test)},
+    {"test", "FILE...", "data to score the finished model on; its words that vectors have are known",
+     TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
@@ -195,7 +196,8 @@ static const flag flags[] = {
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
-    {"words", "N", "words of a sentence at most, up to a million [100]", GENERATE, AT(sampling.words)},
+    {"words", "N", "words of a sentence at most, up to a million [100]", GENERATE,
+     AT(sampling.words)},
     {"sentences", "N", "sentences of a text [20]", CLOZE, AT(sentences)},
     {"stride", "N", "sentences from the beginning of one text to the next [1]", CLOZE, AT(stride)},
     {"asked", "FILE", "words to ask for, one a line [the book's names]", CLOZE, AT(asked)},
@@ -413,7 +415,8 @@ static void add_escaped(line *to, const char *text, const char *special, const c
     for (; *s; s += length ? length : 1) {
         length = utf8(s);
         if (length && *s >= 0x20 && !strchr(special, *s)) add_bytes(to, (const char *)s, length);
-        else add_text(to, escape, length && (*s >= 0x20 || *escape != '&') ? (unsigned)*s : 0xFFFDu);
+        else if (length && (*s >= 0x20 || *escape != '&')) add_text(to, escape, (unsigned)*s);
+        else add_text(to, escape, 0xFFFDu); /* no character, or none of XML */
     }
 }
 
@@ -446,12 +449,12 @@ static void json(FILE *to, const char *format, ...) {
     va_end(values);
 }
 
-/* The loss and the metrics of the task, by name with a suffix. */
 /* NaN where no target has a loss. */
 static double loss_of(const carnn_scores *s) {
     return s->examples && s->unanswerable >= s->examples ? NAN : s->loss;
 }
 
+/* The loss and the metrics of the task, by name with a suffix. */
 static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
     char name[LONGEST_NAME + 1];
     size_t i;
@@ -567,10 +570,6 @@ static void load_model(size_t number) {
     model = models[0];
 }
 
-static const char *rule_of(const carnn_model *m) {
-    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
-}
-
 static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
 #define STANDARD_INPUT "standard input" /* what errors call it */
@@ -673,7 +672,6 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
-/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 /* Of the models the first one that reads alignments, else the first one. */
 static const carnn_model *reads_most(void) {
     char text[OPTION_TEXT];
@@ -687,6 +685,7 @@ static const carnn_model *reads_most(void) {
     return model;
 }
 
+/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
     static size_t used; /* of the labels */
@@ -1528,7 +1527,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     puts("rest");
     if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
     if (e.exact) return part;
-    if (told && carnn_model_member(model, 0) && !strcmp(rule_of(model), "vote"))
+    if (told && carnn_model_rule(model) == CARNN_ENSEMBLE_VOTE)
         puts("not exact: the models vote, and the numbers are means of theirs");
     else if (told)
         printf("not exact for the cell %s: each number is what its step has by itself, the rest "
@@ -1672,7 +1671,8 @@ static int generate(void) {
     open_session("lm");
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
-    if (arg.sampling.words > 1000000) say(USAGE, "generate: --words: expected up to 1000000");
+    if (arg.sampling.words > CARNN_SAMPLING_WORDS)
+        say(USAGE, "generate: --words: expected up to %d", CARNN_SAMPLING_WORDS);
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
     for (i = 0; i < carnn_model_word_count(model); i++)
         longest = most(longest, strlen(carnn_model_word(model, i)));
@@ -1804,6 +1804,10 @@ static int ask(void) {
 }
 
 /* ==== info =================================================================================== */
+static const char *rule_of(const carnn_model *m) {
+    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+}
+
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_model *member;
@@ -2684,12 +2688,12 @@ typedef struct entry { /* an option of some commands */
 static entry *entries;
 static size_t entry_count, entry_room;
 
-/* The entry of this name, which more commands have now; of a flag the one that means the same. */
-static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits,
-                        int is_flag) {
+/* The entry of this name that one of these commands has (0: any has), which all of them have now. To
+   other commands the same name means something else. */
+static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
     size_t i = 0;
     while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
-                               (is_flag && strcmp(entries[i].help, text)))) i++;
+                               (bits && !(entries[i].commands & bits)))) i++;
     if (i == entry_count) {
         entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
         entries[i] = (entry){.value = value, .help = text};
@@ -2711,11 +2715,11 @@ static void add_entries(void) {
     const carnn_option *o;
     size_t i, k, t;
     for (i = 0; i < COUNT(flags); i++)
-        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands, 1);
+        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
     for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
-        add_once(&add_entry("task", NULL, NULL, 0, 0)->words, task);
+        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
         for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
-            entry *e = add_entry(o->name, "N", o->help, option_commands(o), 0);
+            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
             for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
         }
     }
