@@ -94,10 +94,11 @@ build/%: data/%.c data/generate.h
 # --- the main job -------------------------------------------------------------------------------
 
 demo: carnn
+	@mkdir -p build
 	./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt \
-		--candidates data/dialog-candidates.txt --epochs 40 --out build-demo.gguf
-	./carnn test build-demo.gguf --data data/dialog-test.txt
-	./carnn chat build-demo.gguf --explain < data/demo-chat.txt
+		--candidates data/dialog-candidates.txt --epochs 40 --out build/demo.gguf
+	./carnn test build/demo.gguf --data data/dialog-test.txt
+	./carnn chat build/demo.gguf --explain < data/demo-chat.txt
 
 bench: carnn
 	./carnn bench
@@ -131,6 +132,6 @@ install: carnn
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc
 
 clean:
-	rm -rf build carnn build-demo.gguf build-demo.gguf.resume
+	rm -rf build carnn
 
 .PHONY: deps test test-programs portability demo bench tools results data install clean

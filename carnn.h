@@ -531,7 +531,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;     /* 0 where no target has one */
     double seconds;  /* of the call that scored; of several models at once, of all together */
-    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
+    double unknown;  /* part of the data's words that are not in the vocabulary */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
                             their text does not have them; answer: all of them, where no question
                             has a right sentence */
@@ -555,7 +555,7 @@ struct carnn_progress {
     double seconds, seconds_left;
     int epoch_ended;           /* 1: this report closes an epoch */
     const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
-                                   NULL elsewhere */
+                                   NULL elsewhere, and always without such a set */
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
     int64_t best_epoch;
@@ -688,6 +688,9 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 /* Words, the first of which is <unk>; of tables (signal) <unk> and the names of their columns. */
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
+/* Of a model that carnn_model_create has made: how many words of its data its `vectors` have;
+   *words: how many the data have. */
+CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *words);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
 
@@ -6470,6 +6473,11 @@ static inline int carnn__same(carnn__span a, carnn__span b) {
     return a.length == b.length && carnn__equal(a.at, b.at, b.length, 0);
 }
 
+static inline int carnn__begins(carnn__span text, const char *with) {
+    size_t length = strlen(with);
+    return text.length >= length && !memcmp(text.at, with, length);
+}
+
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -7317,8 +7325,8 @@ static inline int carnn__gzipped(const carnn__input *in) {
     return in->lines.rest.length >= 2 && memcmp(in->lines.rest.at, "\x1F\x8B", 2) == 0;
 }
 
-static carnn_status carnn__gzip_error(const carnn__input *in, const char *reason,
-                                      carnn_error *error) {
+static carnn_status carnn__input_error(const carnn__input *in, const char *reason,
+                                       carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: %s", carnn__name_end(in->lines.name), reason);
 }
 
@@ -7394,7 +7402,7 @@ static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error 
         return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
 #ifdef CARNN__GZIP
     if (!got && !carnn__gzip_wait(in))
-        return carnn__gzip_error(in, "gzip cannot unpack it, it is damaged", error);
+        return carnn__input_error(in, "gzip cannot unpack it, it is damaged", error);
 #endif
     in->lines.rest.length += got;
     in->ended = !got;
@@ -7433,6 +7441,21 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn
     return CARNN_OK;
 }
 
+/* What a file is that begins as no data do; NULL: it may be data. */
+static const char *carnn__no_data(const carnn__input *in) {
+    static const struct {
+        const char *bytes, *what;
+    } kinds[] = {{"\x1F\x8B", "is packed; unpack it first with gzip -d"},
+                 {"PK\x03\x04", "is a zip archive; unpack it first"},
+                 {"GGUF\x03", "is a model file, expected data"},
+                 {"\xFF\xFE", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"},
+                 {"\xFE\xFF", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(kinds); i++)
+        if (carnn__begins(in->lines.rest, kinds[i].bytes)) return kinds[i].what;
+    return NULL;
+}
+
 /* Opens a source and reads `want` bytes of it, if there are so many, or SIZE_MAX: all. The byte
    order mark of UTF-8 is skipped. After an error nothing has to be closed. */
 static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source, size_t want,
@@ -7449,17 +7472,17 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     if (!in->ended) in->file = fopen(source->name, "rb");
     if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
 #endif
-    if (!status) status = carnn__input_want(in, 3, a, error);
+    if (!status) status = carnn__input_want(in, 8, a, error);
 #ifdef CARNN__GZIP
     if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
         in->lines.rest.length = 0;
         in->ended = 0;
         status = carnn__gzip_open(in, error);
-        if (!status) status = carnn__input_want(in, 3, a, error);
+        if (!status) status = carnn__input_want(in, 8, a, error);
     }
 #endif
-    if (!status && carnn__gzipped(in))
-        status = carnn__gzip_error(in, "is packed; unpack it first with gzip -d", error);
+    if (!status && carnn__no_data(in))
+        status = carnn__input_error(in, carnn__no_data(in), error);
     if (!status) carnn__skip_order_mark(&in->lines.rest);
     if (!status) status = carnn__input_want(in, want, a, error);
     if (status) carnn__input_close(in, a);
@@ -8634,7 +8657,7 @@ static carnn__span carnn__line_words(carnn__parser *p, int *numbered, uint64_t *
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
-    int numbered;
+    int numbered, third;
     if (!carnn__says_something(p)) {
         p->begun = 0;
         return carnn__read_in_vain(p);
@@ -8658,8 +8681,12 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     p->fact = 0;
-    if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
+    third = carnn__cut(&line, '\t', &response);
+    if (third && carnn__cut(&line, '\t', &spoken) && !p->lenient)
         return carnn__unexpected(p, "at most three columns", p->lines.line);
+    if (third && !user.length && !p->lenient) /* N<TAB>user<TAB>response */
+        return carnn__unexpected(p, "the user's words behind the number and a blank",
+                                 p->lines.line);
     if (!carnn__trim(response).length && !p->lenient)
         return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
     r->example = r->has_target = 1;
@@ -8954,7 +8981,7 @@ static const carnn__reader carnn__answer_reader = {
 /* --- classes ------------------------------------------------------------------------------------
    A text and its class, a line each, in one of these styles:
 
-       class<TAB>text
+       class<TAB>text          or text<TAB>class, where a first line names the columns
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
@@ -8973,14 +9000,15 @@ enum {
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_TREE,
-    CARNN__CLASS_NONE /* texts without classes */
+    CARNN__CLASS_NONE,      /* texts without classes */
+    CARNN__CLASS_TEXT_FIRST /* and tabbed; the first line says so */
 };
 
 /* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a tree with a digit at every node", "a text"};
+    "a tree with a digit at every node", "a text", "text<TAB>class"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 #define CARNN__PHRASE_BYTES 4096  /* of a tree each of whose nodes is an example */
@@ -9001,11 +9029,6 @@ static size_t carnn__tree_length(carnn__span s) {
     return 0;
 }
 
-static int carnn__begins(carnn__span text, const char *with) {
-    size_t length = strlen(with);
-    return text.length >= length && !memcmp(text.at, with, length);
-}
-
 #define CARNN__LABEL_MARK "__label__"
 
 /* Has a text a word that is a label as fastText has them? */
@@ -9020,8 +9043,10 @@ static int carnn__has_label(carnn__span text) {
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     size_t colon = 0;
-    if (!p->lenient && style != CARNN__CLASS_TABBED) line = carnn__trim(line);
+    if (!p->lenient && style != CARNN__CLASS_TABBED && style != CARNN__CLASS_TEXT_FIRST)
+        line = carnn__trim(line);
     *text = *label = line;
+    if (style == CARNN__CLASS_TEXT_FIRST) return carnn__cut(label, '\t', text);
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
@@ -9043,6 +9068,24 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
     if (!p->option || p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
     return 1;
+}
+
+/* Are there the names of two columns in a line that others follow? They tell the style. */
+static int carnn__class_header(carnn__parser *p) {
+    static const char *const names[][2] = {{"label", "text"}, {"class", "text"},
+                                           {"label", "sentence"}, {"class", "sentence"}};
+    carnn__span second = p->lines.line, first;
+    size_t i;
+    if (!p->lines.rest.length || !carnn__cut(&second, '\t', &first)) return 0;
+    first = carnn__trim(first);
+    second = carnn__trim(second);
+    for (i = 0; i < CARNN__COUNT(names); i++) {
+        if (carnn__is(names[i][0], first, 1) && carnn__is(names[i][1], second, 1))
+            p->style = CARNN__CLASS_TABBED;
+        if (carnn__is(names[i][1], first, 1) && carnn__is(names[i][0], second, 1))
+            p->style = CARNN__CLASS_TEXT_FIRST;
+    }
+    return p->style != CARNN__CLASS_UNKNOWN;
 }
 
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
@@ -9081,6 +9124,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
+    if (!p->style && carnn__class_header(p)) return CARNN_OK;
     if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
         p->style = 1;
         while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
@@ -9116,11 +9160,12 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
-    "\"4 text\" or a tree (SST), as the first line has it"};
+    "\"4 text\" or a tree (SST), as the first line has it; or columns named by it, label and text"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
-   them: label, first, second; or else named by a first line as in SICK or MSRP. By the task's
+   them: label, first, second; or else named by a first line, as in SICK and MSRP or as these three
+   are called elsewhere. By the task's
    options the label is a class or a grade. Where labels may be missing, so may their column. */
 
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
@@ -9134,7 +9179,11 @@ static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t 
     } names[] = {{"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
                  {"entailment_judgment", CARNN__LABEL}, {"entailment_label", CARNN__LABEL},
                  {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
-                 {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}};
+                 {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL},
+                 {"sentence1", CARNN__FIRST}, {"sentence2", CARNN__SECOND},
+                 {"premise", CARNN__FIRST}, {"hypothesis", CARNN__SECOND},
+                 {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
+                 {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
     size_t *c = p->column, i, j;
     for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
     for (i = 0; i < count; i++)
@@ -9200,7 +9249,8 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__pair_reader = {
     carnn__pair_line, "a class or grade with two sentences", 0, 0, NULL,
-    "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+    "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP, or by "
+    "label, sentence1, sentence2"};
 
 /* --- cloze --------------------------------------------------------------------------------------
    The format of the Children's Book Test (Hill et al. 2016): a text of numbered sentences, then a
@@ -9692,7 +9742,7 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
             return carnn__unexpected(p, what, p->lines.line);
     }
     if (!rows->target && !p->lenient)
-        return carnn__unexpected(p, "the name of the column of what is right (target)",
+        return carnn__unexpected(p, "the name of the column of what is right (--target)",
                                  p->lines.line);
     if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
@@ -9802,7 +9852,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     }
     if (r->input[1].lines.name) carnn__skip(labels, 8);
     else if (!p->lenient)
-        return carnn__misread(p->error, l, "a file of labels beside the images", "none");
+        return carnn__misread(p->error, l, "a file of labels beside the images (--labels)", "none");
     p->column[CARNN__IMAGE_SIZE] = size;
     l->rest = all;
     l->number = 0;
@@ -10898,6 +10948,7 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     size_t vector_words;      /* how many of these, the last ones, only the word vectors have */
+    size_t vectors_found;     /* how many of the others have a word vector; of a new model */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
@@ -18639,9 +18690,11 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
     if (!model->choices.count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
     if (model->desc.embedding != model->desc.hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
-                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
-                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the embedding (or the vectors) has %lld "
+                           "columns and the hidden state %lld: a dialog model needs the same size, "
+                           "as Eq. 8 adds h and e: --hidden %lld",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden,
+                           (long long)model->desc.embedding);
     if (model->desc.layers != 1)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
     if (carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0 &&
@@ -22254,6 +22307,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     if (!status)
         status = carnn__model_add_words(model, v->more.bytes, v->more.at, v->more.count, error);
     if (!status) model->vector_words = v->more.count;
+    model->vectors_found = v->found;
     if (status || !v->dimension) return status;
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
@@ -22553,6 +22607,11 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
 }
 
 CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
+
+CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *words) {
+    *words = model->words.count - model->vector_words - model->task->reserved_count - 1;
+    return model->vectors_found;
+}
 
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number) {
     return number < model->words.count ? carnn__names_get(&model->words, number) : NULL;
@@ -23983,8 +24042,8 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
         carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
         carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
         if (strcmp(then, now) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
-                             now);
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s: to go on, give the "
+                             "same options as before", o->name, then, now);
     }
     for (i = 0; i < CARNN__SAME; i++)
         if (found->same[i] != c->same[i])
@@ -24140,6 +24199,23 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
     return CARNN_OK;
 }
 
+/* The part of the words of the data that the model does not know. */
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
+            const char *word = carnn_model_word(work->model, c->tokens.ids[k]);
+            words += !word || (strcmp(word, "<s>") != 0 && strcmp(word, "</s>") != 0);
+            unknown += !word || !strncmp(word, "<unk", 4);
+        }
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* Works on each batch with all models in turn; `votes`: then they vote. Fills `scores`, of the
    models and of the vote, unless it is NULL. */
 static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
@@ -24161,24 +24237,10 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
         first->as_vote = 0;
         first->number = 0;
     }
-    for (m = 0; scores && m < count + (votes > 0); m++)
+    for (m = 0; scores && m < count + (votes > 0); m++) {
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
-}
-
-static double carnn__unknown_words(const carnn__work *work) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    const carnn__member *members = work->data->members;
-    size_t i, k, words = 0, unknown = 0;
-    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
-        const size_t *at = c->tokens.at + c->list[i];
-        if (work->model->task->roles[members[i].role].labels) continue;
-        for (k = at[0]; k < at[1]; k++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
-            const char *word = carnn_model_word(work->model, c->tokens.ids[k]);
-            words += !word || (strcmp(word, "<s>") != 0 && strcmp(word, "</s>") != 0);
-            unknown += !word || !strncmp(word, "<unk", 4);
-        }
+        scores[m].unknown = m < count ? carnn__unknown_words(works[m]) : scores[0].unknown;
     }
-    return (double)unknown / (double)carnn__max(words, 1);
 }
 
 typedef struct carnn__scoring { /* models that score the same data */
@@ -24266,9 +24328,6 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     like.wanted = wanted;
     status = carnn__scoring_open(&s, models, count, &like, error);
     if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
-    for (m = 0; !status && scores && m < count; m++)
-        scores[m].unknown = carnn__unknown_words(s.works[m]);
-    if (!status && scores && votes) scores[count].unknown = scores[0].unknown;
     while (s.opened-- > 0) carnn__net_close(&s.work[s.opened]);
     carnn__free_aligned(a, s.arena.base);
     carnn__disown(&s.blocks, a);

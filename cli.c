@@ -143,6 +143,8 @@ typedef struct command {
     size_t least, most; /* files */
 } command;
 
+static const char *command_names(unsigned bits);
+
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
     BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, CLOZE = 8192,
@@ -272,11 +274,13 @@ static guess guess_for(const char *word) {
 /* Is `name` the word itself? Else it may be the best guess. */
 static int is_word(guess *g, const char *name) {
     char word[LONGEST_NAME + 1];
-    size_t length = strlen(g->word), used = strlen(g->names), distance;
+    size_t length = strlen(g->word), used = strlen(g->names), same = 0, distance;
     snprintf(word, sizeof word, "%s", dashed(g->word));
     name = dashed(name);
     distance = edits(word, name);
-    if (length >= 2 && !strncmp(name, word, length)) distance = 0; /* the start of a name */
+    while (word[same] && word[same] == name[same]) same++;
+    if (same >= 5) distance = least(distance, 3);    /* --batch-size */
+    if (length >= 2 && same == length) distance = 0; /* the start of a name */
     if (distance < g->distance) strcpy(g->best, name);
     g->distance = least(distance, g->distance);
     snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
@@ -310,7 +314,8 @@ static void set_option(const carnn_option *o, const char *value) {
     guess g = guess_for(value);
     size_t i;
     if (!carnn_option_set(o, &arg.model, &arg.training, value, &error)) return;
-    if (o->kind != CARNN_OPTION_NAME) exit(failed());
+    if (o->kind != CARNN_OPTION_NAME) /* the message begins with its name */
+        say(USAGE, "--%s%s", dashed(o->name), error.message + strlen(o->name));
     for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
     unknown(o->name, &g);
 }
@@ -333,6 +338,21 @@ static const carnn_option *option_named(const char *task, unsigned bit, guess *g
     return found;
 }
 
+/* The commands that have this option. */
+static unsigned commands_with(const char *word) {
+    guess g = guess_for(word);
+    unsigned bits = 0;
+    const carnn_option *o;
+    const char *task;
+    size_t i, k;
+    for (i = 0; i < COUNT(flags); i++)
+        if (is_word(&g, flags[i].name)) bits |= flags[i].commands;
+    for (i = 0; (task = carnn_task_name(i)) != NULL; i++)
+        for (k = 0; (o = carnn_option_at(task, k)) != NULL; k++)
+            if (is_word(&g, o->name)) bits |= option_commands(o);
+    return bits;
+}
+
 /* Sets the options of the task, which is known now. */
 static void set_own_options(void) {
     size_t i, t;
@@ -344,8 +364,8 @@ static void set_own_options(void) {
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
         if (o) set_option(o, arg.own.item[i + 1]);
         else if ((f = flag_named(TRAIN, &g)) != NULL) read_flag(f, arg.own.item[i + 1]);
-        else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
-                 arg.task);
+        else say(USAGE, "--%s is an option of the task%s %s, not of %s", dashed(g.word),
+                 strchr(tasks.names, ',') ? "s" : "", tasks.names, arg.task);
     }
 }
 
@@ -367,6 +387,9 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     g = guess_for(strcmp(word, "h") ? word : "help");
     f = flag_named(bit, &g);
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
+    if (!f && !o && commands_with(word))
+        say(USAGE, "--%s is an option of %s, not of %s", dashed(word),
+            command_names(commands_with(word)), command_names(bit));
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
@@ -392,8 +415,10 @@ static void read_arguments(const command *c, int count, char **argument) {
     if (!arg.help && arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
     if (!arg.help && arg.files.count > c->most)
-        say(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
-            arg.files.item[c->most]);
+        say(USAGE, "%s: \"%s\" is one file too many%s", c->name, arg.files.item[c->most],
+            c->bit == TRAIN ? "; each file has its option: --train A --train B"
+            : c->bit & commands_with("data") ? "; data are given by --data FILE"
+                                             : "; options begin with --");
 }
 
 /* ==== JSON =================================================================================== */
@@ -584,6 +609,12 @@ static FILE *open_input(const char *name) {
     if (in == stdin) take_standard_input();
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
+}
+
+static int is_file(const char *name) {
+    FILE *file = fopen(name, "rb");
+    if (file) fclose(file);
+    return file != NULL;
 }
 
 /* The name of a file with something behind it. */
@@ -911,12 +942,31 @@ static void check_training(int folds) {
 
 static void print_start(void) {
     size_t words = carnn_model_word_count(model); /* of a signal without names: <unk> alone */
+    size_t own, found = carnn_model_vectors_found(model, &own);
     fprintf(stderr, "%zu examples, ", carnn_dataset_examples(data));
     if (words > 1) fprintf(stderr, "%zu words, ", words);
+    if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
             arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
+}
+
+/* Says what looks as if a file had another form than was meant, or the wrong words. */
+static void warn_of_training(void) {
+    size_t examples = carnn_dataset_examples(data), classes = carnn_model_choice_count(model);
+    size_t words, found = carnn_model_vectors_found(model, &words), i;
+    for (i = 0; strcmp(carnn_task_name(i), arg.task);) i++;
+    if (strcmp(arg.task, "dialog") &&
+        (classes == 1 || (classes > 2 && 2 * classes > examples)))
+        say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)", *arg.train.item,
+            examples, classes, carnn_task_data(i));
+    if (arg.vectors.count && 10 * found < 3 * words)
+        say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
+            *arg.vectors.item, words, found);
+    if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
+        say(DONE, "%s is of a training that was stopped: --resume would go on with it; now it will "
+            "be overwritten", arg.training.checkpoint);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
@@ -1028,6 +1078,7 @@ static int train(void) {
     arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
     if (!arg.quiet) print_start();
+    warn_of_training();
     can_stop = 1;
     if (folds) cross_validate();
     else result = run_training();
@@ -1351,7 +1402,7 @@ static void open_session(const char *task) {
     carnn_session_desc desc = {.utterances = SIZE_MAX};
     load_model(0);
     if (task && strcmp(task, task_of(model)))
-        say(USAGE, "%s is a model of the task %s, expected one of %s", *arg.files.item,
+        say(USAGE, "%s is a model of the task %s, expected one of the task %s", *arg.files.item,
             task_of(model), task);
     check(carnn_session_open(&session, model, &desc, &error));
 }
@@ -1438,8 +1489,9 @@ static int predict(void) {
     }
     for (i = 0; !predicted && strcmp(carnn_task_name(i), task_of(model));) i++;
     if (!predicted)
-        say(DONE, "nothing to answer: no line is an example of %s, whose data are %s",
-            task_of(model), carnn_task_data(i));
+        say(DONE, "nothing to answer: no line is an example of %s, whose data are %s%s",
+            task_of(model), carnn_task_data(i),
+            strcmp(task_of(model), "dialog") ? "" : "; a user's line ends with its tab");
     return DONE;
 }
 
@@ -1597,7 +1649,9 @@ static int explain(void) {
     check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
     load_examples();
     count = carnn_dataset_examples(data);
-    if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
+    if (i >= count)
+        say(BAD_DATA, "%s: has only %zu examples",
+            arg.data.count ? *arg.data.item : STANDARD_INPUT, count);
     check(carnn_session_example(session, data, i, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
@@ -1636,7 +1690,7 @@ static int by_score(const void *a_, const void *b_) {
 
 static int rank(void) {
     static sentence *sentences, *s;
-    size_t i, count = 0, room = 0;
+    size_t i, count = 0, room = 0, tabs = 0;
     const char *name = arg.data.count ? *arg.data.item : "-";
     carnn_text pair[2] = {{arg.question, arg.question ? strlen(arg.question) : 0}, {NULL, 0}};
     carnn_prediction p;
@@ -1646,6 +1700,7 @@ static int rank(void) {
     open_session("answer");
     in = open_input(name);
     for (; next_line(in, name, &input); count++) {
+        tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
             check(carnn_session_candidate(session, input.text, input.length, &error));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
@@ -1658,6 +1713,9 @@ static int rank(void) {
         check(carnn_session_predict(session, pair, 2, 1, &p, &error));
         sentences[i].score = p.score;
     }
+    if (!count || tabs)
+        say(DONE, "%s: %s", strcmp(name, "-") ? name : STANDARD_INPUT,
+            tabs ? "has tabs; each line is taken for one sentence" : "has no sentences to rank");
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
     for (i = 0, s = sentences; i < (arg.top ? least(count, (size_t)arg.top) : count); i++, s++)
         printf("%.9g\t%s\n", s->score, s->text.at);
@@ -1765,13 +1823,13 @@ static void answer_question(const char *text, const char *names, int shown) {
         check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
         on_prediction(&p, NULL);
         if (!p.count || !(p.probability[0] > 0.0f))
-            say(DONE, "line %zu: %s", input.number,
+            say(DONE, STANDARD_INPUT ":%zu: %s", input.number,
                 p.count ? "the text has none of the candidates"
                         : "the text has no names; candidates can be written behind a tab");
         else if (shown) print_attention(&p);
     } else {
-        say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
-            input.number);
+        say(DONE, STANDARD_INPUT ":%zu: expected a question with XXXXX for the word that is "
+            "missing", input.number);
         if (!shown) putchar('\n');
     }
     free(question);
@@ -2529,11 +2587,11 @@ static const command commands[] = {
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
-    {"chat", "MODEL", "talks; an empty line begins a new dialog",
+    {"chat", "MODEL", "talks with a dialog model; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
-    {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
+    {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute to an output",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
-    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions that leave out a word of a text",
+    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions that leave out a word of a text (task cloze)",
      "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
      "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
      "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
@@ -2541,9 +2599,9 @@ static const command commands[] = {
      "  carnn cloze --sentences 8 alice.txt > questions.txt\n"
      "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
      "it becomes a question for this name, with up to ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
-    {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
+    {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first (task answer)",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
-    {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
+    {"generate", "MODEL [options]", "samples text from a model of the task lm, a sentence a line",
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
@@ -2567,6 +2625,19 @@ static const command commands[] = {
      "multiply-adds (exp), or where what counts as memory lies in a cache (adam).\n", BENCH, bench,
      0, 1},
 };
+
+/* "train, test" */
+static const char *command_names(unsigned bits) {
+    static char text[2][256];
+    static size_t turn;
+    char *names = text[turn = !turn];
+    size_t i, at = 0;
+    for (*names = '\0', i = 0; i < COUNT(commands); i++)
+        if (bits & commands[i].bit)
+            at += (size_t)snprintf(names + at, sizeof text[0] - at, at ? ", %s" : "%s",
+                                   commands[i].name);
+    return names;
+}
 
 static int is_man; /* help is printed as a man page */
 
@@ -2600,7 +2671,7 @@ static void print_help(const char *head, const char *text) {
 
 static void print_option(const char *name, const char *value, const char *text) {
     char head[64];
-    snprintf(head, sizeof head, "  --%s %s", dashed(name), value ? value : "");
+    snprintf(head, sizeof head, "  --%s%s%s", dashed(name), value ? " " : "", value ? value : "");
     print_help(head, text);
 }
 
@@ -2643,8 +2714,33 @@ static void print_options(const char *title, const char *task, unsigned bit,
     }
 }
 
+/* A task with its data and its own options. */
+static void print_task(size_t number) {
+    const char *task = carnn_task_name(number);
+    printf(is_man ? ".SS task %s: %s\n" : "\ntask %s: %s\n", task, carnn_task_title(number));
+    print_help("  data:", carnn_task_data(number));
+    print_options(NULL, task, TRAIN, CARNN_OPTION_OF_TASK);
+}
+
+/* All that can be said of the training of one task. */
+static int help_task(size_t number) {
+    const char *task = carnn_task_name(number);
+    printf("usage: carnn train --task %s --train FILE --out MODEL [options]\n", task);
+    print_task(number);
+    print_options("model", task, TRAIN, CARNN_OPTION_OF_MODEL);
+    print_options("training", task, TRAIN, CARNN_OPTION_OF_TRAINING);
+    puts("\nOptions for files and folds: carnn help train. What cells are: carnn help cells.");
+    return DONE;
+}
+
+static int help_cells(void) {
+    size_t i;
+    for (i = 0; carnn_cell_name(i); i++)
+        printf("  %-13s%s\n", carnn_cell_name(i), carnn_cell_title(i));
+    return DONE;
+}
+
 static int help_command(const command *c) {
-    const char *task;
     size_t i;
     if (is_man) printf(".SH carnn %s\n.B carnn %s\n", c->name, c->name), put_roff(c->files);
     else printf("usage: carnn %s %s", c->name, c->files);
@@ -2654,11 +2750,7 @@ static int help_command(const command *c) {
             print_option(flags[i].name, flags[i].value, flags[i].help);
     print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
-    for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
-        printf(is_man ? ".SS task %s: %s\n" : "\ntask %s: %s\n", task, carnn_task_title(i));
-        print_help("  data:", carnn_task_data(i));
-        print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
-    }
+    for (i = 0; c->bit == TRAIN && carnn_task_name(i); i++) print_task(i);
     fputs(is_man ? ".SS examples\n.nf\n" : "\nexamples:\n", stdout);
     if (is_man) put_roff(c->examples), puts(".fi");
     else fputs(c->examples, stdout);
@@ -2672,6 +2764,9 @@ static int man_page(void) {
     printf(".TH CARNN 1 \"\" \"carnn %s\"\n.SH NAME\ncarnn \\- context-dependent additive recurrent "
            "networks\n.SH SYNOPSIS\n.B carnn\nCOMMAND [options] [files]\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++) help_command(&commands[i]);
+    puts(".SH ENVIRONMENT\n.TP\n.B CARNN_SIMD\nThe instruction set, where --simd names none.\n.TP\n"
+         ".B NO_COLOR\nNeither colours nor lines that are overwritten, if it is set.\n.SH FILES\n.TP\n"
+         ".I MODEL.resume\nThe checkpoint of a training that has not ended.");
     puts(".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 "
          "diverged, 130 interrupted");
     return DONE;
@@ -2799,8 +2894,11 @@ static int help(int asked) {
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  help       this text, or with the name of a command, all about it; --man: a man\n"
-            "             page; --complete bash, zsh or fish: a completion script\n\nexamples:\n"
+    fprintf(to, "  help       this text, or all about a command, a task or cells; --man: a man page;\n"
+            "             --complete bash, zsh or fish: a completion script\n\ntasks:\n");
+    for (i = 0; carnn_task_name(i); i++)
+        fprintf(to, "  %-14s%s\n", carnn_task_name(i), carnn_task_title(i));
+    fprintf(to, "\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
     return asked ? DONE : USAGE;
@@ -2821,8 +2919,13 @@ static int run(int count, char **argument) {
     if (is_word(&g, "help")) return help(1);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
+    for (i = 0; asks && carnn_task_name(i); i++)
+        if (is_word(&g, carnn_task_name(i))) return help_task(i);
+    if (asks && is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
+    for (i = 0; arg.help && arg.task && carnn_task_name(i); i++)
+        if (!strcmp(arg.task, carnn_task_name(i))) return help_task(i);
     if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }

@@ -7,7 +7,7 @@ static int show(const carnn_progress *p, void *user) {
     (void)user;
     if (p->epoch_ended)
         printf("epoch %2d  loss %.3f  accuracy %.3f\n", (int)p->epoch, p->loss,
-               p->scores->metric[0].value);
+               p->scores ? p->scores->metric[0].value : 0.0); /* NULL: nothing to validate on */
     return 0; /* anything else stops the training */
 }
 

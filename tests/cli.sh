@@ -114,6 +114,18 @@ if command -v fish >where; then
     fish -c 'source completion; complete -C "carnn train --task cla"' >out 2>err
     says out '^classify'
 fi
+run 0 help classify
+says out '^task classify: '
+says out '^  --pooling NAME '
+says out '^  --cell NAME .*\[lstm\]$'
+check 'help of a task has options of another' [ "$(grep -c -e '--kb-rows' out)" -eq 0 ]
+mv out classify.txt
+run 0 train --task classify --help
+check 'help of a task in two ways' cmp -s out classify.txt
+run 0 help cells
+says out '^  icarnn  *CARNN whose gates read context and input$'
+run 2 help clasify
+says err 'did you mean "classify"?'
 run 2 help --complete zish
 says err 'did you mean "zsh"? (bash, zsh, fish)'
 run 2 help --complete
@@ -157,7 +169,7 @@ says err 'unknown cell "LSTM"; did you mean "lstm"?'
 run 2 train -t 5
 says err 'unknown option -t$'
 run 2 train --task lm --train x --out y --overlap 0
-says err '--overlap is an option of the task answer.*, not of lm$'
+says err '--overlap is an option of the tasks answer, pair, not of lm$'
 run 2 train --max_words 5 --task lm --train x --out y
 says err '--max-words is an option of the task classify, not of lm$'
 run 2 train --overlap 0 --train x --out y
@@ -165,7 +177,15 @@ says err 'task is missing'
 run 2 train --task answer --train x --out y --overlapp 0
 says err 'unknown option --overlapp; did you mean --overlap?'
 run 2 test x --data y --overlap 0
-says err 'unknown option --overlap$'
+says err '--overlap is an option of train, not of test$'
+run 2 predict x --quiet
+says err '--quiet is an option of train, not of predict$'
+run 2 train --task lm --train x --out y --batch-size 4
+says err 'unknown option --batch-size; did you mean --batch?'
+run 2 train --task lm --train x y --out z
+says err '"y" is one file too many; each file has its option: --train A --train B'
+run 2 predict x y
+says err '"y" is one file too many; data are given by --data FILE'
 run 2 train --task answer --train x --out y --overlap much
 says err 'overlap: expected a whole number'
 run 2 train --lr
@@ -938,7 +958,7 @@ run 0 train --task pair --target relatedness --train "$data/pair-train.tsv" --ep
 says out '"spearman": null' # of weights that change there is none
 run 2 generate t.gguf
 run 2 chat t.gguf
-says err 't.gguf is a model of the task classify, expected one of dialog'
+says err 't.gguf is a model of the task classify, expected one of the task dialog'
 run 2 rank t.gguf --question x
 run 2 ask t.gguf --text classes.txt
 run 2 explain t.gguf
@@ -1087,7 +1107,7 @@ check 'ask fails' [ $? -eq 0 ]
 lines out 3
 check 'an answer that is no name' [ "$(sed -n 1p out | grep -c -x -e Mona -e Felix -e Greta)" -eq 1 ]
 check 'an answer that is no candidate' [ "$(sed -n 3p out | grep -c -x -e Ada -e Greta)" -eq 1 ]
-says err 'line 3: expected a question with XXXXX'
+says err 'standard input:3: expected a question with XXXXX'
 "$carnn" ask z.gguf --text tale.txt --top 9 <typed.txt >out 2>err
 check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6 ]
 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
@@ -1232,7 +1252,7 @@ says out '^graph         network$'
 run 0 info network.gguf --json
 says out '"graph": "network"'
 run 2 train --task dialog --graph td --train x --out y
-says err 'graph is an option of the task lm, answer, classify, pair, cloze'
+says err 'graph is an option of the tasks lm, answer, classify, pair, cloze'
 run 2 train --task lm --cell rnn --encoder graph --graph both --train "$data/lm-dev.txt" --out y
 run 1 train --task lm --cell rnn --encoder graph --graph tf --train "$data/lm-dev.txt" --out y
 says err 'tf: No such file or directory, and not a graph known by name: sh, st, bu, td'
@@ -1308,7 +1328,7 @@ run 0 train $small --train images --valid images --labels labels --labels labels
 run 0 predict i.gguf --data images
 lines out 2
 run 3 train $small --train images --out i.gguf
-says err 'images:1: expected a file of labels beside the images, found none'
+says err 'images:1: expected a file of labels beside the images (--labels), found none'
 run 2 train $small --train images --labels i.gguf --out i.gguf
 says err 'i.gguf is to be written, and is named once more'
 run 2 predict i.gguf --data images --labels labels --labels labels
@@ -1369,8 +1389,65 @@ printf '1 Ann went home .\n2 XXXXX slept .\tAnn\t\tAnn|Tom\n' >ann.txt
 run 0 train --task cloze --train ann.txt --epochs 1 --quiet --hidden 4 --embedding 4 --out ann.gguf
 echo 'nobody was there .' >nobody.txt
 printf 'XXXXX slept\nXXXXX slept\tTom|Bob\n' | "$carnn" ask ann.gguf --text nobody.txt >out 2>err
-says err 'line 1: the text has no names; candidates can be written behind a tab'
-says err 'line 2: the text has none of the candidates'
+says err 'standard input:1: the text has no names; candidates can be written behind a tab'
+says err 'standard input:2: the text has none of the candidates'
+
+# ---- files that are not what was meant
+
+printf 'a b\tx y\na c\tx z\nb c\ty\n' >text.tsv
+run 0 train --task classify --train text.tsv --epochs 1 --hidden 4 --embedding 4 --out text.gguf
+says err 'text.tsv: 3 examples have 3 classes; is it as expected? ("class<TAB>text"'
+printf 'x y\t1\nx z\t0\nx\t1\n' >behind.tsv
+sed 's/\(.*\)\t\(.*\)/\2\t\1/' behind.tsv >before.tsv
+for file in before behind; do
+    [ $file = before ] && echo 'Label	text' >named.tsv || echo 'sentence	label' >named.tsv
+    cat $file.tsv >>named.tsv
+    run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 4 --threads 1 \
+        --out $file.gguf
+    says err '^3 examples, .* 2 choices'
+    run 0 test $file.gguf --data named.tsv
+done
+check 'columns exchanged make a difference' cmp -s before.gguf behind.gguf
+printf 'label\ttext\n' >named.tsv
+run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hidden 4 --embedding 4 \
+    --out named.gguf
+says err '^4 examples, .* 3 choices' # one line is no header
+printf 'premise\thypothesis\tlabel\na\tb\tyes\na\tc\tno\nb\tc\tno\nc\ta\tyes\n' >pairs.tsv
+run 0 train --task pair --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 --out pairs.gguf
+says err '^4 examples, .* 2 choices'
+printf 'x 1 2\nq 3 4\n' >two.txt
+run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
+says err 'vectors of 1 of 3 in the data,'
+check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
+sed 's/x/X/' two.txt >upper.txt
+run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --hidden 4 --out vectors.gguf
+says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
+printf '\377\376a\0\t\0b\0\n\0' >utf16.tsv
+printf 'PK\003\004abc' >packed.zip
+for file in utf16.tsv:UTF-16 packed.zip:'a zip archive' before.gguf:'a model file'; do
+    run 3 train --task lm --train "${file%:*}" --out no.gguf
+    says err "${file%:*}: is ${file#*:}"
+done
+printf '1\thi\thello\n2\tbye\tciao\n' >tabs.txt
+run 3 train --task dialog --train tabs.txt --out no.gguf
+says err 'tabs.txt:1: expected the user.s words behind the number and a blank'
+run 0 train --task classify --train before.tsv --valid "$data/classify-dev.tsv" --epochs 1 --hidden 4 \
+    --out unknown.gguf
+says err 'classify-dev.tsv: [0-9]* % of the words are unknown'
+printf 'left' >unknown.gguf.resume
+run 0 train --task classify --train before.tsv --epochs 1 --hidden 4 --out unknown.gguf
+says err 'unknown.gguf.resume is of a training that was stopped: --resume would go on with it'
+run 0 train --task answer --train "$data/answer-dev.tsv" --epochs 1 --hidden 4 --embedding 4 --out rank.gguf
+run 0 rank rank.gguf --question who --data before.tsv
+says err 'before.tsv: has tabs; each line is taken for one sentence'
+: >nothing.txt
+run 0 rank rank.gguf --question who --data nothing.txt
+says err 'nothing.txt: has no sentences to rank'
+run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --out talk.gguf
+echo hello | "$carnn" predict talk.gguf >out 2>err
+says err 'nothing to answer: .*; a user.s line ends with its tab'
+run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
+says err 'dialog-dev.txt: has only [0-9]* examples'
 
 # ---- gradcheck
 
