@@ -1392,6 +1392,27 @@ printf 'XXXXX slept\nXXXXX slept\tTom|Bob\n' | "$carnn" ask ann.gguf --text nobo
 says err 'standard input:1: the text has no names; candidates can be written behind a tab'
 says err 'standard input:2: the text has none of the candidates'
 
+# ---- explanations, unknown words and prompts
+
+printf 'premise\thypothesis\tlabel\na\tb\tyes\na\tc\tno\nb\tc\tno\nc\ta\tyes\n' >pairs.tsv
+run 0 train --task pair --cell gru --pooling attention --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 \
+    --out attends.gguf
+run 0 explain attends.gguf --data pairs.tsv --example 1
+says out 'share  attention'
+says out '^ *[+-]0.0000 *rest'
+printf '1 aa bb\tyes\n2 cc\tno\n\n1 bb cc\tno\n2 aa\tyes\n' >known.txt
+printf '1 zz\tyes\n2 qq\tno\n' >strange.txt
+run 0 train --task dialog --train known.txt --epochs 1 --hidden 4 --embedding 4 --out known.gguf
+run 0 test known.gguf --data strange.txt
+says err 'strange.txt: 50 % of the words are unknown' # the replies are known
+printf 'a b\n\nb a\n\na a\n' >alone.txt
+run 0 train --task skip-thought --train alone.txt --epochs 1 --hidden 4 --embedding 4 --out alone.gguf
+run 0 test alone.gguf --data alone.txt
+says err 'alone.txt: nothing is scored'
+run 0 train --task lm --train alone.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 --out alone.gguf
+run 0 generate alone.gguf --sentences 1 --prompt 'a </s> b' --temperature 0
+says out '^a </s> b'
+
 # ---- files that are not what was meant
 
 printf 'a b\tx y\na c\tx z\nb c\ty\n' >text.tsv
@@ -1412,7 +1433,6 @@ printf 'label\ttext\n' >named.tsv
 run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hidden 4 --embedding 4 \
     --out named.gguf
 says err '^4 examples, .* 3 choices' # one line is no header
-printf 'premise\thypothesis\tlabel\na\tb\tyes\na\tc\tno\nb\tc\tno\nc\ta\tyes\n' >pairs.tsv
 run 0 train --task pair --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 --out pairs.gguf
 says err '^4 examples, .* 2 choices'
 printf 'x 1 2\nq 3 4\n' >two.txt
