@@ -152,12 +152,13 @@
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate, and exp and log in some losses, are the C library's: another may round them
-   otherwise.) What would break that does not compile: -ffast-math, and floats computed as wider
-   numbers (the x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What
-   clang tells by no macro is refused at run time: paths that -ffp-contract=fast has given other
-   fused multiply-adds, those whose sums -fassociative-math has put in another order, and those
-   that multiply by reciprocals (-freciprocal-math).
+   a learning rate, exp and log in some losses, and log in biases of units that remember, are the C
+   library's: another may round them otherwise.) What would break that does not compile:
+   -ffast-math, and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99:
+   build with -fexcess-precision=fast). What the compiler tells by no macro is refused at run time:
+   paths that -ffp-contract=fast has given other fused multiply-adds, those whose sums
+   -fassociative-math has put in another order, those that multiply by reciprocals
+   (-freciprocal-math), and processes that take denormal numbers for 0 (linked with -ffast-math).
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -1810,7 +1811,7 @@ typedef struct carnn__scatter {
     size_t rows, columns;
     const uint32_t *index; /* (rows) */
     const float *from;     /* (rows, columns) */
-    float *to;             /* (.., columns) */
+    float *to;             /* (.., columns): to[index[i]] += from[i] */
 } carnn__scatter;
 
 /* Attention over packed histories (@@PART); B sequences, N rows, T steps, D columns. */
@@ -1918,10 +1919,10 @@ typedef struct carnn__norm {
     const float *gain, *shift;    /* (columns); shift NULL: 0 */
     const float *mean, *variance; /* (columns) of the population */
     int own;                      /* mean and variance of the rows are used, not these */
-    float rate;                   /* of the averages */
+    float rate;                   /* the share of this batch in the population */
     float *new_mean, *new_variance; /* (columns) of the population after this batch; or NULL */
     float *y;                     /* (rows, columns) */
-    int adds;                     /* y gains it, and has no shift */
+    int adds;                     /* BN(v) is added to y, and shift is not read */
     float *d;                     /* (rows, columns) gradient at y, replaced by the one at v */
     float *dgain, *dshift;        /* (columns); dshift NULL where shift is */
 } carnn__norm;
@@ -2018,8 +2019,8 @@ enum {
 typedef struct carnn__cell_kind {
     const char *name, *title;
     size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
-    size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
-    float open_bias;
+    size_t set_gate; /* the gate whose bias starts at set_bias, e.g. LSTM's forget gate at 1 */
+    float set_bias;
     size_t vectors;
     float alpha, beta; /* initial values */
     size_t flags;
@@ -2039,7 +2040,8 @@ typedef struct carnn__scan {
     int stage;             /* of a step with two products */
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    float *px;             /* (U, gates h) input projections with biases */
+    float *px;             /* (U, gates h) input projections, with biases unless gates have vectors;
+                              in a normalised cell (N, gates h) */
     float *pc;             /* (B, context gates h) context projections */
     float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step;
                               (N, recurrent gates h) of every row where gates have vectors */
@@ -2051,11 +2053,11 @@ typedef struct carnn__scan {
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
                               q * h_{t-1}; in backward the gradient there */
     /* backward; gradients of inputs and of context projections are added to */
-    float *dout;           /* (N, h) gradient that reaches h_t from outside the recurrence; what
-                              later steps bring is added where something else reads it there */
+    float *dout;           /* (N, h) gradient at h_t from outside the recurrence; skip connections,
+                              state gates and `gathers` change it, see carnn__cell_backward */
     float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
     float *dx;             /* (U, h), or NULL: not wanted */
-    float *dpx;            /* (U, gates h) */
+    float *dpx;            /* likewise */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
     float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
@@ -2070,24 +2072,26 @@ static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
-/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
-   entries is at array + i h. What a cell does not have is not to be read. */
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array is at array
+   + i h. Arrays that the cell lacks must not be read. Nothing is const, since the columns that are
+   left over (tail_open) are copied in and out through the same pointers. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
     int stage;
     /* read only */
-    float *x;        /* the input */
-    float *px, *pc, *ph;
-    float *alpha, *beta1, *beta2, *bias;
-    float *before;   /* h', the state one step before */
-    float *c_before; /* c' */
-    float *tanh_c;   /* of what h reads of c; NULL: tanh(c) */
-    float *dout;     /* of backward alone, like those that begin with d below */
+    float *x;                            /* (h) the input, where it is the candidate */
+    float *px, *pc, *ph;                 /* (gates h), (context gates h), (recurrent gates h) */
+    float *alpha, *beta1, *beta2, *bias; /* (gates h) */
+    float *before;                       /* (h) h', the state one step before */
+    float *c_before;                     /* (h) c' */
+    float *tanh_c; /* (h) of what h reads of c; NULL: tanh(c) */
+    float *dout;   /* (h) of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
-    float *tape, *out, *reset;
-    float *dh, *dc, *dpx, *dpc, *dph, *dvectors;
-    float *dx;       /* NULL: not wanted */
+    float *tape, *out, *reset;           /* (tape h), (h), (h) */
+    float *dh, *dc, *dpx, *dpc, *dph;    /* (h), (h), and as px, pc, ph */
+    float *dvectors;                     /* (4 gates h) */
+    float *dx;                           /* (h); NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
@@ -2128,8 +2132,8 @@ typedef union carnn__lanes_room {
 #pragma fp_contract(off)
 #endif
 
-/* Calls f(..., j, n) on columns j to j + n - 1: sixteen at a time, where n is a constant, and then
-   on those that are left before `to`. */
+/* Loops over columns: calls f(..., j, n) on columns j to j + n - 1, sixteen at a time, where n is
+   the constant 16 (plain loads and stores), then on those that are left before `to` (masked). */
 #define CARNN__COLUMNS(f, j, from, to, ...)                                                        \
     do {                                                                                           \
         for (j = (from); j + 16 <= (to); j += 16) CARNN__K(f)(__VA_ARGS__, j, 16);                 \
@@ -2163,8 +2167,8 @@ typedef union carnn__lanes_room {
 
 #define CARNN__LANES 16
 
-/* A part of a product: rows of A against one panel of B, or several side by side, of tile_columns
-   columns each. */
+/* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
+   or several side by side. */
 typedef struct carnn__panel {
     size_t m, n, k;
     const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
@@ -2232,8 +2236,8 @@ typedef struct carnn__panel {
 
 typedef struct carnn__kernels {
     const char *name;
-    size_t tile_rows, tile_columns; /* of a product that are computed together; columns: of a
-                                       panel, a multiple of 16 */
+    size_t tile_rows, tile_columns; /* of a tile of C; tile_columns, a multiple of 16, is also the
+                                       width of a panel */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
@@ -2358,8 +2362,9 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                            name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if ((*k)->reorders())
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
-                           "-ffp-contract=fast, -fassociative-math or -freciprocal-math, which "
-                           "give other numbers", (*k)->name);
+                           "-ffp-contract=fast, -fassociative-math or -freciprocal-math, or the "
+                           "process flushes denormal numbers (linked with -ffast-math?), which "
+                           "gives other numbers", (*k)->name);
     return CARNN_OK;
 }
 
@@ -2368,14 +2373,16 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
 #if defined(CARNN__ISA)
 
 /* Does the compiler fuse a product and a sum that are written apart, reorder a sum, or multiply by
-   a reciprocal where it should divide? */
+   a reciprocal where it should divide? Does the process flush denormal numbers to 0? */
 static int CARNN__K(reorders)(void) {
     volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
     volatile float large = 16777216.0f;                         /* large + a is inexact */
     volatile float three = 3.0f, six = 6.0f, nine = 9.0f, seven = 7.0f;
     volatile float q = three / seven, r = six / seven, s = nine / seven; /* 1 / 7 gives others */
+    volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
     float x = a, y = large, by = seven, u = three / by, v = six / by, w = nine / by;
-    return x * x - product != 0.0f || (x + y) - y == x || u != q || v != r || w != s;
+    return x * x - product != 0.0f || (x + y) - y == x || u != q || v != r || w != s ||
+           half == 0.0f;
 }
 
 /* --- the vector ---------------------------------------------------------------------------------
@@ -2767,7 +2774,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
        exp(x) = 2^n exp(r),   exp(r) = 1 + r + r^2 q(r)
 
    where q is the polynomial of degree 4 with the smallest maximal relative error of exp(r), 4.6e-9,
-   an eighth of half a unit in the last place: a Remez exchange, in which one coefficient after the
+   a sixth of half a unit in the last place: a Remez exchange, in which one coefficient after the
    other was rounded to a float and the others were fitted again. Sigmoid and tanh use it too.
    Errors over all floats are measured in tests/test_math.c.
 
@@ -3083,7 +3090,8 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* as is the first of several, which copies */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* more than half of the rows: code of its own.
+                                                     The first of several tiles always is */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
@@ -3154,8 +3162,8 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 }
 #undef CARNN__TILE_CASE
 
-/* Vectors of a tile: of several panels where A has so few rows that the sums of one would wait for
-   each other. */
+/* Vectors of a tile. With one or two rows of A the sums of one panel are too few to hide the
+   latency of a multiply-add, so a tile spans several panels. */
 static size_t CARNN__K(abreast)(const carnn__panel *job) {
     if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 2) return CARNN__TILE_VECTORS;
     return job->m == 1 ? CARNN__TILE_WIDEST : carnn__min(CARNN__TILE_WIDEST, 2);
@@ -3432,13 +3440,14 @@ static size_t carnn__packed_size(size_t n, size_t k) {
 
 typedef struct carnn__product {
     const carnn__engine *e;
-    int form;
+    int form;                          /* CARNN__NN .. */
     size_t m, n, k;
-    const float *a, *b, *bias;
+    const float *a, *b, *bias;         /* (m, k), (k, n), as the form stores them; (n) or NULL */
     size_t lda, ldb, ldc;
-    float *c;
+    float *c;                          /* (m, n) */
     size_t depth;                      /* rows of a panel */
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
+    size_t j0;                         /* packing: column of the packed matrix where b begins */
 } carnn__product;
 
 /* The index of column j in the block of `depth` rows from row p on of a packed matrix. */
@@ -3455,7 +3464,7 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs columns [from, to) of b, which are columns piece_n + from .. of the packed matrix c. */
+/* Packs columns [from, to) of b, which are columns j0 + from .. of the packed matrix c. */
 static void carnn__pack_range(const void *job, size_t from, size_t to) {
     const carnn__product *x = (const carnn__product *)job;
     size_t columns = x->e->k->tile_columns, p, j;
@@ -3463,7 +3472,7 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
         size_t depth = carnn__min(x->k - p, x->depth);
         for (j = from; j < to; j += columns)
             carnn__pack_panel(x, p, depth, j, carnn__min(to - j, columns),
-                              x->c + carnn__packed_at(x->n, depth, p, x->piece_n + j));
+                              x->c + carnn__packed_at(x->n, depth, p, x->j0 + j));
     }
 }
 
@@ -3471,8 +3480,17 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
    multiple of the width of a panel. */
 static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0, size_t j1,
                              const float *b, size_t ldb, float *packed) {
-    carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
-                        0, j0, 0};
+    carnn__product x;
+    memset(&x, 0, sizeof x);
+    x.e = e;
+    x.form = form;
+    x.n = n;
+    x.k = k;
+    x.b = b;
+    x.ldb = ldb;
+    x.c = packed;
+    x.depth = carnn__depth(e->k, k);
+    x.j0 = j0;
     carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
 
@@ -3621,7 +3639,7 @@ static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
     carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e->k, k),
-                        m, n, 0};
+                        m, n, 0, 0};
     size_t threads = carnn__pool_active(e->pool);
     if (!m || !n) return;
     if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
@@ -3633,8 +3651,8 @@ static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t
 typedef struct carnn__sums {
     const carnn__kernels *k;
     size_t rows, ldx;
-    const float *x;
-    float *out;
+    const float *x; /* (rows, ldx) of which some columns are summed */
+    float *out;     /* (columns) */
 } carnn__sums;
 
 static void carnn__sums_range(const void *job, size_t from, size_t to) {
@@ -3662,9 +3680,9 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
-    CARNN__INIT_GLOROT, /* uniform in +-`scale`; where that is not above 0, in +-sqrt(6 / (rows +
-                           columns)): Glorot and Bengio 2010 */
-    CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
+    CARNN__INIT_UNIFORM, /* in +-`scale`; where that is 0, in +-sqrt(6 / (rows + columns)): Glorot
+                            and Bengio 2010 */
+    CARNN__INIT_NORMAL   /* mean 0, standard deviation `scale` */
 } carnn__init;
 
 /* One named matrix (rows, columns) of the store; vectors have one row. */
@@ -3675,8 +3693,8 @@ typedef struct carnn__param {
     size_t block;  /* rows that are one matrix to the initialiser, as a gate's are; 0: all */
     carnn__init init;
     float scale;
-    size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
-    float memory; /* T of the bias of a cell of open_count units, see carnn__cell_remember; or 0 */
+    size_t set_from, set_count; /* weights that start at `scale`, as the bias of a forget gate */
+    float memory; /* T of the bias of a cell of set_count units, see carnn__cell_remember; or 0 */
     int forgets;  /* the cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
@@ -3692,8 +3710,8 @@ typedef struct carnn__store {
     float *value;
 } carnn__store;
 
-/* The entry of a parameter that was declared. A store that is too small shows in `count`, which
-   carnn__store_check tells. */
+/* Parameter `number`. Past the end of the table it is the last entry; carnn__store_check then tells
+   that the store is too small. */
 static carnn__param *carnn__param_at(carnn__store *store, size_t number) {
     return &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
 }
@@ -3711,7 +3729,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
-    p->open_count = 0;
+    p->set_count = 0;
     p->memory = 0.0f;
     p->statistic = 0;
     store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
@@ -3758,16 +3776,16 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
         float range = p->scale > 0.0f ? p->scale : (float)sqrt(6.0 / (double)carnn__max(fan, 1));
         for (i = 0; i < count; i++)
             switch (p->init) {
-            case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
+            case CARNN__INIT_UNIFORM: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
             case CARNN__INIT_NORMAL: w[i] = p->scale * carnn__normal(key, i); break;
             default: w[i] = 0.0f;
             }
-        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
-        for (i = 0; p->memory > 0.0f && i < p->open_count; i++) {
-            double place = (double)i / (double)carnn__max(p->open_count - 1, 1);
+        for (i = p->set_from; i < p->set_from + p->set_count; i++) w[i] = p->scale;
+        for (i = 0; p->memory > 0.0f && i < p->set_count; i++) {
+            double place = (double)i / (double)carnn__max(p->set_count - 1, 1);
             double log_tau = log(1.0 + ((double)p->memory - 1.0) * place);
             w[i] = (float)-log_tau;
-            if (p->forgets) w[p->open_count + i] = (float)log_tau;
+            if (p->forgets) w[p->set_count + i] = (float)log_tau;
         }
     }
 }
@@ -3829,7 +3847,8 @@ static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
 }
 
 #define CARNN__LEAST_MOMENT 1e-30f
-#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: its products are no denormals, too */
+#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: times a factor above 1e-18 it is no
+                                         denormal number */
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
    weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
@@ -3952,7 +3971,7 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
-#define CARNN__LARGEST_GRADIENT 1e16 /* millions of its squares add up to a float */
+#define CARNN__LARGEST_GRADIENT 1e16 /* a float holds the sum of millions of its squares */
 
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
@@ -4026,8 +4045,8 @@ static void carnn__pack_ranked(carnn__packed *p, const uint32_t *length, size_t 
     for (b = 0; b < count; b++) rank[order[b]] = (uint32_t)b;
 }
 
-/* Of every row, the row of the same sequence that the other direction reads at that step. A cell
-   that reads backwards is a cell with this as its index. */
+/* reversed[row of step t] = the row of step length - 1 - t of the same sequence. A cell that reads
+   backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
     size_t t, b, length;
     for (b = 0; p->steps && b < p->start[1]; b++) {
@@ -4093,10 +4112,11 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
    Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
              dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
 
-   The bias stands outside, so here px is m alone, and ph, the n, is kept for backward. Gradients of
-   the vectors are summed over the steps of each sequence, then over sequences, so threads change no
-   bit. Every gate reads the input and the state, none the context. alpha = 0, beta1 = beta2 = 1 is
-   the sum of the projections; alpha = 1, beta1 = beta2 = 0 the simple form (Eq. 6.2). */
+   The bias is added outside the product, so px holds m without it; ph holds n, and is kept for
+   backward. Every gate reads input and state, none the context. Gradients of the vectors are summed
+   over the steps of each sequence, then over sequences, so threads change no bit. alpha = 0 and
+   beta1 = beta2 = 1 give the plain sum of the projections; alpha = 1 and beta1 = beta2 = 0 the
+   simple form (Eq. 6.2). */
 
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     vec a = get(r, r->px, g), slope;
@@ -4121,7 +4141,8 @@ static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size
     add_to(r, r->dvectors, 3 * gates + g, da);
 }
 
-/* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
+/* Backward of `gate`: gives da to its projections. dpx and dpc are added to, since rows may share
+   an input, and the steps of a sequence share its context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
     da = faded(da);
     if (r->kind->vectors) {
@@ -4251,8 +4272,8 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
    functions of the context").
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
-   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. Where h reads c normalised,
-   r->tanh_c has the tanh and dc what D brings through it.
+   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. In a normalised cell h
+   reads BN(c): r->tanh_c is its tanh, and dc has already what D brings through it.
 
    Gates: i, f, o, z. Tape: i, f, o, z, c. */
 
@@ -4284,11 +4305,11 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
 /* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
-     h = (1 - u) * h' + u * z
-     gru (Cho et al. 2014):      z = tanh(Wz x + b + Uz k)     k = q * h'
+     h = (1 - u) * h' + u * z                                        (Chung et al. 2014)
+     gru:                        z = tanh(Wz x + b + Uz k)     k = q * h'
      gru-after (cuDNN, PyTorch): z = tanh(Wz x + b + q * k)    k = Uz h' + b'
 
-   cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
+   Cho et al. 2014, cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
 
    Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
    gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
@@ -4386,11 +4407,13 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 #endif
 
 /* --- the linear recurrence by itself ------------------------------------------------------------
-   y_t = A_t * y_{t-1} + Z_t over one sequence so long that threads should share its steps, not its
-   columns; backward is the same in reverse: see carnn_recurrence. A block's state is linear in the
-   one before it, y = product * before + end. So blocks run side by side from 0, the states between
-   them follow one from the other, and a second pass adds what flows in. Blocks have a fixed length,
-   so threads change no bit. Bound by memory. */
+   y_t = A_t * y_{t-1} + Z_t over one sequence, so long that threads share its steps instead of its
+   columns. A block of steps is linear in the state before it: its last state is end + product *
+   before, where `end` is what it gives from 0, and `product` that of its factors. So (1) all blocks
+   run from 0 side by side, (2) the states between blocks are computed one after the other, (3) each
+   block adds the state before it, times the factors so far, to its steps. Backward is the same in
+   reverse, see carnn_recurrence. Blocks have a fixed length, so threads change no bit. Bound by
+   memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
@@ -4441,8 +4464,8 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
 
    Columns are independent: threads share blocks of sixteen of them. */
 
-static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, size_t t, size_t b,
-                                                 size_t j, size_t n, int back) {
+static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, int back, size_t t,
+                                                 size_t b, size_t j, size_t n) {
     size_t row = l->seq->start[t] + b, at = row * l->h + j, in = at;
     vec F, O, s2, s3, c, before = zero(), G, D;
     if (l->reversed) in = l->reversed[row] * l->h + j;
@@ -4473,8 +4496,7 @@ static CARNN__INLINE void CARNN__K(listen_blocks)(const carnn__listener *l, size
     for (i = 0; i < l->seq->steps; i++) {
         size_t t = back ? l->seq->steps - 1 - i : i;
         for (b = 0; b < l->seq->start[t + 1] - l->seq->start[t]; b++)
-            for (j = 16 * from; j < end; j += 16)
-                CARNN__K(listen_lanes)(l, t, b, j, end - j < 16 ? end - j : 16, back);
+            CARNN__COLUMNS(listen_lanes, j, 16 * from, end, l, back, t, b);
     }
 }
 
@@ -4532,47 +4554,49 @@ static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, siz
     return mean;
 }
 
+static CARNN__INLINE void CARNN__K(norm_columns)(const carnn__norm *s, size_t j, size_t n) {
+    vec scale, mean = CARNN__K(norm_mean)(s, j, n, 1, &scale);
+    vec shift = s->shift ? loadn(s->shift + j, n) : zero();
+    size_t i;
+    scale = mul(loadn(s->gain + j, n), scale);
+    for (i = 0; i < s->rows; i++)
+        storen(s->y + i * s->columns + j, n,
+               fma(scale, sub(CARNN__K(norm_load)(s, i, j, n), mean),
+                   s->adds ? loadn(s->y + i * s->columns + j, n) : shift));
+}
+
+static CARNN__INLINE void CARNN__K(norm_back_columns)(const carnn__norm *s, size_t j, size_t n) {
+    const vec share = set1(s->own ? 1.0f / (float)s->rows : 0.0f);
+    vec scale, mean = CARNN__K(norm_mean)(s, j, n, 0, &scale), x, g, sum = zero(), sum_gx = zero();
+    size_t i;
+    for (i = 0; i < s->rows; i++) {
+        g = loadn(s->d + i * s->columns + j, n);
+        x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
+        sum = add(sum, g);
+        sum_gx = fma(g, x, sum_gx);
+    }
+    storen(s->dgain + j, n, add(loadn(s->dgain + j, n), sum_gx));
+    if (s->dshift) storen(s->dshift + j, n, add(loadn(s->dshift + j, n), sum));
+    sum = mul(sum, share);
+    sum_gx = mul(sum_gx, share);
+    for (i = 0; i < s->rows; i++) {
+        g = loadn(s->d + i * s->columns + j, n);
+        x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
+        g = mul(mul(loadn(s->gain + j, n), scale), fnma(x, sum_gx, sub(g, sum)));
+        storen(s->d + i * s->columns + j, n, g);
+    }
+}
+
 static void CARNN__K(norm)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    size_t j, n, i;
-    for (j = 16 * from; j < 16 * to && j < s->columns; j += 16) {
-        vec scale, mean, shift;
-        n = s->columns - j < 16 ? s->columns - j : 16;
-        mean = CARNN__K(norm_mean)(s, j, n, 1, &scale);
-        scale = mul(loadn(s->gain + j, n), scale);
-        shift = s->shift ? loadn(s->shift + j, n) : zero();
-        for (i = 0; i < s->rows; i++)
-            storen(s->y + i * s->columns + j, n,
-                   fma(scale, sub(CARNN__K(norm_load)(s, i, j, n), mean),
-                       s->adds ? loadn(s->y + i * s->columns + j, n) : shift));
-    }
+    size_t j, end = 16 * to < s->columns ? 16 * to : s->columns;
+    CARNN__COLUMNS(norm_columns, j, 16 * from, end, s);
 }
 
 static void CARNN__K(norm_back)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    const vec share = set1(s->own ? 1.0f / (float)s->rows : 0.0f);
-    size_t j, n, i;
-    for (j = 16 * from; j < 16 * to && j < s->columns; j += 16) {
-        vec scale, mean, x, g, sum = zero(), along = zero();
-        n = s->columns - j < 16 ? s->columns - j : 16;
-        mean = CARNN__K(norm_mean)(s, j, n, 0, &scale);
-        for (i = 0; i < s->rows; i++) {
-            g = loadn(s->d + i * s->columns + j, n);
-            x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
-            sum = add(sum, g);
-            along = fma(g, x, along);
-        }
-        storen(s->dgain + j, n, add(loadn(s->dgain + j, n), along));
-        if (s->dshift) storen(s->dshift + j, n, add(loadn(s->dshift + j, n), sum));
-        sum = mul(sum, share);
-        along = mul(along, share);
-        for (i = 0; i < s->rows; i++) {
-            g = loadn(s->d + i * s->columns + j, n);
-            x = mul(sub(CARNN__K(norm_load)(s, i, j, n), mean), scale);
-            g = mul(mul(loadn(s->gain + j, n), scale), fnma(x, along, sub(g, sum)));
-            storen(s->d + i * s->columns + j, n, g);
-        }
-    }
+    size_t j, end = 16 * to < s->columns ? 16 * to : s->columns;
+    CARNN__COLUMNS(norm_back_columns, j, 16 * from, end, s);
 }
 
 /* --- the scan -----------------------------------------------------------------------------------
@@ -4641,7 +4665,8 @@ static CARNN__INLINE void CARNN__K(tail_array)(CARNN__K(tail) *a, float *narrow,
         }
 }
 
-/* What forward writes, and what backward writes. */
+/* The arrays that a cell writes. All are copied in; of a backward step tape, out and reset are not
+   copied back, as it only reads them. */
 static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K(tail) *a,
                                                  carnn__lanes *wide) {
     const carnn__cell_kind *k = r->kind;
@@ -4685,33 +4710,32 @@ static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
-   place, for the whole vectors and then for the columns that are left: forward for the last sixteen
-   columns once more, which changes nothing; backward, which adds, for a copy of the rest (`wide`,
-   whose results go back into `row`). */
+   place, so that its code is there once. The columns that are left over: forward runs the last
+   sixteen again, which gives the same values; backward adds, so it runs on a copy of them. */
 static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
-    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row = r, wide;
     float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
-    int last = 0, copied = back || to - from < CARNN__LANES;
-    for (r.j = from;; last = 1) {
-        for (; r.j < end; r.j += CARNN__LANES) cell(&r);
-        if (last || !rest) break;
-        if (!copied) {
+    const int copied = rest && (back || to - from < CARNN__LANES);
+    int pass;
+    r.j = from;
+    for (pass = 0; pass < (rest ? 2 : 1); pass++) { /* the whole vectors, then the rest */
+        if (pass && copied) {
+            CARNN__K(tail_open)(&row, end, rest, &wide, room);
+            wide.kind = k; /* a constant, for the compiler */
+            wide.h = end = CARNN__LANES;
+            wide.stage = s->stage;
+            wide.j = 0;
+            r = wide;
+        } else if (pass) {
             r.j = to - CARNN__LANES;
             end = to;
-            continue;
         }
-        row = CARNN__K(scan_row)(s, k, back, t, b);
-        CARNN__K(tail_open)(&row, end, rest, &wide, room);
-        r = wide;
-        r.kind = k; /* as before, for the compiler */
-        r.h = end = CARNN__LANES;
-        r.stage = s->stage;
-        r.j = 0;
+        for (; r.j < end; r.j += CARNN__LANES) cell(&r);
     }
-    if (last && copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
+    if (copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
 /* All rows of steps [t0, t1), backward from the last step to the first. */
@@ -4779,7 +4803,7 @@ typedef struct carnn__cell {
     size_t skip;        /* k of a skip connection; 0: none */
     size_t skip_weight; /* parameter number of its weights */
     int normal;         /* batch normalisation */
-    size_t norm;        /* parameter number of its gains; the rest follows, see there */
+    size_t norm;        /* parameter number of its gains; CARNN__NORM_MEAN .. follow */
 } carnn__cell;
 
 /* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
@@ -4787,8 +4811,8 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
                                  size_t n, size_t from, size_t count, float value) {
     size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
     carnn__param *p = carnn__param_at(store, number);
-    p->open_from = from;
-    p->open_count = from + count <= n ? count : 0; /* a gate without a bias has none to set */
+    p->set_from = from;
+    p->set_count = from + count <= n ? count : 0; /* a gate without a bias has none to set */
     return number;
 }
 
@@ -4804,10 +4828,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->d = k->context_gates ? d : 0;
     cell->skip = 0;
     cell->normal = 0;
-    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
+    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_UNIFORM,
                                  0.0f);
-    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
-                                    k->open_bias);
+    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->set_gate * h, h,
+                                    k->set_bias);
     if (k->vectors) {
         cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
         carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
@@ -4815,19 +4839,19 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     }
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
-                                       CARNN__INIT_GLOROT, 0.0f);
+                                       CARNN__INIT_UNIFORM, 0.0f);
     if (k->recurrent_gates)
         cell->recurrent = carnn__declare(store, prefix, "recurrent.weight", k->recurrent_gates * h,
-                                         h, h, CARNN__INIT_GLOROT, 0.0f);
+                                         h, h, CARNN__INIT_UNIFORM, 0.0f);
     if (k->recurrent_bias)
         cell->recurrent_bias = carnn__declare(store, prefix, "recurrent.bias", 1,
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* The range of the initial weights of a recurrent matrix (h, h): Glorot's, divided by the number n
-   of such matrices that a gate adds up, since with more the states are chaotic and nothing is
-   learnt from far. A matrix that reads states of more than one step back has n = 1, so that signals
-   last. */
+/* The range of the initial weights of a recurrent matrix (h, h): Glorot's sqrt(3 / h) divided by n,
+   the number of matrices that a gate adds up for the step before (with more the states are chaotic,
+   and nothing is learnt from far). A matrix that reads states further back has n = 1, so that its
+   signal does not fade. */
 static float carnn__recurrent_range(size_t h, size_t n) {
     return (float)sqrt(3.0 / (double)h) / (float)n;
 }
@@ -4844,7 +4868,7 @@ static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, con
     if (k < 2 || !gates) return;
     cell->skip = k;
     cell->skip_weight = carnn__declare(store, prefix, "skip.weight", gates * cell->h, cell->h,
-                                       cell->h, CARNN__INIT_GLOROT, 0.0f);
+                                       cell->h, CARNN__INIT_UNIFORM, 0.0f);
     carnn__param_at(store, cell->recurrent)->scale = carnn__recurrent_range(cell->h, 2);
 }
 
@@ -4853,8 +4877,9 @@ static int carnn__cell_keeps(size_t kind) {
     return (carnn__cells[kind].flags & (CARNN__UPDATE_GATE | CARNN__FORGET_GATE)) != 0;
 }
 
-/* Units that begin to remember 1 to T steps (Tallec and Ollivier 2018, section 2). A state of which
-   tau / (1 + tau) is kept in a step is there for some tau steps. So biases begin with
+/* Chrono initialisation (Tallec and Ollivier 2018, section 2): units begin with time constants tau
+   from 1 to T. A state of which tau / (1 + tau) is kept in a step lasts some tau steps. So biases
+   begin with
 
      b_u = -log tau                    of an update gate
      b_i = -log tau   b_f = log tau    of an input gate and a forget gate
@@ -4882,12 +4907,17 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
    divided by that, gradients grow with each step of a long text until they are no floats), and so
    is everything that does not train. The population has a mean and a variance for each step: the
    plain average over the first 20 batches that reach the step, from then on a moving average with
-   rate 0.05. Later steps than any so far use those of the last one. They are weights without a
-   gradient. Training writes them after each step, in the moving average of the weights, too, which
-   also undoes what the optimiser's weight decay has done to them. */
+   rate 0.05. Steps later than any in training use those of the last one. Mean and variance are
+   weights without a gradient: after each step of the optimiser training writes the new population
+   over them (and over their moving average), so weight decay has no effect on them. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
+
+/* The share of a batch in the population: at first a plain average over the batches. */
+static float carnn__norm_rate(float batches) {
+    return fmaxf(CARNN__NORM_RATE, 1.0f / (batches + 1.0f));
+}
 #define CARNN__NORM_SHARE 4 /* a step uses its own rows if one in so many sequences reaches it */
 
 enum { CARNN__NORM_X, CARNN__NORM_H, CARNN__NORM_C, CARNN__NORM_TERMS };
@@ -4914,8 +4944,8 @@ static size_t carnn__norm_declare(carnn__store *store, const char *prefix, size_
         size_t number = carnn__declare(store, prefix, name[i], rows, columns, 0, CARNN__INIT_ZERO,
                                        1.0f);
         carnn__param *p = carnn__param_at(store, number);
-        p->open_from = 0;
-        p->open_count = i == 1 ? count : 0; /* variances start at 1 */
+        p->set_from = 0;
+        p->set_count = i == 1 ? count : 0; /* variances start at 1 */
         p->statistic = 1;
     }
     return gain;
@@ -4956,9 +4986,9 @@ typedef struct carnn__state_gate {
     size_t *step;          /* (T + 1) the first one of each step */
     uint32_t *row, *other; /* (M) packed row, row of x */
     uint32_t *pair;        /* (M) row of a */
-    const float *a, *w;    /* (B, h), (h, h) */
+    const float *a, *w;    /* (B, h), W (h, h) */
     const float *x;        /* (R, stride) of which h columns are read */
-    float *dx;
+    float *dx;             /* (R, stride) added to */
     size_t stride;
     float *k, *g, *da, *dk; /* (M, h) */
 } carnn__state_gate;
@@ -4991,7 +5021,8 @@ static void carnn__population_open(carnn__population *m, const carnn__store *sto
     m->moved = 1;
 }
 
-/* What a run of a normalised cell has beside the scan, whose px and dpx are then of every row. */
+/* What a run of a normalised cell needs beside the scan: here px is before normalisation, of every
+   input; the scan's px and dpx are behind it, of every row. */
 typedef struct carnn__cell_norm {
     float *px, *dpx;   /* (U, gates h) Wx x and the gradient there */
     float *ph;         /* (N, recurrent h) Wh h_{t-1} */
@@ -5012,7 +5043,7 @@ typedef struct carnn__cell_run {
     const float *x;     /* (U, e) */
     const float *c;     /* (B, d) */
     float *zeros;       /* (B, h) */
-    float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+    float *previous;    /* (N, h): h_{t-1} of every row, for the gradient of Wh */
     carnn__cell_product product[2];
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
@@ -5066,7 +5097,7 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
         s->dpc = other->scan.dpc;
         s->dph = other->scan.dph;
         s->dvectors = other->scan.dvectors;
-        r->last = other->last;
+        r->previous = other->previous;
         return;
     }
     s->dh = carnn__floats(arena, B, h);
@@ -5075,7 +5106,7 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
     s->dpc = carnn__floats(arena, B, k->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
     if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
-    if (recurrent) r->last = carnn__floats(arena, N, h);
+    if (recurrent) r->previous = carnn__floats(arena, N, h);
 }
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -5247,7 +5278,7 @@ static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t 
                       carnn__cell_ph(r, t) + p->first * h, width);
 }
 
-/* h of the aligned rows of step t. */
+/* h = k + g * (x - k) of the aligned rows of step t (see carnn__state_gate). */
 static void carnn__gate_mix(const carnn__cell_run *r, size_t t) {
     const carnn__state_gate *m = r->gate;
     size_t h = r->scan.h, i, j;
@@ -5272,8 +5303,8 @@ static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size
     carnn__gate_mix(r, t);
 }
 
-/* Before the cell's backward step, to which it leaves k as the state and dk as all that reaches it;
-   carnn__gate_mix after that step restores h. */
+/* Before the cell's backward step: puts k back into `out`, whose gradient the cell takes, and
+   leaves dk in dh, with dout 0. carnn__gate_mix after that step restores h. */
 static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__state_gate *m = r->gate;
     const carnn__scan *s = &r->scan;
@@ -5323,7 +5354,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
         at = step * W + from[term];
         m.new_mean = r->norm.population.now[0] + at;
         m.new_variance = r->norm.population.now[1] + at;
-        m.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (batches[step] + 1.0f));
+        m.rate = carnn__norm_rate(batches[step]);
     } else at = carnn__min(step, r->norm.last) * W + from[term];
     m.mean = carnn__cell_weight(r, gain + CARNN__NORM_MEAN) + at;
     m.variance = carnn__cell_weight(r, gain + CARNN__NORM_VARIANCE) + at;
@@ -5389,7 +5420,7 @@ static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t
             s->out[(row + b) * h + j] = tape[(b * k->tape + 2) * h + j] * y[b * h + j];
 }
 
-/* Moves what reaches the states of step t from later ones to dout. */
+/* Adds dh, what later steps bring, to dout of step t, and clears dh. */
 static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     size_t h = s->h, count = (carnn__scan_end(s, t) - s->first) * h;
@@ -5398,7 +5429,7 @@ static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_
     memset(dh, 0, count * sizeof(float));
 }
 
-/* Step t, or the stage of it that is at hand; last: there is none behind it. */
+/* Step t, or the stage r->scan.stage of it; last: no other stage follows. */
 static void carnn__cell_step(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
     if (r->products) {
         carnn__cell_recur(r, e, t);
@@ -5451,8 +5482,9 @@ typedef struct carnn__bands {
 #define CARNN__BAND_SEQUENCES 8 /* at least, on average */
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
-/* The ranks of band `number` of `count`, which are no more than the sequences. A band grows until
-   it has as much work as the mean of those after it; so those before it are found, too. */
+/* The ranks of band `number` of `count` (at most the number of sequences). A band takes sequences
+   until its work is the mean work of the bands after it. It begins where the one before it ends, so
+   those are found first. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
@@ -5527,43 +5559,40 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     carnn__cell_scan(r, e);
 }
 
-/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
-   for the second of two products the k that stand last on the tape. */
-static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    const carnn__scan *s = &r->scan;
-    const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, *start = s->seq->start;
-    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
-    size_t t, i;
-    for (t = 0; t < s->seq->steps; t++)
-        memcpy(r->last + start[t] * h, t ? s->out + start[t - 1] * h : s->h0,
-               (start[t + 1] - start[t]) * h * sizeof(float));
-    for (i = 0; i < r->products; i++) {
-        const carnn__cell_product *p = &r->product[i];
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, p->gates * h, h, N, s->dph + p->first * h, width,
-                      i ? s->tape + (k->tape - 1) * h : r->last, i ? k->tape * h : h, NULL,
-                      dwh + p->first * h * h, h);
-    }
-    if (k->recurrent_bias)
-        carnn__column_sums(e, N, width, s->dph, width,
-                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
-}
-
-/* dW += sum_t da_t^T y_{t-k}: da (N, width), y (N, h), last (N, h) scratch where k is not 0;
-   past (k, B, h): y before the first step, or NULL. */
+/* dW += sum_t da_t^T y_{t-k}: da (N, stride) of which `width` columns are read, y (N, h), delayed
+   (N, h) scratch where k is not 0; past (k, B, h): y before the first step, or NULL. */
 static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, size_t k,
-                                    size_t width, const float *da, size_t h, const float *y,
-                                    const float *past, float *last, float *dw) {
+                                    size_t width, const float *da, size_t stride, size_t h,
+                                    const float *y, const float *past, float *delayed, float *dw) {
     const size_t *start = seq->start;
     size_t t, first = past ? 0 : k;
     if (first >= seq->steps) return;
     for (t = first; k && t < seq->steps; t++)
-        memcpy(last + start[t] * h,
+        memcpy(delayed + start[t] * h,
                t < k ? past + t * seq->sequences * h : y + start[t - k] * h,
                (start[t + 1] - start[t]) * h * sizeof(float));
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[first],
-                  da + start[first] * width, width, (k ? last : y) + start[first] * h, h, NULL, dw,
-                  h);
+                  da + start[first] * stride, stride, (k ? delayed : y) + start[first] * h, h, NULL,
+                  dw, h);
+}
+
+/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
+   of a second product the k that stands last on the tape. */
+static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    const carnn__scan *s = &r->scan;
+    const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h;
+    const carnn__cell_product *second = &r->product[1];
+    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
+    carnn__delayed_gradient(e, s->seq, 1, r->product[0].gates * h, s->dph, width, h, s->out, s->h0,
+                            r->previous, dwh);
+    if (r->products > 1)
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, h, h, N, s->dph + second->first * h, width,
+                      s->tape + (k->tape - 1) * h, k->tape * h, NULL,
+                      dwh + second->first * h * h, h);
+    if (k->recurrent_bias)
+        carnn__column_sums(e, N, width, s->dph, width,
+                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
 /* Gradients of alpha, beta1, beta2 and the bias. */
@@ -5599,8 +5628,8 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
                   r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
     if (r->cell->skip)
-        carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph, s->h,
-                                s->out, r->past, r->last,
+        carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph,
+                                k->recurrent_gates * s->h, s->h, s->out, r->past, r->previous,
                                 carnn__piece(r->store, r->g, r->cell->skip_weight));
     if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
@@ -5640,15 +5669,16 @@ static int carnn__cell_is_additive(size_t kind) {
     return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
 }
 
-/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward pass: column j of row t, which
-   belongs to the sequence of rank b and has the input `slot`. 0: the cell is not additive. */
-static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+/* w, A, k and the part of k that is a bias, after a forward pass: column j of the packed row `row`,
+   which belongs to the sequence of rank b and reads the input `slot`. 0: the cell is not additive.
+   */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
                                      size_t j, double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
     const float *px = r->scan.px + slot * kind->gates * h;
     const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = r->scan.tape + t * kind->tape * h;
+    const float *tape = r->scan.tape + row * kind->tape * h;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
     for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
@@ -5668,10 +5698,10 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     return 1;
 }
 
-/* --- the linear recurrence by itself --------------------------------------------------------- */
+/* --- the linear recurrence by itself: public functions ---------------------------------------- */
 
-/* What of the state before a block is left after it. Where the product of its factors is no float,
-   or so small that a large state would lose digits, the state goes through them one by one. */
+/* product * y: what block `block` leaves of the state y before it. Step by step where the product
+   is no float, or so small that a large y would lose digits. */
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
     size_t stop = step + CARNN__RECURRENCE_BLOCK;
@@ -5749,13 +5779,10 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #if defined(CARNN__ISA)
 
-/* Loops over columns take sixteen at a time. Their bodies are functions of the first column j and
-   the number n of columns: the constant 16, for plain loads and stores, or the rest of a row. */
+#define CARNN__ENCODE_VECTORS 4
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
-#define CARNN__ENCODE_VECTORS 4
-
 static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t i, size_t j,
                                                 size_t vectors, size_t n) {
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
@@ -5849,14 +5876,13 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
-   Sequences [b0, b1), independent of each other. Bound by reading h and e, twice in forward (the
-   second time from the second-level cache, where a history fits), twice in backward, where gh is
-   written, too. */
+   Bound by reading h and e, twice in forward (the second time from the second-level cache, where a
+   history fits), twice in backward, where gh is written, too. */
+
+#define CARNN__ATTEND_ROWS 4
 
 /* The rows of h and e of one sequence at `count` steps from t on. A few steps at a time share what
    they have in common, and their sums do not wait for each other. */
-#define CARNN__ATTEND_ROWS 4
-
 typedef struct CARNN__K(attended_steps) {
     size_t count;
     const float *h[CARNN__ATTEND_ROWS], *e[CARNN__ATTEND_ROWS];
@@ -5946,6 +5972,7 @@ static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, cons
     storen(gh + j, n, adds ? add(loadn(gh + j, n), x) : x);
 }
 
+/* Of the sequences [b0, b1), which are independent of each other. */
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b;
@@ -5994,7 +6021,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
    then d(W u_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
    dw += ds u_t * m_t, du_t += ds w * m_t, dm_t += ds w * u_t.
 
-   Sequences [b0, b1), independent of each other. Bound by reading and writing the rows. */
+   M is 1 at least: a history begins with its start. Bound by reading and writing the rows. */
 
 /* Where the rows of a step begin: its own, of what it reads, of what it asks. */
 typedef struct CARNN__K(reduced_row) { size_t own, read, asked; } CARNN__K(reduced_row);
@@ -6043,7 +6070,7 @@ static CARNN__INLINE void CARNN__K(reduce_scan_columns)(float take, const float 
     storen(y + j, n, fma(set1(take), loadn(k + j, n), v));
 }
 
-/* The step of a scan that is i-th of M: backwards those of r' are. */
+/* The i-th step that a scan over M steps visits; that of r' goes from the last to the first. */
 static CARNN__INLINE size_t CARNN__K(reduce_step)(size_t i, size_t M, int backwards) {
     return backwards ? M - 1 - i : i;
 }
@@ -6346,7 +6373,7 @@ typedef struct carnn__dropout_job {
 
 static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
     const carnn__dropout_job *job = (const carnn__dropout_job *)job_;
-    const float factor[2] = {job->scale, 0.0f}; /* a table: no branch could be foreseen */
+    const float factor[2] = {job->scale, 0.0f}; /* a table: a branch could not be predicted */
     size_t i;
     for (i = from; i < to; i++) {
         uint64_t bits = carnn__random(job->key, i);
@@ -6366,8 +6393,8 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
 /* --- alignment of two sentences -----------------------------------------------------------------
    Each word of one sentence, x (m, D), gets a mean of the words of the other one, y (n, D):
 
-     E = softmax of the rows of x y'  (m, n)      a = E y  (m, D)
-     dE = da y'     dM = E * (dE - rows' sums of E * dE)     dx += dM y     dy += dM' x + E' da */
+     E = softmax of the rows of x y^T  (m, n)      a = E y  (m, D)
+     dE = da y^T    dM = E * (dE - row sums of E * dE)    dx += dM y    dy += dM^T x + E^T da */
 
 /* dp (n), the gradient at the probabilities p, becomes that at the logits. */
 static void carnn__softmax_back(const carnn__kernels *k, const float *p, float *dp, size_t n) {
@@ -12323,7 +12350,7 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
         carnn__population_open(&m->population, &work->model->params, work->w);
         if (s.own) {
             m->population.now[2][0] += 1.0f;
-            s.rate = fmaxf(CARNN__NORM_RATE, 1.0f / (*batches + 1.0f));
+            s.rate = carnn__norm_rate(*batches);
             s.new_mean = m->population.now[0];
             s.new_variance = m->population.now[1];
         }
@@ -12358,7 +12385,7 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
                                carnn__activation f) {
     m->biased = biased;
     m->f = f;
-    m->weight = carnn__declare(p->store, name, weight, out, in, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->weight = carnn__declare(p->store, name, weight, out, in, 0, CARNN__INIT_UNIFORM, 0.0f);
     if (biased)
         m->bias = carnn__declare(p->store, name, "bias", 1, out, 1, CARNN__INIT_ZERO, 0.0f);
     if (m->normal) {
@@ -12770,7 +12797,7 @@ static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
         carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
         carnn__param_at(p->store, w->U.weight)->scale = s->range;
     } else {
-        w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_GLOROT,
+        w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_UNIFORM,
                                      carnn__recurrent_range(s->h, e->delay > 1 ? 1 : hidden));
     }
     carnn__param_at(p->store, w->U.weight)->block = s->h;
@@ -12834,8 +12861,8 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
         v->linear = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
         v->width = v->linear ? s->h : k->gates * s->h;
         snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
-        v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->open_gate * s->h,
-                                     v->linear ? 0 : s->h, k->open_bias);
+        v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->set_gate * s->h,
+                                     v->linear ? 0 : s->h, k->set_bias);
         for (j = 0; j < s->graph->edge_count; j++) {
             carnn__wire w;
             if (edge[j].to != order[i]) continue;
@@ -12983,7 +13010,8 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
         if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
         else
             carnn__delayed_gradient(work->engine, in->packed, w->delay, m->unit[w->to].width,
-                                    m->unit[w->to].scan.dph, h, m->unit[w->from].scan.out,
+                                    m->unit[w->to].scan.dph, m->unit[w->to].width, h,
+                                    m->unit[w->from].scan.out,
                                     in->state ? in->state + w->past * in->packed->sequences : NULL,
                                     m->last, carnn__gradient(work, w->U.weight));
 }
@@ -13742,7 +13770,7 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
         m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
                                  CARNN__INIT_NORMAL, 0.1f);
     if (m->count && !m->gated)
-        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_GLOROT, 0.0f);
+        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_UNIFORM, 0.0f);
     for (k = 0; m->gated && k < m->count; k++) {
         memset(&gate, 0, sizeof gate);
         snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
@@ -13868,12 +13896,12 @@ static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, si
     carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
     carnn__linear_plan(p, &m->query, "reduce", "query", B, D, D, 0, CARNN__IDENTITY);
     m->gates = carnn__declare(p->store, "reduce", "gate.weight", CARNN__REDUCE_GATES, D, 0,
-                              CARNN__INIT_GLOROT, 1.7320508f);
+                              CARNN__INIT_UNIFORM, 1.7320508f);
     m->bias = carnn__declare(p->store, "reduce", "gate.bias", 1, CARNN__REDUCE_GATES, 1,
                              CARNN__INIT_ZERO, -2.5f);
     bias = carnn__param_at(p->store, m->bias);
-    bias->open_from = CARNN__REDUCE_A;
-    bias->open_count = 1;
+    bias->set_from = CARNN__REDUCE_A;
+    bias->set_count = 1;
 }
 
 /* Memory for N rows of B sequences of T steps. The caller has set seq, D, index, m (which is e) and
@@ -14536,7 +14564,7 @@ static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i
     size_t R = t->most_rows, j;
     carnn__linear_plan(p, &m->gate[i], name[i], "context", t->most_items, 2 * h, h, 1,
                        CARNN__IDENTITY);
-    m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_UNIFORM, 0.0f);
     if (!p->arena) return;
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
     g->step = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 1,
@@ -16182,7 +16210,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->V = p->model->words.count - p->model->vector_words;
     m->weight = tied;
     if (tied == SIZE_MAX)
-        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_UNIFORM,
                                    0.0f);
     m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
     if (!p->arena) return;
@@ -25321,7 +25349,7 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     size_t i;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         const carnn__param *p = &store->item[i];
-        float range = p->init == CARNN__INIT_GLOROT && p->scale > 0.0f ? p->scale : 0.5f;
+        float range = p->init == CARNN__INIT_UNIFORM && p->scale > 0.0f ? p->scale : 0.5f;
         if (!p->statistic)
             carnn__check_add(s, p->name, w ? carnn__piece(store, w, i) : NULL,
                              g ? carnn__piece(store, g, i) : NULL, p->rows, p->columns, range);

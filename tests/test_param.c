@@ -9,12 +9,12 @@
 static void declare_some(carnn__store *store) {
     memset(store, 0, sizeof *store);
     carnn__declare(store, "", "word.weight", 5, 3, 0, CARNN__INIT_NORMAL, 0.1f);
-    carnn__declare(store, "cell", "input.weight", 300, 200, 100, CARNN__INIT_GLOROT, 0.0f);
+    carnn__declare(store, "cell", "input.weight", 300, 200, 100, CARNN__INIT_UNIFORM, 0.0f);
     carnn__declare(store, "cell", "bias", 1, 16, 1, CARNN__INIT_ZERO, 0.0f);
     carnn__declare(store, "head", "bias", 1, 17, 1, CARNN__INIT_ZERO, 1.5f);
-    store->item[3].open_from = 2;
-    store->item[3].open_count = 5;
-    carnn__declare(store, "head", "weight", 300, 200, 0, CARNN__INIT_GLOROT, 0.0f);
+    store->item[3].set_from = 2;
+    store->item[3].set_count = 5;
+    carnn__declare(store, "head", "weight", 300, 200, 0, CARNN__INIT_UNIFORM, 0.0f);
     carnn__declare(store, "head", "other", 500, 100, 0, CARNN__INIT_NORMAL, 0.25f);
 }
 

@@ -72,8 +72,24 @@ static void check_fma(void) {
 #endif
 }
 
+/* A process that takes denormal numbers for 0 computes other numbers, and is refused. */
+static void check_denormals(void) {
+#if defined(__x86_64__)
+    unsigned before = _mm_getcsr();
+    carnn__engine e;
+    carnn_error error;
+    _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), &error), CARNN_ERR_ARGUMENT);
+    _mm_setcsr(before);
+    CHECK(strstr(error.message, "flushes denormal numbers") != NULL);
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), &error), CARNN_OK);
+    carnn__engine_close(&e);
+#endif
+}
+
 int main(void) {
     check_choice();
     check_fma();
+    check_denormals();
     return test_end();
 }
