@@ -20150,10 +20150,16 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
 static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     size_t i;
-    for (i = 0; i < data->item_count; i++)
-        if (data->items[i].value > 0.0f) return carnn__net_build(model, data, error);
-    return carnn__fail(error, CARNN_ERR_DATA, 0, "an answer model needs training data with right "
-                       "sentences");
+    int right = 0, groups = 0;
+    for (i = 0; i < data->item_count; i++) {
+        right |= data->items[i].value > 0.0f;
+        groups |= i && data->items[i].group == data->items[i - 1].group;
+    }
+    if (right && groups) return carnn__net_build(model, data, error);
+    return carnn__fail(error, CARNN_ERR_DATA, 0, right
+                       ? "an answer model needs questions with several sentences, one line after "
+                         "the other; here no two lines have the same question"
+                       : "an answer model needs training data with right sentences");
 }
 #endif
 

@@ -716,6 +716,13 @@ static const carnn_model *reads_most(void) {
     return model;
 }
 
+/* What the data of a task look like. */
+static const char *data_of(const char *task) {
+    size_t i;
+    for (i = 0; strcmp(carnn_task_name(i), task);) i++;
+    return carnn_task_data(i);
+}
+
 /* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
@@ -734,7 +741,11 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     carnn_dataset *loaded = NULL;
     used += left.count;
     if (!strcmp(shown, "-")) shown = STANDARD_INPUT;
-    if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
+    if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
+        if (model && error.code == CARNN_ERR_DATA)
+            say(DONE, "the model is of the task %s, whose data are %s", task, data_of(task));
+        exit(failed());
+    }
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", shown, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
@@ -955,12 +966,16 @@ static void print_start(void) {
 /* Says what looks as if a file had another form than was meant, or the wrong words. */
 static void warn_of_training(void) {
     size_t examples = carnn_dataset_examples(data), classes = carnn_model_choice_count(model);
-    size_t words, found = carnn_model_vectors_found(model, &words), i;
-    for (i = 0; strcmp(carnn_task_name(i), arg.task);) i++;
+    size_t words, found = carnn_model_vectors_found(model, &words), i, k;
     if (strcmp(arg.task, "dialog") &&
         (classes == 1 || (classes > 2 && 2 * classes > examples)))
         say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)", *arg.train.item,
-            examples, classes, carnn_task_data(i));
+            examples, classes, data_of(arg.task));
+    for (i = 0; i < arg.train.count; i++)
+        for (k = 0; k < arg.valid.count; k++)
+            if (is_same_file(arg.train.item[i], arg.valid.item[k]))
+                say(DONE, "%s is --train and --valid: its scores say nothing of other data",
+                    arg.train.item[i]);
     if (arg.vectors.count && 10 * found < 3 * words)
         say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
             *arg.vectors.item, words, found);
@@ -1014,8 +1029,8 @@ static void json_training(const carnn_scores *s, const carnn_scores *sd) {
     if (sd) {
         json(stdout, "'folds': %z", job.fold - 1);
         json_metrics(stdout, sd, "_sd");
-    } else json(stdout, "'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(model),
-                arg.out);
+    } else json(stdout, "'best_epoch': %g, 'scored_on': %s, 'file': %s",
+                (double)carnn_model_best_epoch(model), job.valid ? "valid" : "train", arg.out);
     if (job.test) {
         json(stdout, "'test': {'examples': %z", job.tested.examples);
         json_metrics(stdout, &job.tested, "");
@@ -1487,10 +1502,9 @@ static int predict(void) {
         }
         fflush(stdout);
     }
-    for (i = 0; !predicted && strcmp(carnn_task_name(i), task_of(model));) i++;
     if (!predicted)
         say(DONE, "nothing to answer: no line is an example of %s, whose data are %s%s",
-            task_of(model), carnn_task_data(i),
+            task_of(model), data_of(task_of(model)),
             strcmp(task_of(model), "dialog") ? "" : "; a user's line ends with its tab");
     return DONE;
 }

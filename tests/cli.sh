@@ -1454,6 +1454,14 @@ says err 'tabs.txt:1: expected the user.s words behind the number and a blank'
 run 0 train --task classify --train before.tsv --valid "$data/classify-dev.tsv" --epochs 1 --hidden 4 \
     --out unknown.gguf
 says err 'classify-dev.tsv: [0-9]* % of the words are unknown'
+run 0 train --task classify --train before.tsv --valid before.tsv --epochs 1 --hidden 4 --json --out same.gguf
+says err 'before.tsv is --train and --valid: its scores say nothing of other data'
+says out '"best_epoch": 1, "scored_on": "valid"'
+run 3 test same.gguf --data two.txt
+says err 'the model is of the task classify, whose data are "class<TAB>text"'
+printf 'q a\tx\t1\nq b\ty\t0\nq a\tz\t0\n' >apart.tsv
+run 3 train --task answer --train apart.tsv --out no.gguf
+says err 'here no two lines have the same question'
 printf 'left' >unknown.gguf.resume
 run 0 train --task classify --train before.tsv --epochs 1 --hidden 4 --out unknown.gguf
 says err 'unknown.gguf.resume is of a training that was stopped: --resume would go on with it'
