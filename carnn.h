@@ -1823,16 +1823,16 @@ typedef struct carnn__attention {
     const float *e;        /* (U, D) inputs */
     const float *c;        /* (B, D) contexts */
     float *weight;         /* (B, T) alpha */
-    float *gweight;        /* (B, T) gradient at alpha, then at what its softmax reads */
-    float *o;              /* (B, D) */
-    const float *go;       /* (B, D) gradient at o */
-    float *gh;             /* (N, D) gradient at h and at e of each row */
-    float *gc;             /* (B, D) gradient at c, added to */
-    int adds;              /* 1: gh is added to, too */
+    float *dweight;        /* (B, T) gradient at alpha, then at what its softmax reads */
+    float *out;            /* (B, D) o */
+    const float *dout;     /* (B, D) gradient at o */
+    float *dh;             /* (N, D) gradient at h and at e of each row */
+    float *dc;             /* (B, D) gradient at c, added to */
+    int adds;              /* 1: dh is added to, too */
 } carnn__attention;
 
 /* A layer of query reduction over packed sequences (@@PART); B sequences, N rows, T steps, D
-   columns. R is B in the first layer, whose steps all ask the same, else N. */
+   columns. R is B in the first layer, whose steps all have the same query, else N. */
 enum { CARNN__REDUCE_A, CARNN__REDUCE_R, CARNN__REDUCE_GATES = 3 }; /* a; r, and r' behind it */
 typedef struct carnn__reduction {
     const carnn__packed *seq;
@@ -1841,19 +1841,19 @@ typedef struct carnn__reduction {
     const uint32_t *index;  /* (N) row of m for each row */
     const float *m;         /* (U, D) what is read */
     const float *Vm;        /* (U, D) V m + b */
-    const float *u;         /* (R, D) what is asked */
-    const float *Wu;        /* (R, D) W u */
+    const float *q;         /* (R, D) queries */
+    const float *Wq;        /* (R, D) W q */
     const float *w, *bias;  /* (3, D), (3) weights of the gates a, r, r' */
     float *gate;            /* (B, 3 T) a, r and r' of each step */
-    float *k, *f, *b;       /* (N, D) candidates; states forwards (last layer: h), backwards */
-    float *out;             /* (N, D) f + b; of the last layer (B, D) o */
-    const float *gout;      /* gradient at out */
-    float *ggate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
-    float *gw, *gbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
-    float *gk;              /* (N, D) gradient at V m + b, and at W u */
-    float *gWu;             /* (B, D) sums of gk, of the first layer */
-    float *gm;              /* (N, D) gradient at m of each row, added to */
-    float *gu;              /* (R, D) gradient at u, added to */
+    float *k, *fw, *bw;     /* (N, D) candidates; states forwards (last layer: h), backwards */
+    float *out;             /* (N, D) fw + bw; of the last layer (B, D) o */
+    const float *dout;      /* gradient at out */
+    float *dgate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
+    float *dw, *dbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
+    float *dk;              /* (N, D) gradient at V m + b, and at W q */
+    float *dWq;             /* (B, D) sums of dk, of the first layer */
+    float *dm;              /* (N, D) gradient at m of each row, added to */
+    float *dq;              /* (R, D) gradient at q, added to */
     float *carry;           /* (B, D) gradient that goes from step to step */
     const float *zeros;     /* (D) */
 } carnn__reduction;
@@ -5965,11 +5965,11 @@ static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t
 }
 
 /* dht = al do + ds c */
-static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *go,
-                                                        const float *c, int adds, float *gh,
+static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *dout,
+                                                        const float *c, int adds, float *dh,
                                                         size_t j, size_t n) {
-    vec x = fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n)));
-    storen(gh + j, n, adds ? add(loadn(gh + j, n), x) : x);
+    vec x = fma(set1(al), loadn(dout + j, n), mul(set1(ds), loadn(c + j, n)));
+    storen(dh + j, n, adds ? add(loadn(dh + j, n), x) : x);
 }
 
 /* Of the sequences [b0, b1), which are independent of each other. */
@@ -5978,7 +5978,7 @@ static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     size_t b;
     for (b = b0; b < b1; b++) {
         size_t M = carnn__rank_length(a->seq, b);
-        float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
+        float *weight = a->weight + b * a->seq->steps, *o = a->out + b * a->D;
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
         memset(o, 0, a->D * sizeof(float));
@@ -5991,57 +5991,57 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
         size_t M = carnn__rank_length(a->seq, b);
-        const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
-        float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
-        CARNN__K(attention_dots)(a, b, M, go, ds);
+        const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *dout = a->dout + b * D;
+        float *ds = a->dweight + b * a->seq->steps, mean = 0.0f; /* first dal */
+        CARNN__K(attention_dots)(a, b, M, dout, ds);
         for (t = 0; t < M; t++) mean += al[t] * ds[t];
         for (t = 0; t < M; t++) ds[t] = al[t] * (ds[t] - mean);
-        CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
+        CARNN__K(attention_sums)(a, b, M, ds, a->dc + b * D);
         for (t = 0; t < M; t++) {
-            float *gh = a->gh + (a->seq->start[t] + b) * D;
-            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], go, c, a->adds, gh);
+            float *dh = a->dh + (a->seq->start[t] + b) * D;
+            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], dout, c, a->adds, dh);
         }
     }
 }
 
 /* --- query reduction ----------------------------------------------------------------------------
-   Seo et al. 2017. A layer reads m_t and asks u_t at each step; * is elementwise, . the product:
+   Seo et al. 2017. A layer reads memories m_t with queries q_t; * is elementwise, . the product:
 
-     k_t = tanh(W u_t + V m_t + b)        a_t = s(w_a . (u_t * m_t) + b_a)     and so r_t and r'_t
-     f_t = a_t r_t k_t + (1 - a_t) f_{t-1}      b_t = a_t r'_t k_t + (1 - a_t) b_{t+1}
-     what the next layer asks is f_t + b_t
+     k_t = tanh(W q_t + V m_t + b)        a_t = s(w_a . (q_t * m_t) + b_a)     and so r_t and r'_t
+     fw_t = a_t r_t k_t + (1 - a_t) fw_{t-1}      bw_t = a_t r'_t k_t + (1 - a_t) bw_{t+1}
+     the queries of the next layer are fw_t + bw_t
 
    a, r and r' are numbers, not vectors. The last layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1},
    and its output is the last h. Backward of a scan with the gate r, where F is the gradient that
-   reaches f_t from its step and from the one after:
+   reaches fw_t from its step and from the one after:
 
-     da_t = F . (r_t k_t - f_{t-1})   dr_t = a_t F . k_t
-     dk_t = a_t r_t F                 df_{t-1} = (1 - a_t) F
+     da_t = F . (r_t k_t - fw_{t-1})   dr_t = a_t F . k_t
+     dk_t = a_t r_t F                  dfw_{t-1} = (1 - a_t) F
 
-   then d(W u_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
-   dw += ds u_t * m_t, du_t += ds w * m_t, dm_t += ds w * u_t.
+   then d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
+   dw += ds q_t * m_t, dq_t += ds w * m_t, dm_t += ds w * q_t.
 
    M is 1 at least: a history begins with its start. Bound by reading and writing the rows. */
 
-/* Where the rows of a step begin: its own, of what it reads, of what it asks. */
-typedef struct CARNN__K(reduced_row) { size_t own, read, asked; } CARNN__K(reduced_row);
+/* Where the rows of a step begin: its own, its memory, its query. */
+typedef struct CARNN__K(reduced_row) { size_t own, memory, query; } CARNN__K(reduced_row);
 
 static CARNN__INLINE CARNN__K(reduced_row)
     CARNN__K(reduced_at)(const carnn__reduction *x, size_t b, size_t t) {
     CARNN__K(reduced_row) r;
     size_t at = x->seq->start[t] + b;
     r.own = at * x->D;
-    r.read = (size_t)x->index[at] * x->D;
-    r.asked = (x->first ? b : at) * x->D;
+    r.memory = (size_t)x->index[at] * x->D;
+    r.query = (x->first ? b : at) * x->D;
     return r;
 }
 
-/* k = tanh(W u + V m + b), and sum[g] += w_g * (u * m) */
+/* k = tanh(W q + V m + b), and sum[g] += w_g * (q * m) */
 static CARNN__INLINE void CARNN__K(reduce_row_columns)(const carnn__reduction *x,
                                                        const CARNN__K(reduced_row) *r, vec *sum,
                                                        size_t j, size_t n) {
-    vec both = mul(loadn(x->u + r->asked + j, n), loadn(x->m + r->read + j, n));
-    vec k = add(loadn(x->Wu + r->asked + j, n), loadn(x->Vm + r->read + j, n));
+    vec both = mul(loadn(x->q + r->query + j, n), loadn(x->m + r->memory + j, n));
+    vec k = add(loadn(x->Wq + r->query + j, n), loadn(x->Vm + r->memory + j, n));
     size_t g;
     CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++)
         sum[g] = fma(loadn(x->w + g * x->D + j, n), both, sum[g]);
@@ -6075,7 +6075,7 @@ static CARNN__INLINE size_t CARNN__K(reduce_step)(size_t i, size_t M, int backwa
     return backwards ? M - 1 - i : i;
 }
 
-/* f or b of a sequence. */
+/* fw or bw of a sequence. */
 static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M, const float *gate,
                                   int backwards) {
     const float *before = x->zeros;
@@ -6085,7 +6085,7 @@ static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M,
         const float *g = gate + CARNN__REDUCE_GATES * t;
         float take = x->last ? g[CARNN__REDUCE_A]
                              : g[CARNN__REDUCE_A] * g[CARNN__REDUCE_R + backwards];
-        float *y = (backwards ? x->b : x->f) + own;
+        float *y = (backwards ? x->bw : x->fw) + own;
         CARNN__COLUMNS(reduce_scan_columns, j, 0, x->D, take, x->k + own,
                        1.0f - g[CARNN__REDUCE_A], before, y);
         before = y;
@@ -6101,38 +6101,38 @@ static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
         CARNN__K(reduce_rows)(x, b, M, gate);
         CARNN__K(reduce_scan)(x, b, M, gate, 0);
         if (x->last) {
-            memcpy(x->out + b * D, x->f + (x->seq->start[M - 1] + b) * D, D * sizeof(float));
+            memcpy(x->out + b * D, x->fw + (x->seq->start[M - 1] + b) * D, D * sizeof(float));
             continue;
         }
         CARNN__K(reduce_scan)(x, b, M, gate, 1);
         for (t = 0; t < M; t++) {
             size_t own = (x->seq->start[t] + b) * D;
-            memcpy(x->out + own, x->f + own, D * sizeof(float));
-            CARNN__COLUMNS(add_columns, j, 0, D, x->b + own, x->out + own);
+            memcpy(x->out + own, x->fw + own, D * sizeof(float));
+            CARNN__COLUMNS(add_columns, j, 0, D, x->bw + own, x->out + own);
         }
     }
 }
 
-typedef struct CARNN__K(reduce_slope) { /* of a step of a scan */
+typedef struct CARNN__K(reduce_gradient) { /* of a step of a scan */
     float a, r;               /* r = 1 in the last layer */
-    const float *gout, *before, *k;
-    float *F, *gk;
-} CARNN__K(reduce_slope);
+    const float *dout, *before, *k;
+    float *F, *dk;
+} CARNN__K(reduce_gradient);
 
 /* Sums are of da and of dr / a. F goes on to the step before. */
-static CARNN__INLINE void CARNN__K(reduce_slope_columns)(const CARNN__K(reduce_slope) *x, vec *sum,
-                                                         size_t j, size_t n) {
-    vec F = add(loadn(x->F + j, n), loadn(x->gout + j, n)), k = loadn(x->k + j, n);
+static CARNN__INLINE void CARNN__K(reduce_gradient_columns)(const CARNN__K(reduce_gradient) *x,
+                                                            vec *sum, size_t j, size_t n) {
+    vec F = add(loadn(x->F + j, n), loadn(x->dout + j, n)), k = loadn(x->k + j, n);
     sum[0] = fma(F, sub(mul(set1(x->r), k), loadn(x->before + j, n)), sum[0]);
     sum[1] = fma(F, k, sum[1]);
-    storen(x->gk + j, n, fma(set1(x->a * x->r), F, loadn(x->gk + j, n)));
+    storen(x->dk + j, n, fma(set1(x->a * x->r), F, loadn(x->dk + j, n)));
     storen(x->F + j, n, mul(set1(1.0f - x->a), F));
 }
 
-/* Adds dk of f or b to gk, and sets or adds to the gates' gradients ds. */
+/* Adds to dk that of fw or bw, and sets or adds to the gates' gradients ds. */
 static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size_t M,
                                        const float *gate, float *ds, int backwards) {
-    const float *states = backwards ? x->b : x->f;
+    const float *states = backwards ? x->bw : x->fw;
     float *F = x->carry + b * x->D;
     size_t i, j, D = x->D;
     memset(F, 0, D * sizeof(float));
@@ -6143,35 +6143,35 @@ static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size
         float *d = ds + CARNN__REDUCE_GATES * t;
         vec sum[2] = {zero(), zero()};
         float r = x->last ? 1.0f : g[CARNN__REDUCE_R + backwards];
-        CARNN__K(reduce_slope) slope = {g[CARNN__REDUCE_A], r, x->gout + own,
+        CARNN__K(reduce_gradient) gradient = {g[CARNN__REDUCE_A], r, x->dout + own,
                                         states + (x->seq->start[other] + b) * D, x->k + own, F,
-                                        x->gk + own};
-        if (!i) slope.before = x->zeros;
-        if (x->last) slope.gout = i + 1 == M ? x->gout + b * D : x->zeros;
-        CARNN__COLUMNS(reduce_slope_columns, j, 0, D, &slope, sum);
-        d[CARNN__REDUCE_A] += CARNN__V(sum)(sum[0]) * slope.a * (1.0f - slope.a);
-        d[CARNN__REDUCE_R + backwards] = CARNN__V(sum)(sum[1]) * slope.a * r * (1.0f - r);
+                                        x->dk + own};
+        if (!i) gradient.before = x->zeros;
+        if (x->last) gradient.dout = i + 1 == M ? x->dout + b * D : x->zeros;
+        CARNN__COLUMNS(reduce_gradient_columns, j, 0, D, &gradient, sum);
+        d[CARNN__REDUCE_A] += CARNN__V(sum)(sum[0]) * gradient.a * (1.0f - gradient.a);
+        d[CARNN__REDUCE_R + backwards] = CARNN__V(sum)(sum[1]) * gradient.a * r * (1.0f - r);
     }
 }
 
-/* From dk to gk, and what the gates bring: gradients at w, u and m. */
+/* From the gradient at k to that before its tanh, and what the gates bring: at w, q and m. */
 static CARNN__INLINE void CARNN__K(reduce_back_columns)(const carnn__reduction *x,
                                                         const CARNN__K(reduced_row) *r,
-                                                        const float *ds, float *gw, float *gWu,
+                                                        const float *ds, float *dw, float *dWq,
                                                         size_t j, size_t n) {
-    float *gk = x->gk + r->own + j, *gm = x->gm + r->own + j, *gu = x->gu + r->asked + j;
-    vec k = loadn(x->k + r->own + j, n), dk = mul(loadn(gk, n), fnma(k, k, set1(1.0f)));
-    vec u = loadn(x->u + r->asked + j, n), m = loadn(x->m + r->read + j, n), ws = zero();
+    float *dk = x->dk + r->own + j, *dm = x->dm + r->own + j, *dq = x->dq + r->query + j;
+    vec k = loadn(x->k + r->own + j, n), da = mul(loadn(dk, n), fnma(k, k, set1(1.0f)));
+    vec q = loadn(x->q + r->query + j, n), m = loadn(x->m + r->memory + j, n), ws = zero();
     size_t g;
     CARNN__UNROLL for (g = 0; g < CARNN__REDUCE_GATES; g++) {
-        float *own = gw + g * x->D + j;
-        storen(own, n, fma(set1(ds[g]), mul(u, m), loadn(own, n)));
+        float *own = dw + g * x->D + j;
+        storen(own, n, fma(set1(ds[g]), mul(q, m), loadn(own, n)));
         ws = fma(set1(ds[g]), loadn(x->w + g * x->D + j, n), ws);
     }
-    storen(gk, n, dk);
-    storen(gm, n, fma(ws, u, loadn(gm, n)));
-    storen(gu, n, fma(ws, m, loadn(gu, n)));
-    if (gWu) storen(gWu + j, n, add(loadn(gWu + j, n), dk));
+    storen(dk, n, da);
+    storen(dm, n, fma(ws, q, loadn(dm, n)));
+    storen(dq, n, fma(ws, m, loadn(dq, n)));
+    if (dWq) storen(dWq + j, n, add(loadn(dWq + j, n), da));
 }
 
 static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
@@ -6180,19 +6180,19 @@ static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
     for (b = b0; b < b1; b++) {
         size_t M = carnn__rank_length(x->seq, b);
         const float *gate = x->gate + b * gates * x->seq->steps;
-        float *ds = x->ggate + b * gates * x->seq->steps, *gw = x->gw + b * gates * D;
-        float *gbias = x->gbias + b * gates, *gWu = x->first ? x->gWu + b * D : NULL;
+        float *ds = x->dgate + b * gates * x->seq->steps, *dw = x->dw + b * gates * D;
+        float *dbias = x->dbias + b * gates, *dWq = x->first ? x->dWq + b * D : NULL;
         memset(ds, 0, gates * M * sizeof(float));
-        memset(gw, 0, gates * D * sizeof(float));
-        memset(gbias, 0, gates * sizeof(float));
-        if (gWu) memset(gWu, 0, D * sizeof(float));
-        for (t = 0; t < M; t++) memset(x->gk + (x->seq->start[t] + b) * D, 0, D * sizeof(float));
+        memset(dw, 0, gates * D * sizeof(float));
+        memset(dbias, 0, gates * sizeof(float));
+        if (dWq) memset(dWq, 0, D * sizeof(float));
+        for (t = 0; t < M; t++) memset(x->dk + (x->seq->start[t] + b) * D, 0, D * sizeof(float));
         CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 0);
         if (!x->last) CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 1);
         for (t = 0; t < M; t++) {
             CARNN__K(reduced_row) r = CARNN__K(reduced_at)(x, b, t);
-            CARNN__COLUMNS(reduce_back_columns, j, 0, D, x, &r, ds + gates * t, gw, gWu);
-            for (g = 0; g < gates; g++) gbias[g] += ds[gates * t + g];
+            CARNN__COLUMNS(reduce_back_columns, j, 0, D, x, &r, ds + gates * t, dw, dWq);
+            for (g = 0; g < gates; g++) dbias[g] += ds[gates * t + g];
         }
     }
 }
@@ -13779,7 +13779,7 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
     }
 }
 
-/* Memory for N rows of B sequences. The caller has set seq, D, index, e and gh of x, and h where a
+/* Memory for N rows of B sequences. The caller has set seq, D, index, e and dh of x, and h where a
    cell gives it. The attention of the last hop is in al, where explanations find it. */
 static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
                              const carnn__mat *c, const carnn__mat *o, const carnn__mat *al,
@@ -13801,11 +13801,11 @@ static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
 static carnn__attention carnn__hops_attention(const carnn__hops *m, size_t k) {
     carnn__attention a = m->job;
     a.c = m->u[k].x;
-    a.gc = m->u[k].d;
+    a.dc = m->u[k].d;
     a.weight = m->weight[k].x;
-    a.gweight = m->weight[k].d;
-    a.o = m->r[k].x;
-    a.go = m->r[k].d;
+    a.dweight = m->weight[k].d;
+    a.out = m->r[k].x;
+    a.dout = m->r[k].d;
     a.adds = k + 1 < carnn__hops_reads(m); /* backward begins with the last one */
     return a;
 }
@@ -13844,7 +13844,7 @@ static void carnn__hops_forward(const carnn__work *work, const carnn__hops *m) {
     }
 }
 
-/* From the gradient at o to those at c, at h + e (gh), and at T. */
+/* From the gradient at o to those at c, at h + e (dh), and at T. */
 static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) {
     carnn__engine *e = work->engine;
     size_t B = m->job.seq->sequences, N = m->job.seq->rows, D = m->job.D, k, i;
@@ -13869,16 +13869,16 @@ static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) 
         carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
     }
     if (m->has_ages)
-        carnn__scatter_rows(e, carnn__gradient(work, m->ages), m->job.gh, m->age, N, D);
+        carnn__scatter_rows(e, carnn__gradient(work, m->ages), m->job.dh, m->age, N, D);
 }
 
 /* --- query reduction ----------------------------------------------------------------------------
-   Layers (@@PART) that share their weights read packed rows of e under the question c (B, D). What
-   the first one asks is c at each step; o (B, D) is the last state of the last one. */
+   Layers (@@PART) that share their weights read packed rows of e under the question c (B, D). The
+   query of the first one is c at each step; o (B, D) is the last state of the last one. */
 
 typedef struct carnn__reduce_layer {
-    carnn__mat u;         /* what it asks: (B, D) in the first layer, else (N, D) */
-    carnn__linear query;  /* W u, likewise */
+    carnn__mat q;         /* its queries: (B, D) in the first layer, else (N, D) */
+    carnn__linear query;  /* W q, likewise */
     carnn__reduction job;
 } carnn__reduce_layer;
 
@@ -13886,7 +13886,7 @@ typedef struct carnn__reduce {
     size_t count;         /* layers */
     size_t gates, bias;   /* weights (3, D), (3) of a, r, r' */
     carnn__linear memory; /* (U, D) V e + b */
-    carnn__linear query;  /* (B, D) W u of the first layer */
+    carnn__linear query;  /* (B, D) W q of the first layer */
     carnn__reduce_layer *layer;
 } carnn__reduce;
 
@@ -13905,41 +13905,41 @@ static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, si
 }
 
 /* Memory for N rows of B sequences of T steps. The caller has set seq, D, index, m (which is e) and
-   gm of x. */
+   dm of x. */
 static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reduction x,
                                const carnn__mat *c, const carnn__mat *o, size_t B, size_t N,
                                size_t T) {
     size_t gates = CARNN__REDUCE_GATES, learns = p->work->g ? 1 : 0, l;
     float *zeros = carnn__floats(p->arena, 1, x.D);
-    float *gk = carnn__floats(p->arena, learns * N, x.D);
+    float *dk = carnn__floats(p->arena, learns * N, x.D);
     carnn__mat out = *o;
     if (zeros) memset(zeros, 0, x.D * sizeof(float));
     x.zeros = zeros;
     x.Vm = m->memory.y.x;
-    x.ggate = carnn__floats(p->arena, learns * B, gates * T);
-    x.gw = carnn__floats(p->arena, learns * B, gates * x.D);
-    x.gbias = carnn__floats(p->arena, learns * B, gates);
+    x.dgate = carnn__floats(p->arena, learns * B, gates * T);
+    x.dw = carnn__floats(p->arena, learns * B, gates * x.D);
+    x.dbias = carnn__floats(p->arena, learns * B, gates);
     x.carry = carnn__floats(p->arena, learns * B, x.D);
     m->layer = (carnn__reduce_layer *)carnn__take(p->arena, m->count, sizeof *m->layer);
     for (l = m->count; l-- > 0;) {
         carnn__reduce_layer layer = {*c, m->query, x};
-        if (l) layer.u = carnn__plan_mat(p, N, x.D);
+        if (l) layer.q = carnn__plan_mat(p, N, x.D);
         if (l) layer.query.y = carnn__plan_mat(p, N, x.D);
         layer.job.first = !l;
         layer.job.last = l + 1 == m->count;
-        layer.job.u = layer.u.x;
-        layer.job.gu = layer.u.d;
-        layer.job.Wu = layer.query.y.x;
-        layer.job.gWu = layer.query.y.d;
-        layer.job.gk = l ? layer.query.y.d : gk;
+        layer.job.q = layer.q.x;
+        layer.job.dq = layer.q.d;
+        layer.job.Wq = layer.query.y.x;
+        layer.job.dWq = layer.query.y.d;
+        layer.job.dk = l ? layer.query.y.d : dk;
         layer.job.gate = carnn__floats(p->arena, B, gates * T);
         layer.job.k = carnn__floats(p->arena, N, x.D);
-        layer.job.f = carnn__floats(p->arena, N, x.D);
-        layer.job.b = carnn__floats(p->arena, layer.job.last ? 0 : N, x.D);
+        layer.job.fw = carnn__floats(p->arena, N, x.D);
+        layer.job.bw = carnn__floats(p->arena, layer.job.last ? 0 : N, x.D);
         layer.job.out = out.x;
-        layer.job.gout = out.d;
+        layer.job.dout = out.d;
         if (m->layer) m->layer[l] = layer;
-        out = layer.u;
+        out = layer.q;
     }
 }
 
@@ -13954,8 +13954,8 @@ static void carnn__reduce_project(const carnn__work *work, const carnn__reduce *
     carnn__linear_forward(work, &part, &x, to - from);
 }
 
-/* Rows of what layer l asks. */
-static size_t carnn__reduce_asked(const carnn__reduce *m, size_t l) {
+/* Rows of the queries of layer l. */
+static size_t carnn__reduce_queries(const carnn__reduce *m, size_t l) {
     const carnn__packed *seq = m->layer[l].job.seq;
     return l ? seq->rows : seq->sequences;
 }
@@ -13966,17 +13966,17 @@ static void carnn__reduce_forward(const carnn__work *work, carnn__reduce *m) {
     for (l = 0; l < m->count; l++) {
         carnn__reduce_layer *layer = &m->layer[l];
         const carnn__packed *seq = layer->job.seq;
-        size_t R = carnn__reduce_asked(m, l);
+        size_t R = carnn__reduce_queries(m, l);
         layer->job.w = carnn__weight(work, m->gates);
         layer->job.bias = carnn__weight(work, m->bias);
-        carnn__linear_forward(work, &layer->query, &layer->u, R);
-        carnn__mat_clear(&layer->u, R);
+        carnn__linear_forward(work, &layer->query, &layer->q, R);
+        carnn__mat_clear(&layer->q, R);
         carnn__split(work->engine, work->engine->k->reduce, &layer->job, seq->sequences, 1,
                      seq->rows * layer->job.D);
     }
 }
 
-/* From the gradient at o to those at c, at e (gm), and at V e + b. */
+/* From the gradient at o to those at c, at e (dm), and at V e + b. */
 static void carnn__reduce_backward(const carnn__work *work, carnn__reduce *m) {
     carnn__engine *e = work->engine;
     size_t gates = CARNN__REDUCE_GATES, l;
@@ -13984,12 +13984,12 @@ static void carnn__reduce_backward(const carnn__work *work, carnn__reduce *m) {
         carnn__reduce_layer *layer = &m->layer[l];
         const carnn__reduction *x = &layer->job;
         size_t B = x->seq->sequences, N = x->seq->rows, D = x->D;
-        if (x->last) memset(x->gm, 0, N * D * sizeof(float));
+        if (x->last) memset(x->dm, 0, N * D * sizeof(float));
         carnn__split(e, e->k->reduce_back, x, B, 1, N * D);
-        carnn__column_sums(e, B, gates * D, x->gw, gates * D, carnn__gradient(work, m->gates));
-        carnn__column_sums(e, B, gates, x->gbias, gates, carnn__gradient(work, m->bias));
-        carnn__scatter_rows(e, m->memory.y.d, x->gk, x->index, N, D);
-        carnn__linear_backward(work, &layer->query, &layer->u, carnn__reduce_asked(m, l));
+        carnn__column_sums(e, B, gates * D, x->dw, gates * D, carnn__gradient(work, m->gates));
+        carnn__column_sums(e, B, gates, x->dbias, gates, carnn__gradient(work, m->bias));
+        carnn__scatter_rows(e, m->memory.y.d, x->dk, x->index, N, D);
+        carnn__linear_backward(work, &layer->query, &layer->q, carnn__reduce_queries(m, l));
     }
 }
 
@@ -18886,7 +18886,7 @@ static void carnn__dialog_plan_read(carnn__plan *p, carnn__dialog *m, size_t B, 
     a.index = x.index = m->index;
     a.h = m->run.scan.out;
     a.e = x.m = m->e.x;
-    a.gh = x.gm = m->dh;
+    a.dh = x.dm = m->dh;
     if (m->reduce.count)
         carnn__reduce_plan(p, &m->reduce, x, &m->c, &m->o, B, N, m->weight.columns);
     else

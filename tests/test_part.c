@@ -232,12 +232,12 @@ static void attention_open(attention *x, size_t D, int shared) {
     a->h = floats_of(ROWS * D, 1);
     a->e = floats_of(ROWS * D, 2);
     a->c = floats_of(SEQUENCES * D, 3);
-    a->go = floats_of(SEQUENCES * D, 4);
-    a->gc = floats_of(SEQUENCES * D, 0);
-    a->gh = floats_of(ROWS * D, 5);
-    a->o = floats_of(SEQUENCES * D, 6);
+    a->dout = floats_of(SEQUENCES * D, 4);
+    a->dc = floats_of(SEQUENCES * D, 0);
+    a->dh = floats_of(ROWS * D, 5);
+    a->out = floats_of(SEQUENCES * D, 6);
     a->weight = floats_of(SEQUENCES * STEPS, 7);
-    a->gweight = floats_of(SEQUENCES * STEPS, 8);
+    a->dweight = floats_of(SEQUENCES * STEPS, 8);
 }
 
 static void attention_close(attention *x) {
@@ -245,12 +245,12 @@ static void attention_close(attention *x) {
     drop((float *)a->h);
     drop((float *)a->e);
     drop((float *)a->c);
-    drop((float *)a->go);
-    drop(a->gc);
-    drop(a->gh);
-    drop(a->o);
+    drop((float *)a->dout);
+    drop(a->dc);
+    drop(a->dh);
+    drop(a->out);
     drop(a->weight);
-    drop(a->gweight);
+    drop(a->dweight);
 }
 
 static double residual(const carnn__attention *a, size_t row, size_t i) {
@@ -275,7 +275,7 @@ static double attention_definition(const attention *x, size_t b, double *weight,
     for (i = 0; i < a->D; i++) {
         o[i] = 0.0;
         for (t = 0; t < M; t++) o[i] += weight[t] * residual(a, x->start[t] + b, i);
-        loss += o[i] * (double)a->go[b * a->D + i];
+        loss += o[i] * (double)a->dout[b * a->D + i];
     }
     return loss;
 }
@@ -323,11 +323,11 @@ static void test_attention(void) {
                 for (t = 0; t < attention_lengths[x.rank[b]]; t++)
                     worst = test_worse(worst, fabs(weight[t] - (double)x.a.weight[b * STEPS + t]));
                 for (i = 0; i < D; i++)
-                    worst = test_worse(worst, fabs(o[i] - (double)x.a.o[b * D + i]));
+                    worst = test_worse(worst, fabs(o[i] - (double)x.a.out[b * D + i]));
             }
             CHECK_NEAR(worst, 0.0, 5e-6);
-            CHECK_NEAR(attention_slopes(&x, x.a.h, x.a.gh, ROWS * D), 0.0, 3e-5);
-            CHECK_NEAR(attention_slopes(&x, x.a.c, x.a.gc, SEQUENCES * D), 0.0, 3e-5);
+            CHECK_NEAR(attention_slopes(&x, x.a.h, x.a.dh, ROWS * D), 0.0, 3e-5);
+            CHECK_NEAR(attention_slopes(&x, x.a.c, x.a.dc, SEQUENCES * D), 0.0, 3e-5);
             attention_close(&x);
         }
 }
@@ -345,9 +345,9 @@ static void test_attention_extremes(void) {
         for (t = 0; t < attention_lengths[x.rank[i]]; t++) sum += (double)x.a.weight[i * STEPS + t];
         CHECK_NEAR(sum, attention_lengths[x.rank[i]] ? 1.0 : 0.0, 1e-6);
     }
-    for (i = 0; i < ROWS * 7; i++) CHECK(x.a.gh[i] - x.a.gh[i] == 0.0f);
-    for (i = 0; i < 7; i++) CHECK(x.a.o[3 * 7 + i] == 0.0f); /* nothing was said */
-    for (i = 0; i < 7; i++) CHECK(x.a.gc[3 * 7 + i] == 0.0f);
+    for (i = 0; i < ROWS * 7; i++) CHECK(x.a.dh[i] - x.a.dh[i] == 0.0f);
+    for (i = 0; i < 7; i++) CHECK(x.a.out[3 * 7 + i] == 0.0f); /* nothing was said */
+    for (i = 0; i < 7; i++) CHECK(x.a.dc[3 * 7 + i] == 0.0f);
     attention_close(&x);
 }
 
@@ -497,8 +497,8 @@ static size_t all_parts(carnn__engine *e, float *out) {
     attention_open(&a, 45, 1);
     carnn__split(e, e->k->attend, &a.a, SEQUENCES, 1, 1000000);
     carnn__split(e, e->k->attend_back, &a.a, SEQUENCES, 1, 1000000);
-    memcpy(out + used, a.a.gh, ROWS * 45 * sizeof(float));
-    memcpy(out + used + ROWS * 45, a.a.gc, SEQUENCES * 45 * sizeof(float));
+    memcpy(out + used, a.a.dh, ROWS * 45 * sizeof(float));
+    memcpy(out + used + ROWS * 45, a.a.dc, SEQUENCES * 45 * sizeof(float));
     attention_close(&a);
     drop(table);
     drop(ramp);
