@@ -1952,41 +1952,47 @@ typedef struct carnn__norm {
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
-      CARNN__TAPE_SUFFICES | CARNN__NORMALISES)                                                    \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
-      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES | CARNN__NORMALISES | CARNN__FORGET_GATE)       \
-    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
-      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)                               \
-    X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)                     \
-    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
-      CARNN__ADDITIVE_FORGET | CARNN__FORGET_GATE)                                                 \
-    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
-      CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)                                                  \
-    X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                      \
-    X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                            \
-    X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, 0, 0.0f, 0.0f,                                                                         \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE)                     \
-    X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE)      \
-    X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)                          \
-    X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)                                  \
-    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
-      2.0f, 0.5f, CARNN__NORMALISES)                                                               \
-    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
-      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES | CARNN__FORGET_GATE)               \
-    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
-      1.0f, 1.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)                                          \
-    X(lin_rnn, linear, "lin-rnn", "RNN without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,    \
-      CARNN__TAPE_SUFFICES)                                                                        \
-    X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3, 2.0f, \
-      0.5f, 0)                                                                                     \
+    /* gates: all, with bias, reading the context, the state; bias of the latter; tape; gate and */\
+    /* initial value of its bias; vectors, their initial alpha and beta; flags */                  \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh",                                                        \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES | CARNN__NORMALISES)       \
+    X(lstm, lstm, "lstm", "LSTM",                                                                  \
+      4, 4, 0, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES |  \
+                                                   CARNN__NORMALISES | CARNN__FORGET_GATE)         \
+    X(gru, gru, "gru", "GRU, reset before the product",                                            \
+      3, 3, 0, 3,  0, 4,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES |      \
+                                                   CARNN__UPDATE_GATE)                             \
+    X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)",              \
+      3, 3, 0, 3,  1, 4,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)      \
+    X(ran, ran, "ran", "RAN, identity",                                                            \
+      3, 2, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_FORGET | CARNN__FORGET_GATE)    \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh",                                                      \
+      3, 2, 0, 2,  0, 3,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
+    X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input",                  \
+      3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+    X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input",                         \
+      3, 3, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+    X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself",                       \
+      2, 2, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
+                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+    X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate",                             \
+      1, 1, 1, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
+                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+    X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too",                     \
+      4, 4, 3, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
+    X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
+      3, 3, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration",                                \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  3, 2.0f, 0.5f, CARNN__NORMALISES)                              \
+    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration",                            \
+      4, 4, 0, 4,  0, 5,  0, 0.0f,  3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE | CARNN__NORMALISES |     \
+                                                   CARNN__FORGET_GATE)                             \
+    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration",                                \
+      3, 3, 0, 3,  0, 4,  0, 0.0f,  3, 1.0f, 1.0f, CARNN__TWO_STAGES | CARNN__UPDATE_GATE)         \
+    X(lin_rnn, linear, "lin-rnn", "RNN without tanh",                                              \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                           \
+    X(lin_mi_rnn, linear, "lin-mi-rnn", "mi-rnn without tanh",                                     \
+      1, 1, 0, 1,  0, 0,  0, 0.0f,  3, 2.0f, 0.5f, 0)                                              \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -5877,7 +5883,7 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
    Bound by reading h and e, twice in forward (the second time from the second-level cache, where a
-   history fits), twice in backward, where gh is written, too. */
+   history fits), twice in backward, where dh is written, too. */
 
 #define CARNN__ATTEND_ROWS 4
 
