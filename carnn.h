@@ -11057,10 +11057,10 @@ typedef struct carnn__work {
     double dropout, smoothing; /* in training; else 0 */
     int64_t batch;  /* examples in a batch */
     int voting;     /* the logits of a batch are kept: models vote on them */
-    const carnn_test_desc *asked; /* callbacks for parts and ranks, or NULL */
+    const carnn_test_desc *test; /* callbacks for parts and ranks, or NULL */
     size_t number;  /* of the model, for these callbacks; a vote has the number of models */
     int as_vote;    /* the logits at hand are the result of a vote */
-    const carnn_predict_desc *wanted; /* the callback for predictions, or NULL */
+    const carnn_predict_desc *predict; /* the callback for predictions, or NULL */
     carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
     size_t member_count;                /* 0: no ensemble */
@@ -11092,8 +11092,8 @@ static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, 
 
 /* Reports a part of metric[0], see carnn_test_desc. */
 static void carnn__report_part(const carnn__work *work, double value, double weight) {
-    if (work->asked && work->asked->part)
-        work->asked->part(work->number, value, weight, work->asked->user);
+    if (work->test && work->test->part)
+        work->test->part(work->number, value, weight, work->test->user);
 }
 
 /* --- the plan of a head -------------------------------------------------------------------------
@@ -11329,6 +11329,16 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     status = carnn__names_build(&model->choices, a, s, n, error);
     carnn__free(a, s);
     return status;
+}
+
+/* The vocabulary of all inputs, of at most `most` words (0: of all); no choices. */
+static carnn_status carnn__words_build(carnn_model *model, const carnn_dataset *data, size_t most,
+                                       carnn_error *error) {
+    carnn__vocabulary v;
+    carnn__model_vocabulary(&v, model, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    v.most = most;
+    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
 }
 
 /* The words and choices of a new model. Words: those of the training data and, where there are word
@@ -15997,10 +16007,10 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
     for (b = 0; b < t->count; b++) {
         size_t i = t->item[b], end = i + 1, first = m->first[i];
         score[i] = z[b];
-        if (work->asked && work->asked->ranked) {
+        if (work->test && work->test->ranked) {
             carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
                                  (double)z[b]};
-            work->asked->ranked(&told, work->asked->user);
+            work->test->ranked(&told, work->test->user);
         }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
@@ -16398,7 +16408,7 @@ static void carnn__predictor_forward(const carnn__work *work, carnn__predictor *
     int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
     size_t i;
     m->restarted = 0.0;
-    if (carried && m->characters && !session && !work->g && !work->wanted) {
+    if (carried && m->characters && !session && !work->g && !work->predict) {
         carnn__predictor_run(work, m, 0, 0.0, 0);
         for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
     }
@@ -16419,7 +16429,7 @@ static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m
     m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
     m->told.example = part->item;
     m->told.parts = 1;
-    work->wanted->example(&m->told, work->wanted->user);
+    work->predict->example(&m->told, work->predict->user);
     memset(&m->told, 0, sizeof m->told);
 }
 
@@ -16436,7 +16446,7 @@ static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m
     sum[CARNN__PREDICTOR_CHARACTERS] = m->characters;
     sum[CARNN__PREDICTOR_RESTARTED] += m->restarted;
     for (i = 0; i < m->seq->packed.sequences; i++) {
-        size_t b = work->wanted ? m->seq->rank[i] : i;
+        size_t b = work->predict ? m->seq->rank[i] : i;
         carnn__running_part part = {0, 0, 0, 0};
         while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
             size_t n = part.to - part.from;
@@ -16449,7 +16459,7 @@ static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m
             sum[CARNN__PREDICTOR_MACRO] += nll / (double)carnn__running_length(work, part.item);
             tally->tokens += n;
             carnn__report_part(work, nll, (double)n);
-            if (work->wanted) carnn__predictor_report(work, m, &part, nll);
+            if (work->predict) carnn__predictor_report(work, m, &part, nll);
             if (n < part.left) continue;
             sum[CARNN__PREDICTOR_END] += last;
             tally->examples++;
@@ -16520,7 +16530,7 @@ static void carnn__net_report(carnn__work *work) {
         size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         for (i = first; i < carnn__max(end, first + 1); i++) {
             carnn_prediction p = carnn__net_prediction(work, &o, b, i);
-            work->wanted->example(&p, work->wanted->user);
+            work->predict->example(&p, work->predict->user);
         }
     }
 }
@@ -16569,7 +16579,7 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     work->model->task->parts(&p, work->state);
     /* at least 1: in best[0] an ensemble tells its members what to explain */
     choices = carnn__max(carnn__max(work->model->choices.count, net->columns), 1);
-    if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
+    if (work->predict) net->top = carnn__max(work->predict->top, 1);
     net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
@@ -16637,7 +16647,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     }
     for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
     tally->loss += carnn__net_loss(works[0], tally);
-    if (works[0]->wanted) carnn__net_report(works[0]);
+    if (works[0]->predict) carnn__net_report(works[0]);
 }
 
 /* From a batch to logits, of a task without `batch`. */
@@ -16652,8 +16662,8 @@ static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
 /* One batch of an ensemble. What its members predict by themselves is not reported. */
 static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
-    const carnn_test_desc *asked = work->asked;
-    const carnn_predict_desc *wanted = work->wanted;
+    const carnn_test_desc *test = work->test;
+    const carnn_predict_desc *predict = work->predict;
     carnn__tally own;
     size_t i;
     memset(&own, 0, sizeof own);
@@ -16663,11 +16673,11 @@ static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *t
             carnn__net_forward(member, number, 0);
             continue;
         }
-        member->asked = NULL;
-        member->wanted = NULL;
+        member->test = NULL;
+        member->predict = NULL;
         task->batch(member, number, 0, &own);
-        member->asked = asked;
-        member->wanted = wanted;
+        member->test = test;
+        member->predict = predict;
     }
     carnn__net_vote(work->members, work->member_count, number, tally);
 }
@@ -16687,7 +16697,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     carnn__net_forward(work, number, key);
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
-    if (work->wanted && task->output)
+    if (work->predict && task->output)
         carnn__net_report(work); /* after the loss: it uses the same memory */
 }
 
@@ -18914,7 +18924,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
-    if (work->voting || work->wanted) m->logits = carnn__plan_mat(p, R, L); /* d: none */
+    if (work->voting || work->predict) m->logits = carnn__plan_mat(p, R, L); /* d: none */
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
@@ -19175,7 +19185,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     }
     carnn__dialog_count_batch(work, number, tally);
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
-    if (work->wanted) carnn__net_report(work);
+    if (work->predict) carnn__net_report(work);
     if (!work->g) return;
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
@@ -19196,7 +19206,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count_batch(works[0], number, tally);
-    if (works[0]->wanted) carnn__net_report(works[0]);
+    if (works[0]->predict) carnn__net_report(works[0]);
 }
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -20762,7 +20772,7 @@ static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     double grades = (double)carnn__pair_grades(work->model->desc.option);
     size_t i;
-    for (i = 0; !work->wanted && i < data->item_count; i++) {
+    for (i = 0; !work->predict && i < data->item_count; i++) {
         double y = (double)data->items[i].value;
         if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
         return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
@@ -21002,10 +21012,7 @@ static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, ui
 /* The vocabulary of all texts, questions and candidates. */
 static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
                                        carnn_error *error) {
-    carnn__vocabulary v;
-    carnn__model_vocabulary(&v, model, error);
-    carnn__net_add_words(&v, model, data, 0, 1);
-    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+    return carnn__words_build(model, data, 0, error);
 }
 
 #endif
@@ -21427,7 +21434,7 @@ static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
 static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
     const carnn_dataset *data = work->data;
     size_t i;
-    for (i = 0; !work->wanted && i < data->item_count; i++) {
+    for (i = 0; !work->predict && i < data->item_count; i++) {
         float y = data->items[i].value;
         if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
             return carnn__target_fail(data, i, "a number as the target", error);
@@ -21652,11 +21659,8 @@ static size_t carnn__thought_session_words(const carnn_model *model) {
 
 static carnn_status carnn__thought_build(carnn_model *model, const carnn_dataset *data,
                                          carnn_error *error) {
-    carnn__vocabulary v;
-    carnn__model_vocabulary(&v, model, error);
-    carnn__net_add_words(&v, model, data, 0, 1);
-    v.most = (size_t)fmax(carnn__option(model, CARNN__THOUGHT_VOCAB), 0.0);
-    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+    return carnn__words_build(model, data,
+                              (size_t)fmax(carnn__option(model, CARNN__THOUGHT_VOCAB), 0.0), error);
 }
 
 #endif
@@ -21806,7 +21810,7 @@ static void carnn__thought_forward(carnn__work *work, uint64_t key) {
     carnn__thought *m = (carnn__thought *)work->state;
     carnn__embed_forward(work, &m->words, &m->net.texts);
     carnn__layers_forward(work, &m->encoder, &m->net.texts, &m->words.y, key);
-    if (m->net.corpus.piece_count && !work->wanted) carnn__thought_predict_around(work, m, key);
+    if (m->net.corpus.piece_count && !work->predict) carnn__thought_predict_around(work, m, key);
 }
 
 static void carnn__thought_backward(carnn__work *work, uint64_t key) {
@@ -21848,11 +21852,11 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     double sum = 0.0;
     size_t i, k, r;
     tally->examples += t->count;
-    for (i = 0; work->wanted && i < t->count; i++) {
+    for (i = 0; work->predict && i < t->count; i++) {
         carnn_prediction p = carnn__thought_vector(m, i);
-        work->wanted->example(&p, work->wanted->user);
+        work->predict->example(&p, work->predict->user);
     }
-    if (work->wanted) return 0.0; /* the sentences were only encoded */
+    if (work->predict) return 0.0; /* the sentences were only encoded */
     for (i = 0; i < t->count; i++) {
         const float *loss = m->output.loss;
         double both = 0.0, words = 0.0;
@@ -21882,7 +21886,7 @@ static void carnn__thought_vote(carnn__work *const *works, size_t count, size_t 
                                 carnn__tally *tally) {
     const carnn__thought *m = (const carnn__thought *)works[0]->state;
     (void)number;
-    if (!works[0]->wanted)
+    if (!works[0]->predict)
         carnn__word_softmax_mean(works, count, carnn__thought_output,
                                  m->decoder[0].seq.packed.rows + m->decoder[1].seq.packed.rows);
     tally->loss += carnn__thought_loss(works[0], tally);
@@ -24374,11 +24378,11 @@ static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *co
 
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
-                                const carnn_dataset *data, const carnn_test_desc *asked,
-                                const carnn_predict_desc *wanted, carnn_scores *scores,
+                                const carnn_dataset *data, const carnn_test_desc *test,
+                                const carnn_predict_desc *predict, carnn_scores *scores,
                                 carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
-    int votes = count > 1 && !asked->alone;
+    int votes = count > 1 && !test->alone;
     carnn__scoring s;
     carnn__work like;
     size_t m;
@@ -24391,13 +24395,13 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     if (!status && votes) status = carnn__same_choices(models, count, error);
     if (!status)
         status = carnn__engine_open(&s.engine, models[0]->desc.simd,
-                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(test ? test->threads : predict->threads),
                                     *a, error);
     if (status) return status;
     like = carnn__scoring_work(models[0], data, &s.engine);
     like.voting = votes;
-    like.asked = asked;
-    like.wanted = wanted;
+    like.test = test;
+    like.predict = predict;
     status = carnn__scoring_open(&s, models, count, &like, error);
     if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
     while (s.opened-- > 0) carnn__net_close(&s.work[s.opened]);

@@ -47,7 +47,7 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
     asked.user = &score;
     test_work_open(&w, model, data, threads);
     w.work.batch = batch;
-    w.work.asked = &asked;
+    w.work.test = &asked;
     test_work_run(&w, 0);
     CHECK_INT(w.tally.examples, data->item_count);
     test_work_close(&w);
