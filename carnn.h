@@ -896,7 +896,7 @@ typedef struct carnn_contribution {
                          text that has them; cloze: of a word of the text */
     double share;     /* lm: what part of the context a word of the sentence before is; answer,
                          pair: what part of the last states of its text's encoder a word is, or its
-                         state of the vector that is compared (ca, ap, cosine) */
+                         state of the vector that is compared (ca, ap, cosine, attention of pair) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -4866,7 +4866,9 @@ static float carnn__recurrent_range(size_t h, size_t n) {
 
      a_t = Wx x_t + Wh h_{t-1} + Wk h_{t-k} + b
 
-   so that a signal crosses T steps in T / k of them. Wk (recurrent gates h, h); states before the
+   so that a signal crosses T steps in T / k of them. Wk h_{t-k} is added to Wh h_{t-1} before all
+   else: inside the product with the reset gate of gru-after, the n of multiplicative integration,
+   and what batch normalisation reads. Wk (recurrent gates h, h); states before the
    first are zero. Backward: the gradient at h_{t-k} gains Wk^T da_t, dWk += da_t h_{t-k}^T. */
 static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, const char *prefix,
                                      size_t k) {
@@ -12586,6 +12588,9 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    columns of [fw; bw] from the first word to the last. A layer of a multigraph RNN has a graph in
    each direction in the place of bases.
 
+   A cell whose candidate is its input (scarnn, carnn-low) reads P x where inputs have another size
+   than h: "project", without a bias, common to both directions and to all bases of a layer.
+
    Dropout is on what layers read; each base has a mask of its own. `--normalise batch`: batch
    normalisation of the cells over all texts of a batch (@@CELL); a task may add further choices. */
 
@@ -18733,9 +18738,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
 static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
-                        "history utterances read, the latest so many"),
+                        "history utterances read, the latest so many; 0: no limit"),
     CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
-                        "rows of a knowledge-base block, the first"),
+                        "rows of a knowledge-base block, the first; 0: no limit"),
     CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 2,
                         "1: names are exchanged in training, so that it learns to copy them"),
     CARNN__OPTION_WHOLE("told", CARNN__DIALOG_TOLD, 0, 1, 2,
@@ -19358,8 +19363,9 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
 }
 
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
-   (H^T y) . r_{K-1} + .. and what c has by itself; each r_k is a sum over the utterances. Gated
-   hops are no such sum: all of it is the rest. Hy: H^T y. */
+   (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
+   memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum: all of
+   it is the rest. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -19496,7 +19502,8 @@ static const carnn_option carnn__lm_options[] = {
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
                        "share of the labels in the loss, 0.1 where there are some"),
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_rows,
-                         "whose label the context tells, previous or own"),
+                         "whose label the context tells, previous (of lines "
+                         "speaker|text|act) or own"),
     CARNN__OPTION_CHOICE("unit", CARNN__LM_UNIT, carnn__lm_units,
                          "what is predicted, word or char; char becomes spaced where a file has "
                          "blanks between its characters"),
@@ -20042,8 +20049,9 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_WHOLE("redundancy", CARNN__ANSWER_REDUNDANCY, 0, 1, 2,
                         "1: with overlap, also told of words that other sentences have"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
-                         "pair: each sentence by itself; rank: among those of its question; hinge: "
-                         "against six wrong ones; hardest: against the hardest of six"),
+                         "pair: each sentence by itself (ca); rank: among those of its question; "
+                         "hinge: against six wrong ones, margin 0.1 (ap, cosine); hardest: against "
+                         "the hardest of six"),
     CARNN__TUNE_OPTION,
     CARNN__ENCODER_OPTIONS(CARNN__TWO_ENCODER),
     CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
@@ -20401,8 +20409,9 @@ static const carnn__task carnn__answer_task = {
    learnt sooner, leave the network too little to learn.
 
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
-   itself. Dropout is on E w_i, between layers, and on v. The vectors of the data's words are
-   trained, also where a file has them; those of words that only the file has are not.
+   itself, divided by the number of its words. Dropout is on E w_i, between layers, and on v. The
+   vectors of the data's words are trained, also where a file has them; those of words that only the
+   file has are not.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -21253,7 +21262,8 @@ static const carnn__task carnn__cloze_task = {
    target has as many words as its sequence has rows and some have several; else class.
 
    There is no context c, not even for cells that read one: the same c for all sequences would only
-   be a second bias of the gates. With --context rows there is: the position encoding of the rows.
+   be a second bias of the gates. With --context rows there is: the position encoding of the rows,
+   divided by their number.
 
    A session whose layers read in one direction takes row after row. It keeps their states and what
    is pooled so far.
@@ -22041,7 +22051,8 @@ static const carnn_option carnn__options[] = {
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1,
-                        "label smoothing, of cross entropies (no attention sums, no hinges)"),
+                        "label smoothing, of cross entropies (not of attention sums, hinges, labels of "
+                        "lm)"),
     CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
