@@ -19364,8 +19364,8 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
 
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
-   memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum: all of
-   it is the rest. Hy: H^T y. */
+   memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
+   all of it is the rest. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -22051,8 +22051,8 @@ static const carnn_option carnn__options[] = {
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1,
-                        "label smoothing, of cross entropies (not of attention sums, hinges, labels of "
-                        "lm)"),
+                        "label smoothing, of cross entropies (not of attention sums, hinges, "
+                        "labels of lm)"),
     CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
