@@ -742,9 +742,10 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     used += left.count;
     if (!strcmp(shown, "-")) shown = STANDARD_INPUT;
     if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
-        if (model && error.code == CARNN_ERR_DATA)
+        int code = failed();
+        if (model && code == BAD_DATA)
             say(DONE, "the model is of the task %s, whose data are %s", task, data_of(task));
-        exit(failed());
+        exit(code);
     }
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", shown, carnn_dataset_format(loaded));
@@ -2603,9 +2604,11 @@ static const command commands[] = {
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks with a dialog model; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
-    {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute to an output",
+    {"explain", "MODEL [--data FILE] [--example N]",
+     "shows what words or utterances contribute to an output",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
-    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions that leave out a word of a text (task cloze)",
+    {"ask", "MODEL --text FILE [< QUESTIONS]",
+     "answers questions that leave out a word of a text (task cloze)",
      "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
      "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
      "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
@@ -2613,7 +2616,8 @@ static const command commands[] = {
      "  carnn cloze --sentences 8 alice.txt > questions.txt\n"
      "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
      "it becomes a question for this name, with up to ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
-    {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first (task answer)",
+    {"rank", "MODEL --question TEXT [--data FILE]",
+     "sorts sentences, the best answer first (task answer)",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a model of the task lm, a sentence a line",
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
