@@ -240,7 +240,7 @@ static void signal_errors(void) {
     }
     CHECK_INT(signal_load(&d, test_source("s", "day,x\n1,2\n", 10), "1", &nameless, 0, &error),
               CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "s:1: expected the name of the column of what is right (target), "
+    CHECK_TEXT(error.message, "s:1: expected the name of the column of what is right (--target), "
                               "found \"day,x\"");
 }
 
@@ -270,7 +270,7 @@ static void signal_bad_images(void) {
     CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected rows of 4 numbers, found 2 images of 6 pixels");
     CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images, found none");
+    CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images (--labels), found none");
     rows.permutation = &order;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
