@@ -376,7 +376,7 @@ static int is_switch(const carnn_option *o) {
 }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
-static void read_option(unsigned bit, int count, char **argument, int *at) {
+static void read_option(const command *c, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
@@ -385,11 +385,11 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
-    f = flag_named(bit, &g);
-    for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
+    f = flag_named(c->bit, &g);
+    for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, c->bit, &g);
     if (!f && !o && commands_with(word))
         say(USAGE, "--%s is an option of %s, not of %s", dashed(word),
-            command_names(commands_with(word)), command_names(bit));
+            command_names(commands_with(word)), c->name);
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
@@ -410,7 +410,7 @@ static void read_arguments(const command *c, int count, char **argument) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
         else if (only_files || *word != '-' || !word[1]) add_item(&arg.files, word);
-        else read_option(c->bit, count, argument, &at);
+        else read_option(c, count, argument, &at);
     }
     if (!arg.help && arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
@@ -716,12 +716,15 @@ static const carnn_model *reads_most(void) {
     return model;
 }
 
-/* What the data of a task look like. */
-static const char *data_of(const char *task) {
-    size_t i;
-    for (i = 0; strcmp(carnn_task_name(i), task);) i++;
-    return carnn_task_data(i);
+/* The number of a task, behind the last one where there is none of this name. */
+static size_t task_number(const char *name) {
+    size_t i = 0;
+    while (carnn_task_name(i) && strcmp(carnn_task_name(i), name)) i++;
+    return i;
 }
+
+/* What the data of a task look like. */
+static const char *data_of(const char *task) { return carnn_task_data(task_number(task)); }
 
 /* One file or several as one data set; NULL where there is none. Files of labels are used up. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
@@ -2646,15 +2649,13 @@ static const command commands[] = {
 
 /* "train, test" */
 static const char *command_names(unsigned bits) {
-    static char text[2][256];
-    static size_t turn;
-    char *names = text[turn = !turn];
+    static char text[256];
     size_t i, at = 0;
-    for (*names = '\0', i = 0; i < COUNT(commands); i++)
+    for (i = 0; i < COUNT(commands); i++)
         if (bits & commands[i].bit)
-            at += (size_t)snprintf(names + at, sizeof text[0] - at, at ? ", %s" : "%s",
+            at += (size_t)snprintf(text + at, sizeof text - at, at ? ", %s" : "%s",
                                    commands[i].name);
-    return names;
+    return text;
 }
 
 static int is_man; /* help is printed as a man page */
@@ -2942,8 +2943,8 @@ static int run(int count, char **argument) {
     if (asks && is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
-    for (i = 0; arg.help && arg.task && carnn_task_name(i); i++)
-        if (!strcmp(arg.task, carnn_task_name(i))) return help_task(i);
+    i = task_number(arg.task ? arg.task : "");
+    if (arg.help && carnn_task_name(i)) return help_task(i);
     if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }
