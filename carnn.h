@@ -139,14 +139,16 @@
    set is read-only once it is loaded.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
-   fills a carnn_error with words: file, line, what was expected, what was found.
+   fills a carnn_error with words: file, line, what was expected, what was found. Signals are the
+   program's: who writes to a FIFO that its reader has left gets SIGPIPE, as from any write.
 
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all
    of its memory before the first step. A session is one block whose size is known before: of a
    dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
-   with {.utterances = 1024} reads as much as scoring does.
+   with {.utterances = 1024} reads as much as scoring does. Of the stack, saving a model takes
+   64 KB, training, testing and opening a session 42 KB, the rest 20 KB at most.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -158,7 +160,9 @@
    build with -fexcess-precision=fast). What the compiler tells by no macro is refused at run time:
    paths that -ffp-contract=fast has given other fused multiply-adds, those whose sums
    -fassociative-math has put in another order, those that multiply by reciprocals
-   (-freciprocal-math), and processes that take denormal numbers for 0 (linked with -ffast-math).
+   (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do not round to
+   the nearest number, and training where denormal numbers are taken for 0 (audio programs do, and
+   what is linked with -ffast-math); sessions and tests are within 1e-37 there.
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -532,8 +536,8 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;     /* 0 where no target has one */
     double seconds;  /* of the call that scored; of several models at once, of all together */
-    double unknown;  /* by carnn_test, and of the best epoch by carnn_train: part of the data's words
-                        that are not in the vocabulary */
+    double unknown;  /* by carnn_test, and by carnn_train of the best epoch: part of the data's
+                        words that are not in the vocabulary */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
                             their text does not have them; answer: all of them, where no question
                             has a right sentence */
@@ -1117,6 +1121,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
 
+#include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -1130,6 +1135,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #error "carnn.h needs floats that are computed as floats: on x86, -msse2 -mfpmath=sse; else, \
 -fexcess-precision=fast"
 #endif
+
+/* A constant without f is a double: gcc's -fsingle-precision-constant gives other numbers. */
+typedef char carnn__constants_are_doubles[sizeof(1.0) == sizeof(double) ? 1 : -1];
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
@@ -1353,7 +1361,13 @@ static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
 
 /* --- clock ----------------------------------------------------------------------------------- */
 
-/* Seconds since a fixed but unknown time. */
+#if defined(__linux__) && defined(__GNUC__) && !defined(CLOCK_MONOTONIC) /* -std=c99 hides it */
+#define CARNN__HAS_MONOTONIC
+int carnn__monotonic(int clock, long *seconds) __asm__("clock_gettime");
+#endif
+
+/* Seconds since a fixed but unknown time, not moved when somebody sets the time of day, where the
+   system has such a clock. */
 static double carnn__clock(void) {
 #if defined(_WIN32)
     LARGE_INTEGER now, frequency;
@@ -1364,8 +1378,13 @@ static double carnn__clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#else /* -std=c99 hides the monotonic clock; clock() adds up the time of all threads */
+#else /* clock() adds up the time of all threads */
     struct timeval now;
+#if defined(CARNN__HAS_MONOTONIC)
+    long ticks[2]; /* seconds, nanoseconds: a struct timespec, if time_t is a long */
+    if (sizeof(time_t) == sizeof(long) && !carnn__monotonic(1, ticks))
+        return (double)ticks[0] + 1e-9 * (double)ticks[1];
+#endif
     gettimeofday(&now, NULL);
     return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
 #endif
@@ -1522,16 +1541,19 @@ static inline void carnn__spin(void) {
 #endif
 }
 
-/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. */
+/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. The turns
+   are some hundred; only where the clock stands still are they as many as that. */
+#define CARNN__SPIN_TURNS 10000
 static int carnn__pool_spin(volatile long *word, long least) {
     double start = carnn__clock();
+    int turns = 0;
     do {
         int i;
         for (i = 0; i < 16; i++) {
             if (carnn__get(word) >= least) return 1;
             carnn__spin();
         }
-    } while (fabs(carnn__clock() - start) < CARNN__SPIN); /* also where it is set back */
+    } while (++turns < CARNN__SPIN_TURNS && fabs(carnn__clock() - start) < CARNN__SPIN);
     return 0;
 }
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
@@ -1603,8 +1625,16 @@ static int carnn__pool_locks(carnn__pool *pool) {
 }
 static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
 #else
+#define CARNN__WORKER_STACK 262144 /* bytes; the usual 8 MB are much where addresses are few */
 static int carnn__thread_start(carnn__worker *w) {
-    return !pthread_create(&w->thread, NULL, carnn__worker_main, w);
+    pthread_attr_t attributes;
+    int problem = pthread_attr_init(&attributes);
+    if (problem) return 0;
+    problem = pthread_attr_setstacksize(&attributes, CARNN__WORKER_STACK);
+    if (!problem) problem = pthread_create(&w->thread, &attributes, carnn__worker_main, w);
+    pthread_attr_destroy(&attributes);
+    /* a host may need more, for variables of threads */
+    return !problem || !pthread_create(&w->thread, NULL, carnn__worker_main, w);
 }
 static void carnn__thread_join(carnn__worker *w) { pthread_join(w->thread, NULL); }
 static int carnn__pool_locks(carnn__pool *pool) {
@@ -2368,9 +2398,9 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                            name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if ((*k)->reorders())
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
-                           "-ffp-contract=fast, -fassociative-math or -freciprocal-math, or the "
-                           "process flushes denormal numbers (linked with -ffast-math?), which "
-                           "gives other numbers", (*k)->name);
+                           "-ffp-contract=fast, -fassociative-math, -freciprocal-math or "
+                           "-fno-honor-nans, or the process does not round to the nearest number, "
+                           "which gives other numbers", (*k)->name);
     return CARNN_OK;
 }
 
@@ -2378,17 +2408,19 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
 
 #if defined(CARNN__ISA)
 
-/* Does the compiler fuse a product and a sum that are written apart, reorder a sum, or multiply by
-   a reciprocal where it should divide? Does the process flush denormal numbers to 0? */
+/* Does the compiler fuse a product and a sum that are written apart, reorder a sum, multiply by a
+   reciprocal where it should divide, or think that nothing is NaN? Does the process round up, down
+   or towards 0 (fesetround)? */
 static int CARNN__K(reorders)(void) {
     volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
     volatile float large = 16777216.0f;                         /* large + a is inexact */
     volatile float three = 3.0f, six = 6.0f, nine = 9.0f, seven = 7.0f;
     volatile float q = three / seven, r = six / seven, s = nine / seven; /* 1 / 7 gives others */
-    volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
+    volatile float zero = 0.0f, one = 1.0f, inexact = 1.0f / 1073741824.0f;
     float x = a, y = large, by = seven, u = three / by, v = six / by, w = nine / by;
+    float nan = zero / zero;
     return x * x - product != 0.0f || (x + y) - y == x || u != q || v != r || w != s ||
-           half == 0.0f;
+           nan == nan || one + inexact != one || one - inexact != one;
 }
 
 /* --- the vector ---------------------------------------------------------------------------------
@@ -6915,6 +6947,16 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name), reason);
 }
 
+#ifndef CARNN_NO_STDIO
+/* A signal may interrupt the opening of a FIFO. */
+static FILE *carnn__open_file(const char *name, const char *mode) {
+    FILE *file;
+    do file = fopen(name, mode);
+    while (!file && errno == EINTR);
+    return file;
+}
+#endif
+
 #ifndef CARNN_NO_TEXT
 
 /* --- stb_ds -------------------------------------------------------------------------------------
@@ -6931,7 +6973,6 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 } /* stb_ds.h has templates in C++, which cannot be in extern "C" */
 #endif
 
-#include <errno.h>
 #include <setjmp.h>
 
 #if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
@@ -7398,14 +7439,19 @@ static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
                        carnn__name_end(in->lines.name), strerror(problem));
 }
 
-/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
-static int carnn__gzip_wait(carnn__input *in) {
+/* Waits for gzip, whose output has ended or is closed: only its exit code tells whether that was
+   the whole file. */
+static carnn_status carnn__gzip_wait(carnn__input *in, carnn_error *error) {
     int code = 0;
     pid_t gzip = in->gzip;
     in->gzip = 0;
     while (gzip && waitpid(gzip, &code, 0) < 0)
-        if (errno != EINTR) return 1; /* the host has taken the exit code */
-    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
+        if (errno != EINTR)
+            return carnn__io_error(error, in->lines.name, "gzip's exit code is lost, as this "
+                                   "process ignores or handles SIGCHLD; unpack it first");
+    if (WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2)) /* 2: a warning */
+        return CARNN_OK;
+    return carnn__input_error(in, "gzip cannot unpack it, it is damaged", error);
 }
 #endif
 
@@ -7414,7 +7460,7 @@ static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
     if (in->file) fclose(in->file);
 #endif
 #ifdef CARNN__GZIP
-    carnn__gzip_wait(in);
+    carnn__gzip_wait(in, NULL);
 #endif
     carnn__free(a, in->buffer);
     memset(in, 0, sizeof *in);
@@ -7434,12 +7480,11 @@ static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error 
     } while (!got && ferror(in->file) && errno == EINTR);
     if (!got && ferror(in->file))
         return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
-#ifdef CARNN__GZIP
-    if (!got && !carnn__gzip_wait(in))
-        return carnn__input_error(in, "gzip cannot unpack it, it is damaged", error);
-#endif
     in->lines.rest.length += got;
     in->ended = !got;
+#ifdef CARNN__GZIP
+    if (!got) return carnn__gzip_wait(in, error);
+#endif
     return CARNN_OK;
 #endif
 }
@@ -7504,7 +7549,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     in->lines.rest.length = source->bytes ? source->size : 0;
     in->ended = source->bytes != NULL;
 #ifndef CARNN_NO_STDIO
-    if (!in->ended) in->file = fopen(source->name, "rb");
+    if (!in->ended) in->file = carnn__open_file(source->name, "rb");
     if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
 #endif
     if (!status) status = carnn__input_want(in, CARNN__MARK_BYTES, a, error);
@@ -8512,9 +8557,11 @@ static const carnn__reader carnn__candidate_reader = {
 #if defined(CARNN_NO_STDIO) || defined(_WIN32)
 
 static void carnn__folder_close(carnn__reading *r) { (void)r; }
-static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, const char *end,
+                                       int *found) {
     (void)r, (void)folder, (void)end;
-    return 0;
+    *found = 0;
+    return CARNN_OK;
 }
 
 #else
@@ -8530,28 +8577,36 @@ static int carnn__by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the files whose names have this end in r->path; 0: it is no folder. */
-static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+/* Lists the files whose names have this end in r->path; *found is 0 where it is no folder. */
+static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, const char *end,
+                                       int *found) {
     const struct dirent *entry;
     size_t at, length = strlen(folder), count = 0;
+    int problem = 0;
     carnn__empty(r->paths);
     carnn__empty(r->path);
     r->folder = opendir(folder);
-    while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
-        size_t own = strlen(entry->d_name);
+    *found = r->folder != NULL;
+    while (r->folder) {
+        size_t own;
         char *path;
+        errno = 0; /* else an error looks like the end */
+        entry = readdir((DIR *)r->folder);
+        problem = errno;
+        if (!entry) break;
+        own = strlen(entry->d_name);
         if (own < strlen(end) || strcmp(entry->d_name + own - strlen(end), end)) continue;
         path = stbds_arraddnptr(r->paths, length + own + 2);
         snprintf(path, length + own + 2, "%s/%s", folder, entry->d_name);
         count++;
     }
-    if (!r->folder) return 0;
     carnn__folder_close(r);
+    if (problem) return carnn__io_error(r->parser.error, folder, strerror(problem));
     for (at = 0; count; count--, at += strlen(r->paths + at) + 1)
         stbds_arrput(r->path, r->paths + at);
     if (stbds_arrlenu(r->path))
         qsort(r->path, stbds_arrlenu(r->path), sizeof *r->path, carnn__by_name);
-    return 1;
+    return CARNN_OK;
 }
 
 #endif
@@ -8952,7 +9007,7 @@ static int carnn__absent(const char *name) {
     (void)name;
     return 1;
 #else
-    FILE *file = fopen(name, "rb");
+    FILE *file = carnn__open_file(name, "rb");
     if (file) fclose(file);
     return !file && (errno == ENOENT || errno == ENOTDIR);
 #endif
@@ -9602,8 +9657,8 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
     carnn_status status = CARNN_OK;
     *found = length >= sizeof end && !strcmp(name + length - (sizeof end - 1), end);
     if (*found) return carnn__question_file(r, name);
-    if (!carnn__folder_list(r, name, end)) return CARNN_OK;
-    *found = 1;
+    status = carnn__folder_list(r, name, end, found);
+    if (status || !*found) return status;
     r->parser.format = "question files (CNN, Daily Mail)";
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
@@ -14136,7 +14191,7 @@ static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, 
                                 const carnn__mat *w, const carnn__mat *y, int backward) {
     size_t D = x->columns, s, r, j;
     for (s = 0; s < t->texts; s++) {
-        const float *dy = y->d + s * D;
+        const float *dy = backward ? y->d + s * D : NULL;
         if (!backward) memset(y->x + s * D, 0, D * sizeof(float));
         for (r = t->at[s]; r < t->at[s + 1]; r++) {
             size_t input = t->ids[r] * D;
@@ -17039,6 +17094,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->rank[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
+        carnn_contribution *own = from < count ? out + from : NULL;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++)
             out[r] = carnn__word_contribution(s, text, r, weight ? weight + r : NULL);
@@ -17053,11 +17109,11 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         for (i = 0; i < m->directions; i++) {
             const carnn__cell_run *run = &top->base[i].run;
             if (m->bases > 1)
-                carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
-                                        count - from, &e->rest);
+                carnn__explain_listener(s, &top->listener[i], b, n, squares, own, count - from,
+                                        &e->rest);
             else if (m->bases)
-                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
-                                   out + from, count - from, &e->rest);
+                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares, own,
+                                   count - from, &e->rest);
         }
     }
 }
@@ -17586,7 +17642,7 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
     for (i = 0; i < columns; i++)
         if (!(fabsf(row[i]) <= FLT_MAX))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a finite number in column "
-                               "%zu, found %g", i + 1, (double)row[i]);
+                               "%zu, found %f", i + 1, (double)row[i]);
     for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
         carnn_session *s = i ? session->member[i] : session;
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
@@ -22136,6 +22192,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
     int whole = option->kind == CARNN_OPTION_INTEGER, digits = whole ? 17 : 10;
+    char low[CARNN__NUMBER_SIZE], high[CARNN__NUMBER_SIZE];
     carnn__span text = {value, strlen(value)};
     double v;
     if (option->kind == CARNN_OPTION_TEXT) {
@@ -22154,9 +22211,10 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
         if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
             (whole && v != floor(v)))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                               "%s: expected %s from %.*g to %.*g, found \"%.60s\"", option->name,
-                               whole ? "a whole number" : "a number", digits, option->low, digits,
-                               option->high, value);
+                               "%s: expected %s from %s to %s, found \"%.60s\"", option->name,
+                               whole ? "a whole number" : "a number",
+                               carnn__number_text(low, digits, option->low),
+                               carnn__number_text(high, digits, option->high), value);
         if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
@@ -22232,6 +22290,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
+        char text[3][CARNN__NUMBER_SIZE];
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_TEXT ||
             (o->kind == CARNN_OPTION_NAME && o->place != CARNN_OPTION_OF_TASK))
@@ -22239,13 +22298,15 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         number = carnn__option_value(o, model, train);
         if (o->kind == CARNN_OPTION_NAME) {
             if (number < 0.0 || number != floor(number) || !carnn__choice_name(o, number))
-                return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has no choice %.10g", o->name,
-                                   number);
+                return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has no choice %s", o->name,
+                                   carnn__number_text(text[0], 10, number));
             continue;
         }
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
-                               o->name, number, o->low, o->high);
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %s, not from %s to %s", o->name,
+                               carnn__number_text(text[0], 10, number),
+                               carnn__number_text(text[1], 10, o->low),
+                               carnn__number_text(text[2], 10, o->high));
     }
     return CARNN_OK;
 }
@@ -23243,7 +23304,6 @@ typedef int (*carnn__file_fill)(carnn__sink sink, void *to, const void *content)
 
 #ifndef CARNN_NO_STDIO
 
-#include <errno.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #if defined(_WIN32)
@@ -23261,6 +23321,9 @@ int fsync(int file);
 int(fileno)(FILE *file);
 #if !defined(__USE_MISC) && !defined(__USE_XOPEN_EXTENDED) && !__USE_FORTIFY_LEVEL /* of glibc */
 char *realpath(const char *name, char *path);
+#endif
+#if !defined(__USE_XOPEN_EXTENDED) && !defined(__USE_XOPEN2K)
+ssize_t readlink(const char *name, char *path, size_t room);
 #endif
 #endif
 #define CARNN__SYSTEM(name) name
@@ -23283,6 +23346,10 @@ static void carnn__remove_stale(const char *path, char *temporary, size_t room) 
     (void)path, (void)temporary, (void)room;
 }
 
+static int carnn__is_link(const char *name) { return (void)name, 0; }
+static void carnn__keep_rights(const char *from, const char *to) {
+    _chmod(to, (int)carnn__file_mode(from) & 0777);
+}
 static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
@@ -23302,6 +23369,19 @@ static FILE *carnn__create(const char *name) {
 static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
 /* A new file; a name that is taken is refused. */
 static FILE *carnn__create(const char *name) { return fopen(name, "wbx"); }
+
+static int carnn__is_link(const char *name) {
+    char first;
+    return readlink(name, &first, 1) >= 0;
+}
+
+/* Owner and permissions of another file; only root may give a file away, others keep it. */
+static void carnn__keep_rights(const char *from, const char *to) {
+    struct stat found;
+    if (stat(from, &found)) return;
+    if (chown(to, found.st_uid, found.st_gid)) errno = 0;
+    chmod(to, found.st_mode & 0777);
+}
 
 /* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
 static int carnn__sync(FILE *file) {
@@ -23345,17 +23425,21 @@ static void carnn__remove_stale(const char *path, char *temporary, size_t room) 
 
 #endif
 
-/* Opens a new file, `temporary`, beside an old one, whose mode it gets (0: there is none). */
-static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary, size_t room) {
+/* Opens a new file, `temporary`, beside another, whose rights it gets where that is there. Where
+   somebody else has taken a name, e.g. a process that was forked, it tries the next one. */
+static FILE *carnn__open_beside(const char *path, char *temporary, size_t room) {
     double now = carnn__clock();
-    uint64_t key;
-    FILE *file;
+    FILE *file = NULL;
+    uint64_t key, i;
     carnn__remove_stale(path, temporary, room);
     memcpy(&key, &now, sizeof key);
-    key = carnn__random(key, (uintptr_t)temporary);
-    snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
-    file = carnn__create(temporary);
-    if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
+    key = carnn__stream(key, (uintptr_t)temporary);
+    errno = EEXIST;
+    for (i = 0; !file && errno == EEXIST && i < 100; i++) {
+        snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(carnn__random(key, i) >> 32));
+        file = carnn__create(temporary);
+    }
+    if (file) carnn__keep_rights(path, temporary);
     return file;
 }
 
@@ -23383,13 +23467,15 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
         return carnn__out_of_memory(error);
     }
     if (special)
-        file = fopen(name, "wb");
+        file = carnn__open_file(name, "wb");
     else if (!*name)
         errno = ENOENT;
     else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(path, 2) != 0))
         errno = EACCES; /* the folder would allow it */
+    else if (!mode && carnn__is_link(name))
+        errno = ENOENT; /* where it leads to, perhaps on a disk that is not there */
     else
-        file = carnn__open_beside(path, mode, temporary, room);
+        file = carnn__open_beside(path, temporary, room);
     opened = file != NULL;
     complete = file && fill && fill(carnn__file_sink, file, content) &&
                (special ? fflush(file) == 0 : carnn__sync(file));
@@ -23409,7 +23495,7 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
-    FILE *file = special ? NULL : fopen(name, "rb");
+    FILE *file = special ? NULL : carnn__open_file(name, "rb");
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
@@ -24528,6 +24614,7 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     carnn_source source = {"ensemble", NULL, 0};
     const carnn_allocator *a;
     void *block = NULL, *blocks = NULL; /* carnn__own */
+    char share[CARNN__NUMBER_SIZE];
     *ensemble = NULL;
     if (status) return status;
     if ((desc->greedy || desc->share > 0.0) && !desc->valid)
@@ -24535,7 +24622,7 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                            "validation data: there are none");
     if (!(desc->share >= 0.0 && desc->share <= 1.0))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a share of models is from 0 to 1, found "
-                           "%g", desc->share);
+                           "%s", carnn__number_text(share, 6, desc->share));
     memset(&c, 0, sizeof c);
     c.models = models;
     c.desc = desc;
@@ -24815,18 +24902,20 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                                     carnn_error *error) {
     carnn_model_desc model = t->model->desc;
     carnn_train_desc usual;
-    char why[160];
+    char why[160], number[2][CARNN__NUMBER_SIZE];
     memset(&usual, 0, sizeof usual);
     usual.optimizer = t->desc.optimizer;
     carnn_defaults(&model, &usual, NULL);
     if (name) snprintf(why, sizeof why, "%s %s is not finite", what, name);
     else if (what) snprintf(why, sizeof why, "%s some weights is too large", what);
-    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
-                  t->at.first_loss);
+    else snprintf(why, sizeof why, "the loss is %s, it began with %s",
+                  carnn__number_text(number[0], 4, carnn__training_loss(t)),
+                  carnn__number_text(number[1], 4, t->at.first_loss));
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       "%s; try --lr %s", (unsigned long long)t->at.epoch + 1,
                        (unsigned long long)t->at.step, why,
-                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+                       carnn__number_text(number[0], 6, t->desc.lr > usual.lr ? usual.lr
+                                                                              : t->desc.lr / 10.0));
 }
 
 /* Is the loss above twice that of the first batch (or, if that is larger, of a guess among all
@@ -25025,11 +25114,15 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error) {
     carnn_model_desc complete = model->desc; /* the model's own says what its weights are */
+    volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
     carnn__training t;
     carnn_status status;
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
+    if (half == 0.0f)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this process takes denormal numbers for "
+                           "0 (linked with -ffast-math?), which gives other weights");
     if (model->member_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble is not trained: its members "
                            "are, each by itself");

@@ -8,6 +8,7 @@
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */
 #else
 #define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64 /* large files and inodes on 32-bit machines */
 #define _DARWIN_C_SOURCE
 #endif
 
@@ -22,12 +23,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #ifdef _WIN32
 #include <io.h>
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -612,9 +613,8 @@ static FILE *open_input(const char *name) {
 }
 
 static int is_file(const char *name) {
-    FILE *file = fopen(name, "rb");
-    if (file) fclose(file);
-    return file != NULL;
+    struct stat found;
+    return !stat(name, &found) && S_ISREG(found.st_mode);
 }
 
 /* The name of a file with something behind it. */
@@ -984,8 +984,8 @@ static void warn_of_training(void) {
         say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
             *arg.vectors.item, words, found);
     if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
-        say(DONE, "%s is of a training that was stopped: --resume would go on with it; now it will "
-            "be overwritten", arg.training.checkpoint);
+        say(DONE, "%s will be overwritten; --resume would go on with the training that was stopped",
+            arg.training.checkpoint);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
@@ -996,20 +996,24 @@ static int run_training(void) {
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int patient = patience > 0 && job.epochs - best >= patience, result;
     int done = patient || job.epochs >= used->epochs;
+    int kept = status == CARNN_OK || status == CARNN_ERR_STOPPED; /* in the checkpoint */
     if (job.shown) fputc('\n', stderr);
-    if (status == CARNN_ERR_IO && best && done) { /* the last checkpoint, which nobody needs */
-        failed();
-        status = CARNN_OK;
-    }
-    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
+    result = kept ? DONE : failed();
+    if (status == CARNN_ERR_IO && best && done) status = CARNN_OK, result = DONE; /* not needed */
     if (result && !best) return result;
-    if (best) check(carnn_model_save(model, arg.out, &error));
+    if (best && carnn_model_save(model, arg.out, &error)) {
+        result = failed();
+        if (kept) say(result, "%s has all of it: once %s can be written, the same command with "
+                      "--resume writes it", arg.training.checkpoint, arg.out);
+        return result;
+    }
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
-    if (done || (!status && !(arg.training.max_time > 0.0))) /* a resumed run may have no epoch */
+    if (!done && (status || arg.training.max_time > 0.0)) /* a resumed run may have no epoch */
+        say(DONE, "%s; the same command with --resume goes on",
+            status ? "interrupted" : "the time is over");
+    else if (kept)
         remove(arg.training.checkpoint);
-    else say(DONE, "%s; the same command with --resume goes on",
-             status ? "interrupted" : "the time is over");
     return interrupted ? INTERRUPTED : DONE;
 }
 
@@ -2955,6 +2959,7 @@ int main(int count, char **argument) {
     FILE *spare;
     if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing */
+    signal(SIGCHLD, SIG_DFL); /* else the exit code of gzip is lost */
     /* no file is to get the number of a standard stream that is closed */
     while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
     if (spare) fclose(spare);

@@ -288,6 +288,9 @@ says err '^no --valid: '
 check 'without standard output: another exit code' [ $? -eq 1 ]
 mkdir d.gguf.resume
 run 1 $train --epochs 100000 --patience 0 --max-time 0.1 --out d.gguf --quiet --seed 9
+run 0 $train --epochs 1 --out d.gguf --quiet --seed 9 # that checkpoint is not needed
+says err 'd.gguf.resume: cannot be written: '
+check 'what is no checkpoint was removed' [ -d d.gguf.resume ]
 rmdir d.gguf.resume
 run 0 info d.gguf
 says out '^seed  *9$'
@@ -347,6 +350,18 @@ empty out
 run 1 $train --out f.gguf --resume
 says err '^carnn: f.gguf.resume: No such file or directory (is the training done already?)$'
 check 'a failed training left a file' [ ! -e f.gguf ]
+if [ "$(id -u)" = 0 ]; then
+    : >owned.gguf
+    chown 12345:23456 owned.gguf
+    run 0 $train --epochs 1 --out owned.gguf
+    ls -ln owned.gguf >out
+    says out ' 12345 *23456 '
+fi
+ln -s no-such-folder/f.gguf f.gguf
+run 1 $train --out f.gguf
+says err 'f.gguf: cannot be written: No such file'
+check 'a link was replaced' [ -h f.gguf ]
+rm f.gguf
 
 # ---- what is written is no file that is read or written, too
 
@@ -732,6 +747,8 @@ says err 'pipe: is packed; unpack it first with gzip -d'
 head -c 40 odd.gz >cut.gz
 run 3 predict q.gguf --data cut.gz
 says err 'cut.gz: '
+(trap '' CHLD; "$carnn" predict q.gguf --data cut.gz) >out 2>err
+check 'a cut file is taken for whole where exit codes are lost' [ $? -eq 3 ]
 printf 'Label\t Sentence\tQuestion \n1\tit rained .\twhere is it ?\n' >odd.tsv
 "$carnn" predict q.gguf <odd.tsv >odd
 lines odd 1
@@ -1464,7 +1481,7 @@ run 3 train --task answer --train apart.tsv --out no.gguf
 says err 'here no two lines have the same question'
 printf 'left' >unknown.gguf.resume
 run 0 train --task classify --train before.tsv --epochs 1 --hidden 4 --out unknown.gguf
-says err 'unknown.gguf.resume is of a training that was stopped: --resume would go on with it'
+says err 'unknown.gguf.resume will be overwritten; --resume would go on with the training'
 run 0 train --task answer --train "$data/answer-dev.tsv" --epochs 1 --hidden 4 --embedding 4 --out rank.gguf
 run 0 rank rank.gguf --question who --data before.tsv
 says err 'before.tsv: has tabs; each line is taken for one sentence'

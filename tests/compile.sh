@@ -127,6 +127,9 @@ compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$fo
 for option in -ffast-math -ffinite-math-only -freciprocal-math; do
     check "$option is refused" fails ${CC:-cc} -std=c99 $option -I. -fsyntax-only "$folder/make.c"
 done
+compiles "constants" gcc -w -DCARNN_NO_TEXT -I. -fsyntax-only "$folder/make.c"
+check "single precision constants are refused" fails gcc -w -DCARNN_NO_TEXT -fsingle-precision-constant \
+    -I. -fsyntax-only "$folder/make.c"
 check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$folder/make.c"
 {
     cat "$folder/make.c"
@@ -137,7 +140,7 @@ check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$f
     }'
 } > "$folder/fast.c"
 if command -v clang > /dev/null; then # no macro tells these options
-    for option in -ffp-contract=fast -funsafe-math-optimizations; do
+    for option in -ffp-contract=fast -funsafe-math-optimizations -fno-honor-nans; do
         compiles "$option" clang $option -DCARNN_NO_TEXT -DCARNN_NO_THREADS \
             -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
         check "$option is refused" "$folder/fast"

@@ -72,16 +72,21 @@ static void check_fma(void) {
 #endif
 }
 
-/* A process that takes denormal numbers for 0 computes other numbers, and is refused. */
-static void check_denormals(void) {
+/* A process that rounds otherwise computes other numbers, and is refused. */
+static void check_rounding(void) {
 #if defined(__x86_64__)
+    static const unsigned modes[] = {0x2000, 0x4000, 0x6000}; /* down, up, towards 0 */
     unsigned before = _mm_getcsr();
     carnn__engine e;
     carnn_error error;
-    _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
-    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), &error), CARNN_ERR_ARGUMENT);
-    _mm_setcsr(before);
-    CHECK(strstr(error.message, "flushes denormal numbers") != NULL);
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        _mm_setcsr(before | modes[i]);
+        CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), &error),
+                  CARNN_ERR_ARGUMENT);
+        _mm_setcsr(before);
+        CHECK(strstr(error.message, "does not round to the nearest number") != NULL);
+    }
     CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), &error), CARNN_OK);
     carnn__engine_close(&e);
 #endif
@@ -90,6 +95,6 @@ static void check_denormals(void) {
 int main(void) {
     check_choice();
     check_fma();
-    check_denormals();
+    check_rounding();
     return test_end();
 }

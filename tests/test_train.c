@@ -210,6 +210,29 @@ static void test_simd_choice(void) {
     carnn_dataset_free(data);
 }
 
+/* Where denormal numbers are taken for 0 training would give other weights; a model can be used. */
+static void test_denormals(void) {
+#if defined(__x86_64__)
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_model_desc desc = model_desc("icarnn", 8);
+    carnn_train_desc train = train_desc(1);
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    carnn_error error;
+    unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "takes denormal numbers for 0") != NULL);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    _mm_setcsr(before);
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+#endif
+}
+
 /* --- stopping and going on -------------------------------------------------------------------- */
 
 typedef struct script {
@@ -1089,6 +1112,7 @@ int main(void) {
     test_one_step();
     test_same_bytes();
     test_simd_choice();
+    test_denormals();
     test_resume();
     test_resume_after_kill();
     test_resume_without_patience();
