@@ -1209,17 +1209,21 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
 #define CARNN__PRINTF(format_at, first)
 #endif
 
-/* Fills `error`, which may be NULL, and returns `code`. */
+/* Fills `error`, which may be NULL, and returns `code`. A terminal that shows the message is not to
+   obey control characters in names of files. */
 CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
     if (error) {
         va_list arguments;
+        char *c;
         error->code = code;
         error->line = line;
         va_start(arguments, format);
         vsnprintf(error->message, sizeof error->message, format, arguments);
         va_end(arguments);
+        for (c = error->message; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == '\x7F') *c = '?';
     }
     return code;
 }

@@ -459,6 +459,7 @@ static void test_lines(void) {
 }
 
 static void test_pieces(void) {
+    carnn_error error;
     char shown[4 * CARNN__SHOWN + 8];
     carnn__span s = {" \t a b\r ", 8}, part;
     s = carnn__trim(s);
@@ -470,6 +471,8 @@ static void test_pieces(void) {
     CHECK_INT(carnn__cut(&s, ' ', &part), 0);
     CHECK_INT(part.length, 0);
     CHECK_TEXT(carnn__show(shown, part), "nothing");
+    CHECK_INT(carnn__io_error(&error, "\033[2J\xC3\xBC\n", "\x7F"), CARNN_ERR_IO);
+    CHECK_TEXT(error.message, "?[2J\xC3\xBC?: ?");
     part.at = "tab\t nul\0 \xC3\xBC \"q\"";
     part.length = 16;
     CHECK_TEXT(carnn__show(shown, part), "\"tab\\t nul\\x00 \\xc3\\xbc \"q\"\"");
