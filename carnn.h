@@ -23551,22 +23551,6 @@ CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, siz
     return carnn__file_save(carnn__fill_bytes, &all, file, &allocator, error);
 }
 
-typedef struct carnn__gguf_content {
-    carnn__gguf_fill fill;
-    const void *from;
-} carnn__gguf_content;
-
-static int carnn__fill_gguf(carnn__sink sink, void *to, const void *content) {
-    const carnn__gguf_content *c = (const carnn__gguf_content *)content;
-    return carnn__gguf_write(c->fill, c->from, sink, to) > 0;
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    carnn__gguf_content content = {fill, from};
-    return carnn__file_save(carnn__fill_gguf, &content, file, allocator, error);
-}
-
 /* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read
    into *block, which the caller frees. */
 static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind,
@@ -23854,9 +23838,13 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
     return CARNN_OK;
 }
 
+static int carnn__fill_model(carnn__sink sink, void *to, const void *model) {
+    return carnn__gguf_write(carnn__put_model, model, sink, to) > 0;
+}
+
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error) {
-    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
+    return carnn__file_save(carnn__fill_model, model, file, &model->allocator, error);
 }
 
 /* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one
@@ -24208,6 +24196,10 @@ static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
     for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, c.array[i].size);
+}
+
+static int carnn__fill_checkpoint(carnn__sink sink, void *to, const void *checkpoint) {
+    return carnn__gguf_write(carnn__put_checkpoint, checkpoint, sink, to) > 0;
 }
 
 /* All has to be as it was, but for how long a training goes on. */
@@ -24846,7 +24838,7 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
     t->at.seconds += carnn__clock() - t->started;
     t->at.power_a = t->optimizer.power_a;
     t->at.power_b = t->optimizer.power_b;
-    t->save = carnn__gguf_save(carnn__put_checkpoint, &t->at, t->desc.checkpoint,
+    t->save = carnn__file_save(carnn__fill_checkpoint, &t->at, t->desc.checkpoint,
                                &t->model->allocator, error);
     t->at.seconds = before;
     t->saved = carnn__clock();

@@ -553,7 +553,7 @@ static carnn__checkpoint checkpoint_of(carnn_model *model, float *best) {
 }
 
 static carnn_status save_checkpoint(const carnn__checkpoint *c, carnn_error *error) {
-    return carnn__gguf_save(carnn__put_checkpoint, c, CHECKPOINT_FILE, &standard, error);
+    return carnn__file_save(carnn__fill_checkpoint, c, CHECKPOINT_FILE, &standard, error);
 }
 
 /* A sealed checkpoint of another format. */
