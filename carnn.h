@@ -23130,14 +23130,17 @@ static carnn__span carnn__gguf_string(carnn__gguf *g) {
     return s;
 }
 
-static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
-                                               size_t length) {
-    const carnn__gguf_key *key = g->key;
-    size_t prefix = strlen(g->prefix), left;
-    for (left = g->keys; left; left--, key++)
-        if (key->name.length == prefix + length && !memcmp(key->name.at, g->prefix, prefix) &&
-            !memcmp(key->name.at + prefix, name, length))
-            return key;
+/* Is a name of the file the prefix and this one? */
+static int carnn__gguf_is(const carnn__gguf *g, carnn__span found, const char *name) {
+    size_t prefix = strlen(g->prefix), length = strlen(name);
+    return found.length == prefix + length && !memcmp(found.at, g->prefix, prefix) &&
+           !memcmp(found.at + prefix, name, length);
+}
+
+static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name) {
+    size_t i;
+    for (i = 0; i < g->keys; i++)
+        if (carnn__gguf_is(g, g->key[i].name, name)) return &g->key[i];
     return NULL;
 }
 
@@ -23150,8 +23153,9 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
     key->name = carnn__gguf_string(g);
     if (key->name.length > CARNN__GGUF_NAME_MAX)
         carnn__gguf_fail(g, "not a model of carnn: a key's name has %zu bytes", key->name.length);
-    if (key->name.at && !g->status && carnn__gguf_find(g, key->name.at, key->name.length))
-        carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
+    for (i = 0; i < g->keys; i++)
+        if (carnn__same(g->key[i].name, key->name))
+            carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
     key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
     if (type == CARNN__GGUF_ARRAY) {
@@ -23169,7 +23173,7 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
 
 /* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
-    const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
+    const carnn__gguf_key *key = carnn__gguf_find(g, name);
     if (!key) carnn__gguf_fail(g, "the key %s%s is missing", g->prefix, name);
     else if (key->type != type)
         carnn__gguf_fail(g, "the key %s%s has another type", g->prefix, name);
@@ -23230,7 +23234,7 @@ static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, v
 
 /* Of a key that only some files have: when writing `has`, when reading whether the file has it. */
 static int carnn__key_there(const carnn__gguf *g, const char *name, int has) {
-    return g->writing ? has : carnn__gguf_find(g, name, strlen(name)) != NULL;
+    return g->writing ? has : carnn__gguf_find(g, name) != NULL;
 }
 
 static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
@@ -23256,7 +23260,6 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
                               size_t offset) {
     uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
     uint64_t size[2] = {1, 1}, at;
-    size_t prefix = strlen(g->prefix);
     carnn__span known;
     if (g->writing) {
         carnn__put_name(g, name);
@@ -23268,9 +23271,7 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         return;
     }
     known = carnn__gguf_string(g);
-    if (known.at && (known.length != prefix + strlen(name) ||
-                     memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
-                                                                   known.length - prefix)))
+    if (!carnn__gguf_is(g, known, name))
         carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"" CARNN__OTHER_WEIGHTS,
                          g->prefix, name, (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
@@ -24058,7 +24059,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     carnn_error why;
     carnn_status status = CARNN_OK;
     carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
-    if (!g.status && carnn__gguf_find(&g, "carnn.members", 13)) {
+    if (!g.status && carnn__gguf_find(&g, "carnn.members")) {
         g.status = carnn__simd_open(&k, NULL, error); /* sessions of the members are measured */
         if (!g.status) carnn__ensemble_read(&g, model);
         if (!g.status)
