@@ -23000,8 +23000,15 @@ typedef struct carnn__gguf {
     carnn__gguf_key *key;       /* (keys) */
 } carnn__gguf;
 
-/* The names of keys and tensors that follow are those of a member of an ensemble. */
-static void carnn__gguf_member(carnn__gguf *g, size_t number) {
+/* The models whose weights a file has: the members of an ensemble, or the model itself. */
+static size_t carnn__file_parts(carnn_model *const *model, carnn_model *const **parts) {
+    *parts = (*model)->member_count ? (*model)->members : model;
+    return carnn__max((*model)->member_count, 1);
+}
+
+/* The names of keys and tensors that follow are those of this part of the model. */
+static void carnn__gguf_part(carnn__gguf *g, const carnn_model *model, size_t number) {
+    if (!model->member_count) return;
     snprintf(g->prefix, sizeof g->prefix, "member.%u.", (unsigned)number);
 }
 
@@ -23772,25 +23779,28 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     else model->desc.unsure = carnn__names_get(&model->choices, (size_t)unsure);
 }
 
-/* The table of tensors: one that is read has to be what the task declares for the model. Its data
-   begin with float `from`. */
-static void carnn__key_params(carnn__gguf *g, const carnn__store *store, size_t from) {
+/* The table of tensors: one that is read has to be what the task declares for the model. Returns
+   their floats. */
+static size_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
+    carnn_model *const *parts;
     const carnn__param *p;
-    for (p = store->item; p < store->item + store->count && !g->status; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, from + p->offset);
+    size_t i, n = carnn__file_parts(&model, &parts), floats = 0;
+    for (i = 0; i < n; i++) {
+        const carnn__store *store = &parts[i]->params;
+        carnn__gguf_part(g, model, i);
+        for (p = store->item; p < store->item + store->count && !g->status; p++)
+            carnn__key_tensor(g, p->name, p->rows, p->columns, floats + p->offset);
+        floats += store->size;
+    }
+    return floats;
 }
 
 static const char *const carnn__ensemble_rules[] = {"mean", "vote"};
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
-    carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
-    const carnn_model *one = (const carnn_model *)from, *const *parts = &one;
-    size_t i, n = 1, tensors = 0, floats = 0;
+    carnn_model model = *(const carnn_model *)from, *one = &model, *const *parts;
+    size_t i, n = carnn__file_parts(&one, &parts), tensors = 0;
     char title[96];
-    if (model.member_count) {
-        parts = (const carnn_model *const *)model.members;
-        n = model.member_count;
-    }
     for (i = 0; i < n; i++) tensors += parts[i]->params.count;
     carnn__put_start(g, &carnn__model_file, tensors);
     snprintf(title, sizeof title, "%s %s", model.desc.task,
@@ -23802,16 +23812,12 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
         carnn__key_scores(g, model.task, &model.scores);
     }
     for (i = 0; i < n; i++) {
-        carnn_model part = *parts[i];
-        if (model.member_count) carnn__gguf_member(g, i);
+        carnn_model part = *parts[i]; /* carnn__key_model sets what it writes */
+        carnn__gguf_part(g, &model, i);
         carnn__key_model(g, &part);
         carnn__key_words(g, &part);
     }
-    for (i = 0; i < n; i++) {
-        if (model.member_count) carnn__gguf_member(g, i);
-        carnn__key_params(g, &parts[i]->params, floats);
-        floats += parts[i]->params.size;
-    }
+    carnn__key_tensors(g, &model);
     g->prefix[0] = 0;
     for (i = 0; i < n; i++)
         carnn__put_floats(g, parts[i]->params.value, parts[i]->params.size);
@@ -24008,7 +24014,7 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
         }
         m->allocator = *a;
         model->members[model->member_count++] = m;
-        carnn__gguf_member(g, i);
+        carnn__gguf_part(g, model, i);
         carnn__model_read(g, m);
     }
     g->prefix[0] = 0;
@@ -24017,26 +24023,21 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
 
 /* The weights of a model or of members are used in place if this machine can, else copied: then
    the file's block is no longer needed. */
-static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_t count,
-                                int members, void **block) {
-    size_t i, floats = 0, tensors = 0;
+static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
+    carnn_model *const *parts;
+    size_t i, n = carnn__file_parts(&model, &parts), tensors = 0;
     const unsigned char *data;
-    void *file = *block;
+    void *file = model->block;
     const char *broken;
     int copies;
-    for (i = 0; i < count; i++) tensors += parts[i]->params.count;
+    for (i = 0; i < n; i++) tensors += parts[i]->params.count;
     carnn__gguf_count(g, tensors);
-    for (i = 0; i < count; i++) {
-        if (members) carnn__gguf_member(g, i);
-        carnn__key_params(g, &parts[i]->params, floats);
-        floats += parts[i]->params.size;
-    }
-    data = carnn__gguf_data(g, floats);
+    data = carnn__gguf_data(g, carnn__key_tensors(g, model));
     copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
-    if (copies) *block = NULL;
-    for (i = 0; !g->status && i < count; i++) {
+    if (copies) model->block = NULL;
+    for (i = 0; !g->status && i < n; i++) {
         carnn__store *store = &parts[i]->params;
-        if (members) carnn__gguf_member(g, i);
+        carnn__gguf_part(g, model, i);
         store->value = (float *)(uintptr_t)data;
         data += store->size * sizeof(float);
         if (copies) {
@@ -24049,7 +24050,7 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_
         broken = carnn__not_finite(store, store->value, store->size);
         if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
     }
-    if (copies) carnn__free_aligned(&parts[0]->allocator, file);
+    if (copies) carnn__free_aligned(&model->allocator, file);
 }
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
@@ -24067,14 +24068,12 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
                                            model->member_count, model->rule, &why);
         if (status == CARNN_ERR_MEMORY) g.status = carnn__out_of_memory(error);
         else if (status) carnn__gguf_fail(&g, "%s", why.message);
-        if (!g.status)
-            carnn__weights_read(&g, model->members, model->member_count, 1, &model->block);
-        if (!g.status)
-            carnn__ensemble_set(model, model->members, model->member_count, model->rule);
     } else if (!g.status) {
         carnn__model_read(&g, model);
-        if (!g.status) carnn__weights_read(&g, &model, 1, 0, &model->block);
     }
+    if (!g.status) carnn__weights_read(&g, model);
+    if (!g.status && model->members)
+        carnn__ensemble_set(model, model->members, model->member_count, model->rule);
     carnn__gguf_close(&g);
     return g.status;
 }
