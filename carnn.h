@@ -24392,8 +24392,8 @@ static double carnn__unknown_words(const carnn__work *work) {
     return (double)unknown / (double)carnn__max(words, 1);
 }
 
-/* Works on each batch with all models in turn; `votes`: then they vote. Fills `scores`, of the
-   models and of the vote, unless it is NULL. */
+/* Works on all batches, of each model by itself or with `votes` of all models in turn: then they
+   vote. Fills `scores`, of the models and of the vote, unless it is NULL. */
 static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
                             carnn__arena *arena, carnn_scores *scores) {
     carnn__tally *tally = carnn__scoring_carve(works, count, arena);
@@ -24402,9 +24402,11 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
     double started = carnn__clock();
     size_t m, i, batches = carnn__scoring_batches(works, count);
     memset(tally, 0, (count + 1) * sizeof *tally);
-    for (i = 0; i < batches; i++) {
+    for (m = 0; !votes && m < count; m++) /* whose batches may differ */
+        for (i = 0, batches = carnn__net_batches(works[m], 0); i < batches; i++)
+            carnn__net_batch(works[m], i, 0, &tally[m]);
+    for (i = 0; votes && i < batches; i++) {
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
-        if (!votes) continue;
         first->number = count; /* speaks for all */
         first->as_vote = 1;
         first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
