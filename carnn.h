@@ -24319,35 +24319,19 @@ static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator
     return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The works of a model: of an ensemble those of its members. */
-static size_t carnn__work_parts(carnn__work *const *work, carnn__work *const **parts) {
-    *parts = (*work)->member_count ? (*work)->members : work;
-    return carnn__max((*work)->member_count, 1);
-}
-
-/* The memory of works that score the same data, each in its own part of the arena. Returns their
-   tallies, (count + 1): the last one is the vote's. */
+/* The memory of works that score the same data, and of the members of ensembles, each in its own
+   part of the arena. Returns their tallies, (count + 1): the last one is the vote's. */
 static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
                                           carnn__arena *arena) {
-    carnn__work *const *parts;
-    size_t m, i, n;
+    size_t m, i;
     carnn__tally *tally;
     arena->used = 0;
     tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
-    for (m = 0; m < count; m++)
-        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
-            carnn__net_carve(parts[i], arena);
+    for (m = 0; m < count; m++) {
+        carnn__net_carve(works[m], arena);
+        for (i = 1; i < works[m]->member_count; i++) carnn__net_carve(works[m]->members[i], arena);
+    }
     return tally;
-}
-
-/* Makes the batches of all works, in the order of the data, and returns their number. */
-static size_t carnn__scoring_batches(carnn__work *const *works, size_t count) {
-    carnn__work *const *parts;
-    size_t m, i, n, batches = 0;
-    for (m = 0; m < count; m++)
-        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
-            batches = carnn__net_batches(parts[i], 0);
-    return batches;
 }
 
 /* Are the works' logits and batches of one shape, so that they can be averaged? */
@@ -24400,7 +24384,7 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
     carnn__work *first = works[0];
     carnn_ensemble_rule rule = first->rule;
     double started = carnn__clock();
-    size_t m, i, batches = carnn__scoring_batches(works, count);
+    size_t m, i, batches = carnn__net_batches(first, 0);
     memset(tally, 0, (count + 1) * sizeof *tally);
     for (m = 0; !votes && m < count; m++) /* whose batches may differ */
         for (i = 0, batches = carnn__net_batches(works[m], 0); i < batches; i++)
@@ -24433,8 +24417,8 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
                                        const carnn__work *like, carnn_error *error) {
     size_t parts = carnn__max(model->member_count, 1), i;
     carnn__work *lead = s->works[number] = &s->work[s->opened];
-    carnn_status status = CARNN_OK;
-    for (i = 0; !status && i < parts; i++) {
+    carnn_status status;
+    for (i = 0; i < parts; i++) {
         carnn__work *work = s->list[s->opened] = &s->work[s->opened];
         *work = *like;
         work->model = model->member_count ? model->members[i] : model;
@@ -24443,12 +24427,14 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
         work->voting |= model->member_count > 0;
         work->number = number;
         status = carnn__net_open(work, error);
-        s->opened += !status;
+        if (status) return status;
+        s->opened++;
+        carnn__net_batches(work, 0); /* in the order of the data */
     }
     lead->members = s->list + (lead - s->work);
     lead->member_count = model->member_count;
     lead->rule = model->rule;
-    return status;
+    return CARNN_OK;
 }
 
 /* Opens the works of all models, which begin as `like`, and their common memory. */
