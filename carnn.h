@@ -22676,7 +22676,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     carnn_allocator a = carnn__allocator(desc->allocator);
     const carnn__kernels *k;
     carnn_model *model;
-    carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     size_t i;
@@ -22684,7 +22683,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (carnn__simd_open(&k, desc->simd, error)) return CARNN_ERR_ARGUMENT;
     model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
-    memset(&unused, 0, sizeof unused);
     memset(&vectors, 0, sizeof vectors);
     model->allocator = a;
     model->desc = *desc;
@@ -22692,7 +22690,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (train->columns && !desc->embedding) model->desc.embedding = (int64_t)train->columns;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
-    if (!status) status = carnn_defaults(&model->desc, &unused, error);
+    if (!status) status = carnn_defaults(&model->desc, NULL, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = carnn__check_dependent(desc, &model->desc, error);
     if (!status) status = carnn__check_unsure(model, train, error);
