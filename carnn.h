@@ -25068,10 +25068,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
 /* From here on description and scores of the model are those of this training, which begins or goes
    on; where it cannot go on they stay what they were. */
 static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error) {
-    carnn_model *model = t->model;
-    carnn_train_desc trained = model->trained;
-    carnn_scores scores = model->scores;
-    int64_t best_epoch = model->best_epoch;
+    carnn_model *model = t->model, before = *model;
     carnn_status status;
     memset(&model->scores, 0, sizeof model->scores);
     model->best_epoch = 0;
@@ -25084,11 +25081,7 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
     t->optimizer.power_a = t->at.power_a;
     t->optimizer.power_b = t->at.power_b;
-    if (status) {
-        model->trained = trained;
-        model->scores = scores;
-        model->best_epoch = best_epoch;
-    }
+    if (status) *model = before;
     return status;
 }
 
