@@ -24951,8 +24951,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
-static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
-                                             carnn_error *error) {
+static carnn_status carnn__training_validate(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
     carnn__work *valid = &t->valid;
     double value;
@@ -24967,7 +24966,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
         t->at.best_value = value;
         model->scores = t->valid_scores;
     }
-    model->best_epoch = epoch;
+    model->best_epoch = (int64_t)t->at.epoch + 1;
     memcpy(t->best, model->params.value, model->params.trained * sizeof(float));
     return CARNN_OK;
 }
@@ -25008,7 +25007,7 @@ static carnn_status carnn__training_score(carnn__training *t, carnn_error *error
         memcpy(t->gradient, store->value, bytes);
         memcpy(store->value, t->average, bytes);
     }
-    status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
+    status = carnn__training_validate(t, error);
     if (t->average) {
         memcpy(store->value, t->gradient, bytes);
         memset(t->gradient, 0, bytes);
