@@ -703,16 +703,18 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
+static int has_option(const carnn_model *m, const char *name, const char *value) {
+    char text[OPTION_TEXT];
+    guess g = guess_for(name);
+    const carnn_option *o = option_named(task_of(m), TRAIN, &g);
+    return o && !strcmp(option_text(o, carnn_model_describe(m), NULL, text), value);
+}
+
 /* Of the models the first one that reads alignments, else the first one. */
 static const carnn_model *reads_most(void) {
-    char text[OPTION_TEXT];
     size_t i;
-    for (i = 0; models[i]; i++) {
-        guess g = guess_for("alignment");
-        const carnn_option *o = option_named(task_of(models[i]), TRAIN, &g);
-        if (o && !strcmp(option_text(o, carnn_model_describe(models[i]), NULL, text), "file"))
-            return models[i];
-    }
+    for (i = 0; models[i]; i++)
+        if (has_option(models[i], "alignment", "file")) return models[i];
     return model;
 }
 
@@ -1244,17 +1246,10 @@ static void print_report(const report *r) {
     else print_matrix(r, shown, count);
 }
 
-/* Does it tell a class of each row of numbers? */
-static int tells_steps(const carnn_model *m) {
-    guess g = guess_for("target-kind");
-    const carnn_option *o = option_named(task_of(m), TRAIN, &g);
-    char text[OPTION_TEXT];
-    return o && !strcmp(option_text(o, carnn_model_describe(m), NULL, text), "steps");
-}
-
 static void make_report(report *r, const carnn_model *m) {
     carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
-    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1, .steps = tells_steps(m)};
+    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1,
+                  .steps = has_option(m, "target-kind", "steps")};
     r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
     memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
     check(carnn_predict(m, data, &desc, &error));
