@@ -22994,7 +22994,6 @@ typedef struct carnn__gguf {
     const unsigned char *bytes;
     size_t at;
     uint64_t tensors;
-    const carnn_allocator *allocator;
     carnn__gguf_key *key;       /* (keys) */
 } carnn__gguf;
 
@@ -23558,7 +23557,7 @@ CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, siz
 }
 
 /* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read
-   into *block, which the caller frees. */
+   into *block. The caller frees that and the keys. */
 static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind,
                                      const carnn_source *source, const carnn_allocator *allocator,
                                      void **block, carnn_error *error) {
@@ -23586,7 +23585,6 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     keys = carnn__gguf_number(g, 8);
     if (keys > CARNN__GGUF_KEYS_MAX * (CARNN_MEMBERS_MAX + 1) || keys > g->size)
         return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
-    g->allocator = allocator;
     g->key = (carnn__gguf_key *)carnn__alloc(allocator, (size_t)keys, sizeof *g->key);
     if (!g->key) return g->status = carnn__out_of_memory(error);
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
@@ -23602,11 +23600,6 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
         carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
     return g->status;
-}
-
-static void carnn__gguf_close(carnn__gguf *g) {
-    if (g->key) carnn__free(g->allocator, g->key);
-    g->key = NULL;
 }
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
@@ -24072,7 +24065,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     if (!g.status) carnn__weights_read(&g, model);
     if (!g.status && model->members)
         carnn__ensemble_set(model, model->members, model->member_count, model->rule);
-    carnn__gguf_close(&g);
+    carnn__free(&model->allocator, g.key);
     return g.status;
 }
 
@@ -24257,7 +24250,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     for (i = at = 0; !g.status && i < c->arrays; at += c->array[i++].size)
         memcpy(c->array[i].value, values + at, c->array[i].size * sizeof(float));
     carnn__free_aligned(allocator, block);
-    carnn__gguf_close(&g);
+    carnn__free(allocator, g.key);
     if (g.status) return g.status;
     c->model->scores = model.scores;
     c->model->best_epoch = model.best_epoch;
