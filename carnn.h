@@ -22399,19 +22399,15 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     return graph ? carnn__multigraph_check(model->graph, model->desc.cell, error) : CARNN_OK;
 }
 
-/* What a new model and a loaded one have in common once desc (complete), words and choices are
-   there: checks desc, points its names into our tables, declares the parameters. */
+/* What a new model and a loaded one have in common once task, desc (complete), words and choices
+   are there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
-    const carnn__task *task = model->task = carnn__task_named(model->desc.task);
+    const carnn__task *task = model->task;
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
-    if (!task)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"",
-                           model->desc.task);
     if (cell == CARNN__CELL_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown cell \"%.60s\"",
                            model->desc.cell);
-    model->desc.task = task->name;
     model->desc.cell = carnn__cells[cell].name;
     model->unsure = CARNN__NO_INDEX;
     if (model->desc.unsure) {
