@@ -1230,6 +1230,8 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
 static carnn_status carnn__out_of_memory(carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
 }
+/* What a caller asks for cannot be. */
+#define carnn__refuse(error, ...) carnn__fail(error, CARNN_ERR_ARGUMENT, 0, __VA_ARGS__)
 
 /* --- allocator ------------------------------------------------------------------------------- */
 
@@ -22201,24 +22203,22 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     double v;
     if (option->kind == CARNN_OPTION_TEXT) {
         if (text.length >= CARNN_TEXT_MAX)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: a text of more than %d bytes",
-                               option->name, CARNN_TEXT_MAX - 1);
+            return carnn__refuse(error, "%s: a text of more than %d bytes", option->name,
+                                 CARNN_TEXT_MAX - 1);
         memcpy(carnn__option_text(option, model), value, text.length + 1);
         return CARNN_OK;
     }
     if (option->kind == CARNN_OPTION_NAME) {
         v = carnn__choice_named(option, value);
         if (v < 0.0)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
-                               value);
+            return carnn__refuse(error, "unknown %s \"%.60s\"", option->name, value);
     } else {
         if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
             (whole && v != floor(v)))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                               "%s: expected %s from %s to %s, found \"%.60s\"", option->name,
-                               whole ? "a whole number" : "a number",
-                               carnn__number_text(low, digits, option->low),
-                               carnn__number_text(high, digits, option->high), value);
+            return carnn__refuse(error, "%s: expected %s from %s to %s, found \"%.60s\"",
+                                 option->name, whole ? "a whole number" : "a number",
+                                 carnn__number_text(low, digits, option->low),
+                                 carnn__number_text(high, digits, option->high), value);
         if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
@@ -22261,11 +22261,10 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
     const char *task = model->task ? model->task : carnn_task_name(0);
     const carnn_option *o = carnn__option_named(task, name);
     if (o && !train && o->place == CARNN_OPTION_OF_TRAINING)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is an option of training, which there "
-                           "is no description of", o->name);
+        return carnn__refuse(error, "%s is an option of training, which there is no description of",
+                             o->name);
     if (o) return carnn_option_set(o, model, train, value, error);
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %.40s has no option \"%.40s\"", task,
-                       name);
+    return carnn__refuse(error, "the task %.40s has no option \"%.40s\"", task, name);
 }
 
 /* Sets the options that a text lists, "cell=gru layers=2"; unset: only those that are still 0. */
@@ -22279,7 +22278,7 @@ static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *tr
         snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
         value = strchr(name, '=');
         if (!value)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
+            return carnn__refuse(error, "\"%s\" sets no option", name);
         *value++ = 0;
         o = unset ? carnn__option_named(model->task, name) : NULL;
         if (o && carnn__option_value(o, model, train) != 0.0) continue;
@@ -22302,15 +22301,15 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         number = carnn__option_value(o, model, train);
         if (o->kind == CARNN_OPTION_NAME) {
             if (number < 0.0 || number != floor(number) || !carnn__choice_name(o, number))
-                return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has no choice %s", o->name,
-                                   carnn__number_text(text[0], 10, number));
+                return carnn__refuse(error, "%s has no choice %s", o->name,
+                                     carnn__number_text(text[0], 10, number));
             continue;
         }
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %s, not from %s to %s", o->name,
-                               carnn__number_text(text[0], 10, number),
-                               carnn__number_text(text[1], 10, o->low),
-                               carnn__number_text(text[2], 10, o->high));
+            return carnn__refuse(error, "%s is %s, not from %s to %s", o->name,
+                                 carnn__number_text(text[0], 10, number),
+                                 carnn__number_text(text[1], 10, o->low),
+                                 carnn__number_text(text[2], 10, o->high));
     }
     return CARNN_OK;
 }
@@ -22327,11 +22326,10 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     carnn_status status;
     if (!train) train = (carnn_train_desc *)memset(&unused, 0, sizeof unused);
     if (!task)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
+        return carnn__refuse(error, "unknown task \"%.60s\"", model->task);
     if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
-                           train->optimizer);
+        return carnn__refuse(error, "unknown optimizer \"%.60s\"", train->optimizer);
     model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
     lr = carnn__optimizers[optimizer].lr;
@@ -22382,20 +22380,19 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
     int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
     if (remembers && !carnn__can_remember(&model->desc, encoder->offset))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "memory: %s%s has no gate that keeps a "
-                           "state", graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
+        return carnn__refuse(error, "memory: %s%s has no gate that keeps a state",
+                             graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
     if (skips && !carnn__cells[cell].recurrent_gates)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
-                           "skip connections need", model->desc.cell);
+        return carnn__refuse(error, "no gate of the cell %s reads a state, as skip connections "
+                             "need", model->desc.cell);
     if (graph && skips)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip connections of a graph are its "
-                           "edges: skip is 0");
+        return carnn__refuse(error, "skip connections of a graph are its edges: skip is 0");
     if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise: expected the cell rnn, lstm, "
-                           "mi-rnn or mi-lstm, found %s", graph ? "a graph" : model->desc.cell);
+        return carnn__refuse(error, "normalise: expected the cell rnn, lstm, mi-rnn or mi-lstm, "
+                             "found %s", graph ? "a graph" : model->desc.cell);
     if (graph != (*model->desc.graph != 0))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the encoder graph and the option graph "
-                           "(a file, sh, st, bu, td, ..) need each other");
+        return carnn__refuse(error, "the encoder graph and the option graph (a file, sh, st, bu, "
+                             "td, ..) need each other");
     return graph ? carnn__multigraph_check(model->graph, model->desc.cell, error) : CARNN_OK;
 }
 
@@ -22406,8 +22403,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     size_t cell = carnn__cell_number(model->desc.cell), i;
     carnn_status status;
     if (cell == CARNN__CELL_COUNT)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown cell \"%.60s\"",
-                           model->desc.cell);
+        return carnn__refuse(error, "unknown cell \"%.60s\"", model->desc.cell);
     model->desc.cell = carnn__cells[cell].name;
     model->unsure = CARNN__NO_INDEX;
     if (model->desc.unsure) {
@@ -22416,27 +22412,27 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
         if (model->unsure == CARNN__NO_INDEX ||
             carnn__names_find(&model->words, CARNN__UNSURE_WORD, CARNN__UNSURE_LENGTH) ==
                 CARNN__NO_INDEX)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nothing says that it is unsure");
+            return carnn__refuse(error, "nothing says that it is unsure");
         model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
     }
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     status = carnn__encoder_check(model, error);
     if (status) return status;
     if (!model->words.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the vocabulary is empty, without <unk>");
+        return carnn__refuse(error, "the vocabulary is empty, without <unk>");
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
-                               i + 1, task->reserved[i]);
+            return carnn__refuse(error, "word %zu of the vocabulary is not %s", i + 1,
+                                 task->reserved[i]);
     if (model->vector_words && model->vector_words >= model->words.count - task->reserved_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%zu words of vectors among %zu words",
-                           model->vector_words, model->words.count);
+        return carnn__refuse(error, "%zu words of vectors among %zu words", model->vector_words,
+                             model->words.count);
     status = task->check ? task->check(model, error) : CARNN_OK;
     if (!status) status = carnn__net_declare(model, error);
     if (!status && model->vector_words &&
         strcmp(model->params.item[model->params.count - 1].name, "word.vectors"))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "vector_words: the task %s has no words "
-                           "but those of its data", task->name);
+        return carnn__refuse(error, "vector_words: the task %s has no words but those of its data",
+                             task->name);
     return status;
 }
 
@@ -22460,10 +22456,9 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     if (status || !v->dimension) return status;
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
-                       "embedding has %lld", carnn__name_end(carnn__source_name(desc->vectors)),
-                       v->dimension,
-                       (long long)model->desc.embedding);
+    return carnn__refuse(error, "%s: the vectors have %zu numbers, the embedding has %lld",
+                         carnn__name_end(carnn__source_name(desc->vectors)), v->dimension,
+                         (long long)model->desc.embedding);
 }
 
 /* The vector of a word, (e) weights. */
@@ -22498,11 +22493,11 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     const carnn_option *o;
     size_t i;
     if (desc->task && strcmp(desc->task, old->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
-                           "%s, not %.60s", old->task, desc->task);
+        return carnn__refuse(error, "the model to go on from is of the task %s, not %.60s",
+                             old->task, desc->task);
     if (desc->from->member_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is an ensemble: "
-                           "expected one of its members");
+        return carnn__refuse(error, "the model to go on from is an ensemble: expected one of its "
+                             "members");
     desc->task = old->task;
     for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++) {
         double value;
@@ -22516,8 +22511,8 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     }
     if (!desc->unsure) desc->unsure = old->unsure;
     if (old->unsure && strcmp(desc->unsure, old->unsure))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: the model to go on from says "
-                           "\"%.60s\", not \"%.60s\"", old->unsure, desc->unsure);
+        return carnn__refuse(error, "unsure: the model to go on from says \"%.60s\", not \"%.60s\"",
+                             old->unsure, desc->unsure);
     return CARNN_OK;
 }
 
@@ -22530,19 +22525,18 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
     size_t i, known;
     if (!text) return CARNN_OK;
     if (!model->task->session || model->task->session->listens != CARNN__TALKS)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: a model of the task %s does not "
-                           "reply", model->desc.task);
+        return carnn__refuse(error, "unsure: a model of the task %s does not reply",
+                             model->desc.task);
     if (!own.length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: expected a line of text without "
-                           "tabs and without blanks at its ends, found \"%.60s\"", text);
+        return carnn__refuse(error, "unsure: expected a line of text without tabs and without "
+                             "blanks at its ends, found \"%.60s\"", text);
     known = from && !from->desc.unsure &&
             carnn__names_find(&from->choices, text, own.length) != CARNN__NO_INDEX;
     for (i = 0; i < data->choice_count; i++)
         known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)),
                                    0);
     if (!known) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unsure: \"%.60s\" is one of the candidates",
-                       text);
+    return carnn__refuse(error, "unsure: \"%.60s\" is one of the candidates", text);
 }
 
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
@@ -22560,16 +22554,15 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         to = carnn_model_tensor(model, i);
         from = carnn_model_tensor(old, i);
         if (!to.name || !from.name || strcmp(to.name, from.name))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an option makes another network than "
-                               "the model to go on from: %s has no counterpart",
-                               to.name ? to.name : from.name);
+            return carnn__refuse(error, "an option makes another network than the model to go on "
+                                 "from: %s has no counterpart", to.name ? to.name : from.name);
         vector = to.rows == 1 && from.rows == 1;
         more = vector ? to.columns - from.columns : to.rows - from.rows;
         if ((!vector && to.columns != from.columns) ||
             (more && more != words && more != choices && more != rows))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the "
-                               "model to go on from, but an option makes it %zu x %zu", to.name,
-                               from.rows, from.columns, to.rows, to.columns);
+            return carnn__refuse(error, "%s has %zu x %zu weights in the model to go on from, but "
+                                 "an option makes it %zu x %zu", to.name, from.rows, from.columns,
+                                 to.rows, to.columns);
         memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
                from.rows * from.columns * sizeof *from.value);
     }
@@ -22652,8 +22645,8 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
     const carnn_option *skip = carnn__option_named(complete->task, "skip");
     size_t i;
     if (skip && asked->option[skip->offset] == 1.0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "skip: expected 2 or more, as gates read "
-                           "the state of the step before anyway, or 0");
+        return carnn__refuse(error, "skip: expected 2 or more, as gates read the state of the step "
+                             "before anyway, or 0");
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
         const char *name = carnn__dependent_options[i].option;
@@ -22661,8 +22654,8 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
         const carnn_option *o = carnn__option_named(complete->task, name);
         if (!o || (task && strcmp(task, complete->task)) || carnn__asks_nothing(o, asked)) continue;
         if (!carnn__has_one(complete, of, values))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has an effect only where %s is "
-                               "one of these: %s", name, of, values);
+            return carnn__refuse(error, "%s has an effect only where %s is one of these: %s", name,
+                                 of, values);
     }
     return CARNN_OK;
 }
@@ -22694,7 +22687,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     for (i = 0; !status && i < desc->known_count; i++)
         if (desc->known[i]) status = carnn__same_task(model, desc->known[i], error);
     if (!status && train->columns && desc->vector_count)
-        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
+        status = carnn__refuse(error, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_graph(model, desc, error);
@@ -23826,8 +23819,8 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
     size_t needed = carnn_model_size(model);
     unsigned char *at = (unsigned char *)memory;
     if (size < needed)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
-                           (unsigned long long)needed, (unsigned long long)size);
+        return carnn__refuse(error, "the model takes %llu bytes, given %llu",
+                             (unsigned long long)needed, (unsigned long long)size);
     carnn__gguf_write(carnn__put_model, model, carnn__memory_sink, &at);
     return CARNN_OK;
 }
@@ -23866,8 +23859,7 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
 }
 
 static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: %s",
-                       m + 1, why);
+    return carnn__refuse(error, "models 1 and %zu cannot be averaged: %s", m + 1, why);
 }
 
 /* The option by which two models read the same text as other words or pieces, or NULL. */
@@ -23893,8 +23885,8 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
     size_t m;
     for (m = 1; m < count; m++) {
         if (models[m]->task != models[0]->task)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model 1 is of the task %s, model %zu "
-                               "of the task %s", models[0]->desc.task, m + 1, models[m]->desc.task);
+            return carnn__refuse(error, "model 1 is of the task %s, model %zu of the task %s",
+                                 models[0]->desc.task, m + 1, models[m]->desc.task);
         b = words ? &models[m]->words : &models[m]->choices;
         if (!carnn__same_names(a, b))
             return carnn__not_alike(m, words ? "their words differ"
@@ -23913,18 +23905,17 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
     carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
     size_t columns = 0, found = 0, m;
     if ((unsigned)rule > (unsigned)CARNN_ENSEMBLE_VOTE)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no rule %d", (int)rule);
+        return carnn__refuse(error, "there is no rule %d", (int)rule);
     if (!count || count > CARNN_MEMBERS_MAX)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
-                           "%d", count, CARNN_MEMBERS_MAX);
+        return carnn__refuse(error, "an ensemble of %zu models, expected 1 to %d", count,
+                             CARNN_MEMBERS_MAX);
     for (m = 0; m < count; m++)
         if (models[m]->member_count)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model %zu is an ensemble itself: "
-                               "name its members", m + 1);
+            return carnn__refuse(error, "model %zu is an ensemble itself: name its members", m + 1);
     if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
     if (!models[0]->task->session || !carnn__simd_select(models[0]->desc.simd))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
-                           "here", models[0]->desc.task);
+        return carnn__refuse(error, "models of the task %s have no sessions here",
+                             models[0]->desc.task);
     for (m = 0; m < count; m++) {
         if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
@@ -23941,8 +23932,8 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
             return carnn__not_alike(m, "only the latter reads alignments", error);
     }
     if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
-                           "do not choose; take the mean", models[0]->desc.task);
+        return carnn__refuse(error, "models of the task %s cannot vote: they do not choose; take "
+                             "the mean", models[0]->desc.task);
     return CARNN_OK;
 }
 
@@ -24072,8 +24063,8 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     carnn_status status;
     *model = NULL;
     if (!source->bytes && !source->name)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
-                           "memory: neither is named");
+        return carnn__refuse(error, "a model is loaded from a file or from memory: neither is "
+                             "named");
     m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
@@ -24490,7 +24481,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error) {
-    if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
+    if (!count) return carnn__refuse(error, "no model to test");
     if (!data->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
     return carnn__test(models, count, data, desc, NULL, scores, error);
@@ -24508,7 +24499,7 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error) {
     if (!desc->example)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
+        return carnn__refuse(error, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
     return carnn__test(&model, 1, data, NULL, desc, NULL, error);
 }
@@ -24589,11 +24580,11 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     *ensemble = NULL;
     if (status) return status;
     if ((desc->greedy || desc->share > 0.0) && !desc->valid)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members are chosen by their scores on "
-                           "validation data: there are none");
+        return carnn__refuse(error, "members are chosen by their scores on validation data: there "
+                             "are none");
     if (!(desc->share >= 0.0 && desc->share <= 1.0))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a share of models is from 0 to 1, found "
-                           "%s", carnn__number_text(share, 6, desc->share));
+        return carnn__refuse(error, "a share of models is from 0 to 1, found %s",
+                             carnn__number_text(share, 6, desc->share));
     memset(&c, 0, sizeof c);
     c.models = models;
     c.desc = desc;
@@ -24742,8 +24733,8 @@ static carnn_status carnn__probe_open(carnn__training *t, carnn_error *error) {
     if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
     carnn__net_carve(work, &t->arena);
     if (t->probe.units) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a probe is of the tasks lm, classify and "
-                       "signal with the encoder rnn or graph");
+    return carnn__refuse(error, "a probe is of the tasks lm, classify and signal with the encoder "
+                         "rnn or graph");
 }
 
 /* The texts lie evenly over the data. */
@@ -25084,14 +25075,13 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     t.model = model;
     t.desc = *desc;
     if (half == 0.0f)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this process takes denormal numbers for "
-                           "0 (linked with -ffast-math?), which gives other weights");
+        return carnn__refuse(error, "this process takes denormal numbers for 0 (linked with "
+                             "-ffast-math?), which gives other weights");
     if (model->member_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble is not trained: its members "
-                           "are, each by itself");
+        return carnn__refuse(error, "an ensemble is not trained: its members are, each by itself");
     if (!model->block)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
-                           "caller's memory cannot be trained");
+        return carnn__refuse(error, "a model that is used in place in the caller's memory cannot "
+                             "be trained");
     if ((status = carnn_defaults(&complete, &t.desc, error)) != CARNN_OK) return status;
     if ((status = carnn__same_task(model, train, error)) != CARNN_OK) return status;
     if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
@@ -25100,7 +25090,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (valid && !valid->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to validate on");
     if (t.desc.resume && !t.desc.checkpoint)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
+        return carnn__refuse(error, "resume: no checkpoint file is named");
     status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
     if (!status) status = carnn__training_run(&t, error);
@@ -25176,11 +25166,11 @@ static carnn_status carnn__validation_draw(carnn__validation *f) {
     for (i = 0; i < f->groups; i++)
         if (f->fold[i] != CARNN__NO_INDEX) f->order[n++] = (uint32_t)i;
     if (n < 3)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected three groups of data or more "
-                           "(dialogs, documents, questions, ...) to make folds of, found %zu", n);
+        return carnn__refuse(f->error, "expected three groups of data or more (dialogs, documents, "
+                             "questions, ...) to make folds of, found %zu", n);
     if (f->desc->count < 2 || (uint64_t)f->desc->count > n)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
-                           "as there are groups, found %lld", n, (long long)f->desc->count);
+        return carnn__refuse(f->error, "expected from 2 to %zu folds, as many as there are groups, "
+                             "found %lld", n, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, n);
     for (i = 0; i < n; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
@@ -25196,9 +25186,9 @@ static carnn_status carnn__validation_check(carnn__validation *f) {
         if (f->fold[i] != CARNN__NO_INDEX) size[f->fold[i]]++, n++;
     for (i = 0; i < f->count; i++)
         if (n - size[i] < 2)
-            return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
-                               "training: expected one to learn from and one that chooses the "
-                               "epoch", i + 1, n - size[i]);
+            return carnn__refuse(f->error, "fold %zu leaves %zu group for training: expected one "
+                                 "to learn from and one that chooses the epoch", i + 1,
+                                 n - size[i]);
     return CARNN_OK;
 }
 
@@ -25295,7 +25285,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn_status status;
     size_t i;
     if (train->checkpoint || train->resume)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
+        return carnn__refuse(error, "cross-validation has no checkpoints");
     status = model->from ? carnn__from_options(&complete, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&complete, &unused, error);
     if (status) return status;
@@ -25873,8 +25863,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
     carnn__engine_close(&engine);
     carnn__free(&a, s);
     if (!status && !found)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
-                           "\"%.60s\"", only);
+        return carnn__refuse(error, "there is no cell, part or task called \"%.60s\"", only);
     return status;
 }
 
@@ -26551,8 +26540,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     carnn__free_aligned(&a, b->arena.base);
     carnn__free(&a, b);
     if (!status && !found)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no row of the benchmark has \"%.60s\" in "
-                           "its name", only);
+        return carnn__refuse(error, "no row of the benchmark has \"%.60s\" in its name", only);
     return status;
 }
 
