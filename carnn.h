@@ -16795,18 +16795,6 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
     return end;
 }
 
-/* The metrics of a run: those of the task, or sum[i] / examples. */
-static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
-                             carnn_scores *scores) {
-    size_t i;
-    if (task->score) {
-        task->score(tally, scores);
-        return;
-    }
-    for (i = 0; i < scores->count; i++)
-        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
-}
-
 #endif
 /* =============================================================================================
    @@SESSION   prediction one example at a time, and explanation
@@ -24256,17 +24244,21 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
 
 /* --- scoring --------------------------------------------------------------------------------- */
 
+/* The loss and the metrics of a run: those of the task, or sum[i] / examples. */
 static void carnn__score(const carnn__task *task, const carnn__tally *tally, double seconds,
                          carnn_scores *scores) {
+    size_t i;
     memset(scores, 0, sizeof *scores);
-    while (task->metric[scores->count].name)
-        carnn__scores_add(scores, &task->metric[scores->count]);
+    for (i = 0; task->metric[i].name; i++) {
+        carnn__scores_add(scores, &task->metric[i]);
+        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
+    }
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
     scores->unanswerable = tally->unknown;
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
     scores->seconds = seconds;
-    carnn__net_score(task, tally, scores);
+    if (task->score) task->score(tally, scores);
 }
 
 /* Joined to the seed: shuffles, steps and folds draw from other streams than initial weights. */
