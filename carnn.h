@@ -25910,7 +25910,6 @@ enum {
 
 typedef struct carnn__bench {
     carnn__engine engine;
-    const char *simd;
     int64_t threads;
     carnn__arena arena;
     double peak[CARNN__UNBOUND]; /* G a second */
@@ -26182,7 +26181,7 @@ static void carnn__bench_recurrence(carnn__bench *b) {
 static void carnn__bench_make(carnn__bench *b, const carnn_dataset_desc *data,
                               carnn_model_desc *model) {
     b->live = b->most = 0;
-    model->simd = b->simd;
+    model->simd = b->engine.k->name;
     model->allocator = &b->counting;
     if (!b->status) b->status = carnn_dataset_load(&b->data, data, b->error);
     if (!b->status) b->status = carnn_model_create(&b->model, model, b->data, b->error);
@@ -26510,7 +26509,6 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     size_t i, found = 0;
     carnn_status status;
     if (!b) return carnn__out_of_memory(error);
-    b->simd = simd;
     b->threads = threads;
     b->error = error;
     b->counting = counting;
