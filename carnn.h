@@ -24791,14 +24791,13 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
 /* Writes the checkpoint, if one is wanted and the weights are numbers. */
 static void carnn__training_save(carnn__training *t, carnn_error *error) {
     const carnn__store *store = &t->model->params;
-    double before = t->at.seconds;
+    carnn__checkpoint now = t->at;
     if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained)) return;
-    t->at.seconds += carnn__clock() - t->started;
-    t->at.power_a = t->optimizer.power_a;
-    t->at.power_b = t->optimizer.power_b;
-    t->save = carnn__file_save(carnn__fill_checkpoint, &t->at, t->desc.checkpoint,
+    now.seconds += carnn__clock() - t->started;
+    now.power_a = t->optimizer.power_a;
+    now.power_b = t->optimizer.power_b;
+    t->save = carnn__file_save(carnn__fill_checkpoint, &now, t->desc.checkpoint,
                                &t->model->allocator, error);
-    t->at.seconds = before;
     t->saved = carnn__clock();
 }
 
