@@ -293,6 +293,54 @@ static void unknown(const char *what, const guess *g) {
         g->best, *g->best ? "\"?" : "", g->names);
 }
 
+/* ==== All options, of the library and of this program ======================================== */
+typedef struct entry { /* an option of some commands */
+    char name[LONGEST_NAME + 1];
+    const char *value, *help; /* value: as in struct flag */
+    unsigned commands;
+    list words; /* that the value can be */
+} entry;
+
+static entry *entries;
+static size_t entry_count, entry_room;
+
+/* The entry of this name that one of these commands has (0: any has), which all of them have now. To
+   other commands the same name means something else. */
+static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
+    size_t i = 0;
+    while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
+                               (bits && !(entries[i].commands & bits)))) i++;
+    if (i == entry_count) {
+        entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
+        entries[i] = (entry){.value = value, .help = text};
+        strcpy(entries[i].name, dashed(name));
+    }
+    entries[i].commands |= bits;
+    return &entries[i];
+}
+
+static void add_once(list *l, const char *item) {
+    size_t i;
+    for (i = 0; i < l->count; i++)
+        if (!strcmp(l->item[i], item)) return;
+    add_item(l, item);
+}
+
+static void add_entries(void) {
+    const char *task, *word;
+    const carnn_option *o;
+    size_t i, k, t;
+    for (i = 0; i < COUNT(flags); i++)
+        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
+        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
+        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
+            for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
+        }
+    }
+}
+
 /* ==== Reading the arguments ================================================================== */
 static void read_flag(const flag *f, const char *value) {
     void *field = (char *)&arg + f->offset;
@@ -341,16 +389,10 @@ static const carnn_option *option_named(const char *task, unsigned bit, guess *g
 
 /* The commands that have this option. */
 static unsigned commands_with(const char *word) {
-    guess g = guess_for(word);
     unsigned bits = 0;
-    const carnn_option *o;
-    const char *task;
-    size_t i, k;
-    for (i = 0; i < COUNT(flags); i++)
-        if (is_word(&g, flags[i].name)) bits |= flags[i].commands;
-    for (i = 0; (task = carnn_task_name(i)) != NULL; i++)
-        for (k = 0; (o = carnn_option_at(task, k)) != NULL; k++)
-            if (is_word(&g, o->name)) bits |= option_commands(o);
+    size_t i;
+    for (add_entries(), i = 0; i < entry_count; i++)
+        if (!strcmp(entries[i].name, dashed(word))) bits |= entries[i].commands;
     return bits;
 }
 
@@ -2791,53 +2833,6 @@ static int man_page(void) {
 }
 
 /* ==== Completion in shells =================================================================== */
-typedef struct entry { /* an option of some commands */
-    char name[LONGEST_NAME + 1];
-    const char *value, *help; /* value: as in struct flag */
-    unsigned commands;
-    list words; /* that the value can be */
-} entry;
-
-static entry *entries;
-static size_t entry_count, entry_room;
-
-/* The entry of this name that one of these commands has (0: any has), which all of them have now. To
-   other commands the same name means something else. */
-static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
-    size_t i = 0;
-    while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
-                               (bits && !(entries[i].commands & bits)))) i++;
-    if (i == entry_count) {
-        entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
-        entries[i] = (entry){.value = value, .help = text};
-        strcpy(entries[i].name, dashed(name));
-    }
-    entries[i].commands |= bits;
-    return &entries[i];
-}
-
-static void add_once(list *l, const char *item) {
-    size_t i;
-    for (i = 0; i < l->count; i++)
-        if (!strcmp(l->item[i], item)) return;
-    add_item(l, item);
-}
-
-static void add_entries(void) {
-    const char *task, *word;
-    const carnn_option *o;
-    size_t i, k, t;
-    for (i = 0; i < COUNT(flags); i++)
-        add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
-    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
-        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
-        for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
-            entry *e = add_entry(o->name, "N", o->help, option_commands(o));
-            for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
-        }
-    }
-}
-
 static void put_words(const list *l, const char *end) {
     size_t i;
     for (i = 0; i < l->count; i++) printf("%s ", l->item[i]);
