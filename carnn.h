@@ -25491,7 +25491,6 @@ static double carnn__check_cell_loss(carnn__subject *s) {
 static void carnn__check_cell_carve(carnn__subject *s) {
     float *w = carnn__floats(&s->arena, 1, s->store.size);
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
-    if (w) memset(w, 0, s->store.size * sizeof(float));
     s->store.value = w;
     if (w) carnn__store_init(&s->store, s->key); /* for what is not checked */
     carnn__check_store(s, &s->store, w, g);
