@@ -25789,17 +25789,16 @@ static void carnn__check_one(carnn__subject *s, const carnn__checked *a) {
 
 /* Adds the subject's derivatives to the line of its entry. Memory is counted first, then taken. */
 static carnn_status carnn__check_subject(carnn__subject *s) {
-    const carnn_allocator *a = &s->engine->allocator;
-    size_t i, most = 1;
+    size_t i, most = 0;
     s->carve(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
-    if (carnn__arena_open(&s->arena, a, s->error)) return CARNN_ERR_MEMORY;
-    s->value = (float *)carnn__alloc(a, 2 * most, sizeof(float));
-    if (!s->value) return carnn__out_of_memory(s->error);
-    s->gradient = s->value + most;
+    carnn__floats(&s->arena, 2, most);
+    if (carnn__arena_open(&s->arena, &s->engine->allocator, s->error)) return CARNN_ERR_MEMORY;
     memset(s->arena.base, 0, s->arena.size);
     s->arrays = 0;
     s->carve(s);
+    s->value = carnn__floats(&s->arena, 2, most);
+    s->gradient = s->value + most;
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
         carnn__check_run(s);
@@ -25813,7 +25812,6 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__net_close(&s->work);
     carnn_model_free(s->model);
     carnn_dataset_free(s->data);
-    carnn__free(&s->engine->allocator, s->value);
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
