@@ -11121,8 +11121,7 @@ typedef struct carnn__work {
     const carnn_dataset *data;
     carnn__engine *engine;
     carnn_allocator allocator;
-    const float *w; /* the weights, laid out like the store */
-    float *g;       /* their gradients, added to; NULL: scoring only */
+    float *g;       /* gradients of the weights, added to; NULL: scoring only */
     double dropout, smoothing; /* in training; else 0 */
     int64_t batch;  /* examples in a batch */
     int voting;     /* the logits of a batch are kept: models vote on them */
@@ -11138,7 +11137,7 @@ typedef struct carnn__work {
 } carnn__work;
 
 static const float *carnn__weight(const carnn__work *work, size_t number) {
-    return work->w + work->model->params.item[number].offset;
+    return carnn__piece(&work->model->params, work->model->params.value, number);
 }
 
 static float *carnn__gradient(const carnn__work *work, size_t number) {
@@ -12432,7 +12431,7 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
         s.dgain = carnn__gradient(work, m->gain);
         memcpy(s.d, y->d, rows * n * sizeof(float));
     } else if (work->g) {
-        carnn__population_open(&m->population, &work->model->params, work->w);
+        carnn__population_open(&m->population, &work->model->params, work->model->params.value);
         if (s.own) {
             m->population.now[2][0] += 1.0f;
             s.rate = carnn__norm_rate(*batches);
@@ -13188,8 +13187,9 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
             carnn__cell_remember(&one->cell, p->store, s->memory);
             if (s->normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
             if (!p->arena) continue;
-            carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->w, p->work->g,
-                             p->arena, s->U, s->N, s->P, one == first ? NULL : &first->run);
+            carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->model->params.value,
+                             p->work->g, p->arena, s->U, s->N, s->P,
+                             one == first ? NULL : &first->run);
             one->run.shares = m->bases * m->directions > 1;
             one->run.gathers = p->work->probe && m->probed && l + 1 == s->layers;
             if (s->normal) carnn__plan_population(p, &one->run.norm.population);
@@ -17302,7 +17302,6 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
-    s->work.w = model->params.value;
     s->work.batch = 1;
     carnn__session_of(s)->carve(s, arena);
     carnn__net_carve(&s->work, arena);
@@ -18994,8 +18993,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     m->Hy = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
     if (m->has_cell)
-        carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
-                         NULL);
+        carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
+                         p->arena, U, N, B, NULL);
     carnn__dialog_plan_read(p, m, B, N);
 }
 
@@ -24275,7 +24274,6 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     work.data = data;
     work.engine = engine;
     work.allocator = model->allocator;
-    work.w = model->params.value;
     work.batch = CARNN__SCORING_BATCH;
     return work;
 }
@@ -24392,7 +24390,6 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
         carnn__work *work = s->list[s->opened] = &s->work[s->opened];
         *work = *like;
         work->model = model->member_count ? model->members[i] : model;
-        work->w = work->model->params.value;
         work->allocator = work->model->allocator;
         work->voting |= model->member_count > 0;
         work->number = number;
