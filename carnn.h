@@ -22358,23 +22358,21 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
 
 /* Do encoder, graph, cell and skip connections go together? */
 static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *error) {
-    const carnn_option *skip = carnn__option_named(model->desc.task, "skip");
     const carnn_option *encoder = carnn__option_named(model->desc.task, "encoder");
-    const carnn_option *normalise = carnn__option_named(model->desc.task, "normalise");
-    size_t cell = carnn__cell_number(model->desc.cell);
-    double normal = normalise ? carnn__option_value(normalise, &model->desc, NULL) : 0.0;
-    int skips = skip && carnn__option_value(skip, &model->desc, NULL) > 0.0;
-    int graph = encoder && carnn__chosen(model, encoder->offset) == CARNN__GRAPH;
-    int remembers = encoder && carnn__memory(model, encoder->offset) > 0.0f;
-    if (remembers && !carnn__can_remember(&model->desc, encoder->offset))
+    const carnn__cell_kind *k = &carnn__cells[carnn__cell_number(model->desc.cell)];
+    size_t at = encoder ? encoder->offset : 0; /* see CARNN__ENCODER_OPTIONS */
+    int graph = encoder && carnn__chosen(model, at) == CARNN__GRAPH;
+    int skips = encoder && carnn__option(model, at + CARNN__ENCODER_SKIP) > 0.0;
+    int normal = encoder && carnn__option(model, at + CARNN__ENCODER_NORMALISE) > 1.0;
+    if (encoder && carnn__memory(model, at) > 0.0f && !carnn__can_remember(&model->desc, at))
         return carnn__refuse(error, "memory: %s%s has no gate that keeps a state",
                              graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
-    if (skips && !carnn__cells[cell].recurrent_gates)
+    if (skips && !k->recurrent_gates)
         return carnn__refuse(error, "no gate of the cell %s reads a state, as skip connections "
                              "need", model->desc.cell);
     if (graph && skips)
         return carnn__refuse(error, "skip connections of a graph are its edges: skip is 0");
-    if (normal > 1.0 && (graph || !(carnn__cells[cell].flags & CARNN__NORMALISES)))
+    if (normal && (graph || !(k->flags & CARNN__NORMALISES)))
         return carnn__refuse(error, "normalise: expected the cell rnn, lstm, mi-rnn or mi-lstm, "
                              "found %s", graph ? "a graph" : model->desc.cell);
     if (graph != (*model->desc.graph != 0))
