@@ -16848,11 +16848,11 @@ struct carnn__session_kind {
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
     /* reads a text that comes before the example, in this role; NULL: predict does */
-    void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
+    void (*hear)(carnn_session *s, uint32_t role, carnn__span text);
     int listens;             /* CARNN__TALKS: it has carnn_session_hear and _reply; CARNN__COMPARES:
                                 _candidate; 0: neither */
-    void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
-                     char *text, size_t size); /* (*) */
+    void (*generate)(carnn_session *s, const carnn_sampling *how, carnn__span prompt, char *text,
+                     size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
@@ -16949,11 +16949,9 @@ static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span tex
 }
 
 /* The first text of the next example begins with this one, behind those heard before. */
-static void carnn__net_session_hear(carnn_session *s, uint32_t role, const char *text,
-                                    size_t length) {
-    carnn__span heard = {text, length};
+static void carnn__net_session_hear(carnn_session *s, uint32_t role, carnn__span text) {
     s->parts = 0; /* its words take the places of the last example's */
-    s->heard += carnn__session_read(s, role, heard, s->heard,
+    s->heard += carnn__session_read(s, role, text, s->heard,
                                     carnn__corpus_of(&s->work)->most_steps - s->heard);
 }
 
@@ -17435,12 +17433,10 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
 }
 
 /* All members hear a text that comes before the example. */
-static void carnn__session_hear_all(carnn_session *s, uint32_t role, const char *text,
-                                    size_t length) {
+static void carnn__session_hear_all(carnn_session *s, uint32_t role, carnn__span text) {
     size_t i;
-    for (i = 1; i < s->members; i++)
-        carnn__session_of(s)->hear(s->member[i], role, text, length);
-    carnn__session_of(s)->hear(s, role, text, length);
+    for (i = 0; i < carnn__max(s->members, 1); i++)
+        carnn__session_of(s)->hear(i ? s->member[i] : s, role, text);
 }
 
 /* All members predict; the first one comes last and speaks for all. In a task without logits it
@@ -17496,11 +17492,12 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error) {
+    carnn__span said = {text, length};
     if (carnn__session_of(session)->listens != CARNN__TALKS)
         return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
-    carnn__session_hear_all(session, (uint32_t)speaker, text, length);
+    carnn__session_hear_all(session, (uint32_t)speaker, said);
     return CARNN_OK;
 }
 
@@ -17515,9 +17512,9 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     carnn__session_predict_all(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
-        carnn__session_hear_all(session, CARNN_USER, user, length);
-        carnn__session_hear_all(session, CARNN_SYSTEM, *reply,
-                             carnn__names_length(choices, p.choice[0]));
+        carnn__session_hear_all(session, CARNN_USER, text);
+        carnn__session_hear_all(session, CARNN_SYSTEM,
+                                carnn__string(choices->bytes, choices->at, p.choice[0]));
     }
     session->parts = 1;
     return CARNN_OK;
@@ -17525,9 +17522,10 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 
 CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
                                                size_t length, carnn_error *error) {
+    carnn__span sentence = {text, length};
     if (carnn__session_of(session)->listens != CARNN__COMPARES)
         return carnn__no_such_call(session, "compare candidates", error);
-    carnn__session_hear_all(session, CARNN__SECOND_ROLE, text, length);
+    carnn__session_hear_all(session, CARNN__SECOND_ROLE, sentence);
     return CARNN_OK;
 }
 
@@ -17542,6 +17540,7 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error) {
     static const carnn_sampling usual = {0.0, 0, 0.0, 0, 0};
+    carnn__span begin = {prompt, length};
     if (size) *text = 0;
     if (!how) how = &usual;
     if (!carnn__session_of(session)->generate)
@@ -17556,7 +17555,7 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
                            "members do, each by itself");
     session->parts = 0;
-    carnn__session_of(session)->generate(session, how, prompt, length, text, size);
+    carnn__session_of(session)->generate(session, how, begin, text, size);
     return CARNN_OK;
 }
 
@@ -17711,7 +17710,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     *found = r.example && !status;
     hears = kind->hear && (kind->listens == CARNN__TALKS || !r.example);
     for (i = 0; !status && hears && i < r.count; i++)
-        carnn__session_hear_all(session, r.role[i], r.text[i].at, r.text[i].length);
+        carnn__session_hear_all(session, r.role[i], r.text[i]);
     session->spoken = 0;
     return status;
 }
@@ -17735,10 +17734,10 @@ static void carnn__session_read_before(carnn_session *s, const carnn_dataset *da
 static void carnn__session_read_group(carnn_session *s, const carnn_dataset *data,
                                       const carnn__item *x) {
     const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
-    for (; y < data->items + data->item_count && y->group == x->group; y++) {
-        carnn__span text = carnn__text(data, data->members[y->first + CARNN__SECOND_ROLE].text);
-        carnn__session_hear_all(s, CARNN__SECOND_ROLE, text.at, text.length);
-    }
+    for (; y < data->items + data->item_count && y->group == x->group; y++)
+        carnn__session_hear_all(
+            s, CARNN__SECOND_ROLE,
+            carnn__text(data, data->members[y->first + CARNN__SECOND_ROLE].text));
 }
 
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
@@ -17770,8 +17769,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         carnn__span text = carnn__text(data, data->members[m].text);
         if (roles[data->members[m].role].labels == 1) continue;
         if (left-- <= most) texts[count++] = text;
-        else if (kind->hear)
-            carnn__session_hear_all(session, data->members[m].role, text.at, text.length);
+        else if (kind->hear) carnn__session_hear_all(session, data->members[m].role, text);
         else if (!runs_on) carnn__session_predict_all(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
@@ -19309,15 +19307,14 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
 
 /* Encodes an utterance into the slot behind those in use; the caller counts it as heard or not.
    First the oldest utterances are forgotten until `room` slots are free. */
-static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const char *text,
-                                        size_t length, size_t room) {
+static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__span text,
+                                        size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = m->has_cell ? carnn__cells[m->cell.kind].gates * D : D;
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
     float *px = m->has_cell ? m->run.scan.px : m->reduce.memory.y.x;
     carnn__said *said;
-    carnn__span span = {text, length};
     m->heard -= gone;
     m->projected -= carnn__min(m->projected, gone);
     if (gone) {
@@ -19327,11 +19324,11 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, const c
         memmove(m->read.fact, m->read.fact + gone, m->heard * sizeof *m->read.fact);
     }
     words->at[0] = 0;
-    words->at[1] = carnn__history_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
+    words->at[1] = carnn__history_tokens(s->model, text, role, words->ids, CARNN__UTTERANCE_WORDS);
     carnn__encode_lists(&s->work, &m->words, words, 0, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
-    carnn__keep_text(said->text, sizeof said->text, span);
+    carnn__keep_text(said->text, sizeof said->text, text);
     memset(&m->read.fact[m->heard], 0, sizeof *m->read.fact);
     if (carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
         m->read.fact[m->heard] = carnn__history_fact(words->ids, words->at[1]);
@@ -19354,22 +19351,22 @@ static void carnn__dialog_reencode_facts(carnn_session *s) {
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
+    const carnn__span start = {"$start", 6};
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__dialog_ready(&s->work);
     m->read.turns = 1;
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
-    carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
+    carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
     m->heard = 1;
 }
 
-static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
-                               size_t length) {
+static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     const carnn__lists *words = &m->net.corpus.tokens;
     m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
-    carnn__dialog_add_utterance(s, speaker, text, length, 1);
+    carnn__dialog_add_utterance(s, speaker, text, 1);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, words->ids, words->at[1]);
     m->heard++;
@@ -19381,7 +19378,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t L = s->model->choices.count, t;
-    carnn__dialog_add_utterance(s, CARNN_USER, texts->at, texts->length, 2);
+    carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
     carnn__dialog_reencode_facts(s);
     m->length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
     carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
@@ -19852,12 +19849,11 @@ static size_t carnn__lm_session_words(const carnn_model *model) {
     return 2 * (carnn__lm_steps(model) + 1);
 }
 
-static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
-    carnn__span line = {text, length};
-    line = carnn__trim(line);
-    return carnn__words_of(s->spoken && !carnn__lm_by_character(s->model)
-                               ? CARNN__SPOKEN
-                               : carnn__lm_tokenizer(s->model), line.at, line.length);
+static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
+    int spoken = s->spoken && !carnn__lm_by_character(s->model);
+    text = carnn__trim(text);
+    return carnn__words_of(spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text.at,
+                           text.length);
 }
 
 /* The number of the next word; </s> behind the last one. */
@@ -19870,7 +19866,7 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
                               carnn_prediction *p) {
     carnn__predictor *m = (carnn__predictor *)s->work.state;
-    carnn__words w = carnn__lm_words(s, texts->at, texts->length);
+    carnn__words w = carnn__lm_words(s, *texts);
     uint32_t id = m->last;
     int more = 1;
     (void)top;
@@ -19906,10 +19902,10 @@ static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, output->V, &m->drawn);
 }
 
-static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
-                               size_t length, char *text, size_t size) {
+static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carnn__span prompt,
+                               char *text, size_t size) {
     carnn__predictor *m = (carnn__predictor *)s->work.state;
-    carnn__words w = carnn__lm_words(s, prompt, length);
+    carnn__words w = carnn__lm_words(s, prompt);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
     const char *between = carnn__lm_by_character(s->model) ? "" : " ";
     uint32_t id = m->last;
@@ -20345,10 +20341,9 @@ static void carnn__answer_reset(carnn_session *s) {
 }
 
 /* Keeps a sentence, where there is room for it and was for all before it. */
-static void carnn__answer_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+static void carnn__answer_hear(carnn_session *s, uint32_t role, carnn__span sentence) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     carnn__lists *others = &c->others;
-    carnn__span sentence = {text, length};
     size_t n, most = carnn__min(c->most_steps, c->others_left);
     s->parts = 0; /* the last score was without it */
     carnn__answer_forget_sums(s);
