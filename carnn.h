@@ -16855,8 +16855,7 @@ struct carnn__session_kind {
                      size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
                     carnn_explanation *e); /* (*) */
-    const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
-                              size_t *columns); /* (*) */
+    const float *(*alignment)(const carnn_session *s, int of_second); /* (*) */
     /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. Batches are
        one row, and the head's state ends with its carnn__rnn. */
     carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
@@ -17157,24 +17156,20 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     }
 }
 
-/* How much each word of one text has to do with each of the other one (rows, columns): G of
-   attentive pooling, else the cosine of their states. NULL where the model does not match them. */
-static const float *carnn__two_alignment(const carnn_session *s, int of_second, size_t *rows,
-                                         size_t *columns) {
+/* How much each word of one text has to do with each of the other one: G (words of the first text,
+   of the second) of attentive pooling, else the cosine of their states. NULL where the model does
+   not match them. */
+static const float *carnn__two_alignment(const carnn_session *s, int of_second) {
     const carnn__two *m = (const carnn__two *)s->work.state;
     const carnn__mat *x = carnn__two_states(m);
-    const size_t *at = m->net.texts.at;
-    size_t mine = of_second ? at[1] : 0, other = of_second ? 0 : at[1], D = x->columns, i, j;
+    size_t first = m->net.texts.at[1], second = m->net.texts.at[2] - first, D = x->columns, i, j;
     if (!m->matches) return NULL;
-    *rows = of_second ? at[2] - at[1] : at[1];
-    *columns = of_second ? at[1] : at[2] - at[1];
-    for (i = 0; i < *rows; i++)
-        for (j = 0; j < *columns; j++)
-            m->heat[i * *columns + j] =
+    for (i = 0; i < first; i++)
+        for (j = 0; j < second; j++)
+            m->heat[of_second ? j * first + i : i * second + j] =
                 m->attends == CARNN__ATTENDS_BOTH
-                    ? m->attentive.G.x[of_second ? j * *rows + i : i * *columns + j]
-                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
-                                    x->x + (other + j) * D);
+                    ? m->attentive.G.x[i * second + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + i * D, x->x + (first + j) * D);
     return m->heat;
 }
 
@@ -17613,9 +17608,15 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns) {
-    *rows = *columns = 0;
-    if (!session->parts || session->members || !carnn__session_of(session)->alignment) return NULL;
-    return carnn__session_of(session)->alignment(session, of_second, rows, columns);
+    const carnn__session_kind *kind = carnn__session_of(session);
+    const size_t *at = carnn__net_of(&session->work)->texts.at;
+    size_t own = of_second != 0, other = 1 - own;
+    const float *alignment = NULL;
+    if (session->parts && !session->members && kind->alignment)
+        alignment = kind->alignment(session, of_second);
+    *rows = alignment ? at[own + 1] - at[own] : 0;
+    *columns = alignment ? at[other + 1] - at[other] : 0;
+    return alignment;
 }
 
 CARNN_API size_t carnn_session_columns(const carnn_session *session) {
@@ -20376,15 +20377,11 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     m->output.y.x[0] = score;
 }
 
-static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
-                                            size_t *columns) {
+static const float *carnn__answer_alignment(const carnn_session *s, int of_second) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     const size_t *at = m->two.net.texts.at;
-    size_t first = at[1], second = at[2] - at[1];
-    if (m->model != CARNN__ANSWER_IWAN) return carnn__two_alignment(s, of_second, rows, columns);
-    *rows = of_second ? second : first;
-    *columns = of_second ? first : second;
-    return m->compare.E.x + (of_second ? first * second : 0);
+    if (m->model != CARNN__ANSWER_IWAN) return carnn__two_alignment(s, of_second);
+    return m->compare.E.x + (of_second ? at[1] * (at[2] - at[1]) : 0);
 }
 
 static const carnn__session_kind carnn__answer_session = {
