@@ -17989,35 +17989,21 @@ static uint64_t *carnn__exchange_there(uint64_t key, size_t k, uint64_t *table, 
     return &there[slot];
 }
 
-/* Enters the classes of all names. */
-static void carnn__exchange_enter(const carnn__exchange_search *x, const uint32_t *of,
-                                  uint64_t *table, size_t slots) {
-    size_t i, k;
-    for (i = 0; i < x->choices->count; i++) {
-        carnn__list words = carnn__list_at(x->choices, i);
-        uint64_t key = carnn__exchange_key(x, of, words);
-        for (k = 0; k < words.length; k++) {
-            uint32_t class_of = of[words.ids[k]];
-            if (class_of == CARNN__NO_INDEX) continue;
-            *carnn__exchange_there(key, k, table, slots) |= (uint64_t)1 << class_of;
-        }
-    }
-}
-
-/* Gives words that no dialog has the first of the classes in their place. */
-static void carnn__exchange_fill(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
-                                 size_t slots) {
+/* Enters the classes of all names; or, when all are there, gives words that no dialog has (fills)
+   the first of the classes in their place. */
+static void carnn__exchange_place(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
+                                  size_t slots, int fills) {
     size_t i, k;
     for (i = 0; i < x->choices->count; i++) {
         carnn__list words = carnn__list_at(x->choices, i);
         uint64_t key = carnn__exchange_key(x, of, words);
         for (k = 0; k < words.length; k++) {
             uint32_t word = words.ids[k], first = 0;
-            uint64_t classes;
-            if (of[word] != CARNN__NO_INDEX || x->turn[word]) continue;
-            classes = *carnn__exchange_there(key, k, table, slots);
-            if (!classes) continue;
-            while (!(classes >> first & 1)) first++;
+            uint64_t *classes = carnn__exchange_there(key, k, table, slots);
+            int named = of[word] != CARNN__NO_INDEX;
+            if (!fills && named) *classes |= (uint64_t)1 << of[word];
+            if (!fills || named || x->turn[word] || !*classes) continue;
+            while (!(*classes >> first & 1)) first++;
             of[word] = first;
         }
     }
@@ -18028,8 +18014,8 @@ static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of
                                    size_t slots) {
     uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
     size_t i;
-    carnn__exchange_enter(x, of, table, slots);
-    carnn__exchange_fill(x, of, table, slots);
+    carnn__exchange_place(x, of, table, slots, 0);
+    carnn__exchange_place(x, of, table, slots, 1);
     carnn__exchange_merge(table + slots, slots, class_of);
     for (i = 0; i < x->work->model->words.count; i++)
         if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
