@@ -17830,8 +17830,8 @@ typedef struct carnn__exchange_search { /* for classes: where words stand */
     size_t relations;
 } carnn__exchange_search;
 
-static int carnn__exchange_calls(const carnn__exchange_search *x, const uint32_t *ids, size_t n) {
-    return n > 1 && ids[0] == x->call;
+static int carnn__exchange_calls(const carnn__exchange_search *x, carnn__list words) {
+    return words.length > 1 && words.ids[0] == x->call;
 }
 
 /* Fills x->turn. */
@@ -17840,11 +17840,10 @@ static void carnn__exchange_turns(carnn__exchange_search *x) {
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t i, k;
     for (i = 0; i < data->member_count; i++) {
-        size_t list = c->list[i], at = c->tokens.at[list], n = carnn__list_length(&c->tokens, list);
-        int turn = data->members[i].role != CARNN_FACT;
-        if (carnn__exchange_calls(x, c->tokens.ids + at, n)) turn = 0;
-        for (k = at; k < at + n; k++) {
-            unsigned char *said = &x->turn[c->tokens.ids[k]];
+        carnn__list words = carnn__list_at(&c->tokens, c->list[i]);
+        int turn = data->members[i].role != CARNN_FACT && !carnn__exchange_calls(x, words);
+        for (k = 0; k < words.length; k++) {
+            unsigned char *said = &x->turn[words.ids[k]];
             if (turn) *said = 1;
             else if (!*said) *said = 2;
         }
@@ -17867,25 +17866,24 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
     const carnn__names *words = &x->work->model->words;
     size_t i, k;
     for (i = 0; i < data->member_count; i++) { /* facts of three words and the speaker's */
-        const uint32_t *ids = c->tokens.ids + c->tokens.at[c->list[i]];
+        carnn__list fact = carnn__list_at(&c->tokens, c->list[i]);
         size_t column;
-        if (data->members[i].role != CARNN_FACT || ids[0] == x->call ||
-            carnn__list_length(&c->tokens, c->list[i]) != 4 || x->turn[ids[1]] != 2 ||
-            (column = carnn__exchange_column(x, ids[1])) == 0)
+        if (data->members[i].role != CARNN_FACT || fact.ids[0] == x->call || fact.length != 4 ||
+            x->turn[fact.ids[1]] != 2 || (column = carnn__exchange_column(x, fact.ids[1])) == 0)
             continue;
-        x->columns[ids[0]] |= 1;
-        x->columns[ids[2]] |= (uint64_t)1 << column;
+        x->columns[fact.ids[0]] |= 1;
+        x->columns[fact.ids[2]] |= (uint64_t)1 << column;
     }
     for (i = 0; i < x->choices->count; i++) {
-        const uint32_t *ids = x->choices->ids + x->choices->at[i];
-        size_t n = carnn__list_length(x->choices, i);
-        for (k = 1; carnn__exchange_calls(x, ids, n) && k < n && k < CARNN__EXCHANGE_SLOTS; k++)
-            x->columns[ids[k]] |= (uint64_t)1 << k;
+        carnn__list call = carnn__list_at(x->choices, i);
+        if (!carnn__exchange_calls(x, call)) continue;
+        for (k = 1; k < carnn__min(call.length, CARNN__EXCHANGE_SLOTS); k++)
+            x->columns[call.ids[k]] |= (uint64_t)1 << k;
     }
     x->columns[0] = 0;
     for (i = 0; i < x->relations; i++) x->columns[x->relation[i]] = 0;
     for (i = 0; i < words->count; i++) {
-        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        carnn__span word = carnn__string(words->bytes, words->at, i);
         if (carnn__digits(word) == word.length) x->columns[i] = 0;
     }
 }
@@ -18035,11 +18033,10 @@ static void carnn__exchange_list(carnn__name_classes *e, const carnn__exchange_s
         for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
 }
 
-static int carnn__exchange_has(const carnn__name_classes *e, const carnn__lists *lists,
-                               size_t list) {
+static int carnn__exchange_has(const carnn__name_classes *e, carnn__list words) {
     size_t k;
-    for (k = lists->at[list]; k < lists->at[list + 1]; k++)
-        if (e->of[lists->ids[k]] != CARNN__NO_INDEX) return 1;
+    for (k = 0; k < words.length; k++)
+        if (e->of[words.ids[k]] != CARNN__NO_INDEX) return 1;
     return 0;
 }
 
@@ -18080,7 +18077,7 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes 
         carnn__exchange_list(e, &x);
         for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(choices, i));
         for (i = 0; i < lists; i++)
-            e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
+            e->list[i] = (unsigned char)carnn__exchange_has(e, carnn__list_at(&c->tokens, i));
         e->list[lists] = 0; /* <start> */
     } else status = carnn__out_of_memory(error);
     carnn__disown(&scratch, a);
@@ -18099,32 +18096,32 @@ typedef struct carnn__exchanged {
     size_t slots;            /* a power of two */
 } carnn__exchanged;
 
-/* The words of a choice, n of them. */
-static const uint32_t *carnn__exchanged_list(const carnn__exchanged *m, size_t i, size_t *n) {
+/* The words of a choice. */
+static carnn__list carnn__exchanged_list(const carnn__exchanged *m, size_t i) {
     size_t L = m->choices->count;
-    const carnn__lists *lists = i < L ? m->choices : &m->more;
-    i -= i < L ? 0 : L;
-    *n = carnn__list_length(lists, i);
-    return lists->ids + lists->at[i];
+    return i < L ? carnn__list_at(m->choices, i) : carnn__list_at(&m->more, i - L);
 }
 
-/* The slot of a list of words, or the free one where it belongs. */
-static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *ids, size_t n) {
-    uint64_t hash = n;
-    size_t i, slot, length;
-    for (i = 0; i < n; i++) hash = carnn__stream(hash, ids[i]);
+/* The slot of a choice by its words, or the free one where it belongs. */
+static uint32_t *carnn__exchanged_slot(const carnn__exchanged *m, size_t choice) {
+    carnn__list words = carnn__exchanged_list(m, choice);
+    uint64_t hash = words.length;
+    size_t i, slot;
+    for (i = 0; i < words.length; i++) hash = carnn__stream(hash, words.ids[i]);
     for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (m->slots - 1)) {
-        const uint32_t *other = carnn__exchanged_list(m, m->slot[slot], &length);
-        if (length == n && !memcmp(ids, other, n * sizeof *ids)) break;
+        carnn__list other = carnn__exchanged_list(m, m->slot[slot]);
+        if (other.length == words.length &&
+            !memcmp(words.ids, other.ids, words.length * sizeof *words.ids))
+            break;
     }
-    return slot;
+    return &m->slot[slot];
 }
 
 static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
                                   const carnn__name_classes *e, const carnn__lists *choices,
                                   size_t R) {
-    size_t V = p->model->words.count, L = choices->count, i, n;
+    size_t V = p->model->words.count, L = choices->count, i;
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
     m->choices = choices;
@@ -18137,20 +18134,16 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
     memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
     for (i = 0; i < L; i++) {
-        const uint32_t *ids = carnn__exchanged_list(m, i, &n);
-        size_t slot = carnn__exchanged_slot(m, ids, n);
-        if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)i;
+        uint32_t *slot = carnn__exchanged_slot(m, i);
+        if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)i;
     }
 }
 
 /* Forgets the batch. What came last into the hash table leaves it first, so that every chain of
    slots stays whole. */
 static void carnn__exchanged_clear(carnn__exchanged *m) {
-    size_t n;
-    while (m->more.count) {
-        const uint32_t *ids = carnn__exchanged_list(m, m->choices->count + --m->more.count, &n);
-        m->slot[carnn__exchanged_slot(m, ids, n)] = CARNN__NO_INDEX;
-    }
+    for (; m->more.count; m->more.count--)
+        *carnn__exchanged_slot(m, m->choices->count + m->more.count - 1) = CARNN__NO_INDEX;
     m->more.at[0] = 0;
 }
 
@@ -18165,26 +18158,27 @@ static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t firs
     for (i = 0; i < e->at[e->classes]; i++) m->image[e->name[i]] = m->drawn[i];
 }
 
-/* Appends n words, with the names of the dialog at hand where there is an exchange. */
-static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, const uint32_t *ids,
-                                 size_t n) {
+/* Appends a list, with the names of the dialog at hand where there is an exchange. */
+static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, carnn__list words) {
     size_t at = to->at[to->count], k;
-    for (k = 0; k < n; k++) to->ids[at + k] = m->image ? m->image[ids[k]] : ids[k];
-    to->at[++to->count] = at + n;
+    for (k = 0; k < words.length; k++)
+        to->ids[at + k] = m->image ? m->image[words.ids[k]] : words.ids[k];
+    to->at[++to->count] = at + words.length;
 }
 
 /* The choice that the reply `target` becomes in the dialog at hand, a new one where it is none. */
 static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
-    size_t n, slot, list;
-    if (target == CARNN__NO_INDEX || !carnn__exchange_has(m->classes, m->choices, target))
-        return target;
-    list = m->choices->count + m->more.count;
-    n = carnn__list_length(m->choices, target);
-    carnn__exchanged_add(m, &m->more, m->choices->ids + m->choices->at[target], n);
-    slot = carnn__exchanged_slot(m, m->more.ids + m->more.at[m->more.count - 1], n);
-    if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
+    size_t choice = m->choices->count + m->more.count;
+    uint32_t *slot;
+    carnn__list words;
+    if (target == CARNN__NO_INDEX) return target;
+    words = carnn__list_at(m->choices, target);
+    if (!carnn__exchange_has(m->classes, words)) return target;
+    carnn__exchanged_add(m, &m->more, words);
+    slot = carnn__exchanged_slot(m, choice);
+    if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)choice;
     else m->more.count--;
-    return m->slot[slot];
+    return *slot;
 }
 
 /* --- names without a meaning --------------------------------------------------------------------
@@ -18383,31 +18377,32 @@ typedef struct carnn__fact { /* all zeros where the utterance cannot be told */
 } carnn__fact;
 
 /* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
-static carnn__fact carnn__history_fact(const uint32_t *ids, size_t n) {
+static carnn__fact carnn__history_fact(carnn__list said) {
     carnn__fact fact = {{0}};
-    if (n == CARNN__FACT_WORDS && ids[n - 1] == carnn__speaker_word(CARNN_FACT) && ids[0])
-        memcpy(fact.word, ids, sizeof fact.word);
+    if (said.length == CARNN__FACT_WORDS && said.ids[0] &&
+        said.ids[said.length - 1] == carnn__speaker_word(CARNN_FACT))
+        memcpy(fact.word, said.ids, sizeof fact.word);
     return fact;
 }
 
-/* Do n words have the subject of the fact? */
-static int carnn__history_names_subject(const uint32_t *ids, size_t n, const carnn__fact *fact) {
+/* Does the utterance have the subject of the fact? */
+static int carnn__history_names_subject(carnn__list said, const carnn__fact *fact) {
     size_t k;
-    for (k = 0; k < n && ids[k] != fact->word[0];) k++;
-    return fact->word[0] && k < n;
+    for (k = 0; k < said.length && said.ids[k] != fact->word[0];) k++;
+    return fact->word[0] && k < said.length;
 }
 
-/* The system has said the n words `ids`. If they name the subject of one of `count` facts, then
-   those with a subject that is named are told, and those that were told before are past. */
-static void carnn__history_tell(carnn__fact *fact, size_t count, const uint32_t *ids, size_t n) {
+/* The system has said this. If it names the subject of one of `count` facts, then those with a
+   subject that is named are told, and those that were told before are past. */
+static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list said) {
     const uint32_t past = carnn__speaker_word(CARNN_USER);
     const uint32_t told = carnn__speaker_word(CARNN_SYSTEM);
     size_t i;
-    for (i = 0; i < count && !carnn__history_names_subject(ids, n, &fact[i]);) i++;
+    for (i = 0; i < count && !carnn__history_names_subject(said, &fact[i]);) i++;
     if (i == count) return;
     for (i = 0; i < count; i++) {
         uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
-        if (carnn__history_names_subject(ids, n, &fact[i])) *mark = told;
+        if (carnn__history_names_subject(said, &fact[i])) *mark = told;
         else if (*mark == told) *mark = past;
     }
 }
@@ -18531,8 +18526,7 @@ static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
     m->told = (uint32_t *)carnn__take(p->arena, tokens->count, sizeof(uint32_t));
     for (i = 0; i < tokens->count; i++) {
-        const uint32_t *ids = tokens->ids + tokens->at[i];
-        if (!carnn__history_fact(ids, carnn__list_length(tokens, i)).word[0]) continue;
+        if (!carnn__history_fact(carnn__list_at(tokens, i)).word[0]) continue;
         if (m->told) m->told[count] = (uint32_t)i;
         count++;
     }
@@ -18578,12 +18572,11 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
     if (!m->fact) return;
     if (m->marked < least || m->marked > m->end[item]) m->marked = least;
     for (i = m->marked; i < m->end[item]; i++) {
-        const uint32_t *ids = tokens->ids + tokens->at[m->seq[i]];
-        size_t n = carnn__list_length(tokens, m->seq[i]);
+        carnn__list said = carnn__list_at(tokens, m->seq[i]);
         size_t from = carnn__max(start, i - carnn__min(i, most));
-        m->fact[i] = carnn__history_fact(ids, n);
-        if (ids[n - 1] == carnn__speaker_word(CARNN_SYSTEM))
-            carnn__history_tell(m->fact + from, i - from, ids, n);
+        m->fact[i] = carnn__history_fact(said);
+        if (said.ids[said.length - 1] == carnn__speaker_word(CARNN_SYSTEM))
+            carnn__history_tell(m->fact + from, i - from, said);
     }
     m->marked = i;
 }
@@ -18605,21 +18598,20 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
    the fact as it is when past; the next number is then that of the fact as it is when told. */
 static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m, size_t line,
                                       int past) {
-    static const uint32_t start = CARNN__DIALOG_START;
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t list = m->seq[line];
-    uint32_t *known = &m->number[2 * list + (size_t)past], mark;
+    uint32_t *known = &m->number[2 * list + (size_t)past], start = CARNN__DIALOG_START, mark;
+    carnn__list said = {&start, 1};
     if (*known != CARNN__NO_INDEX) return *known;
     *known = (uint32_t)m->lists.count;
     for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
         carnn__fact fact = m->fact[line];
+        carnn__list marked = {fact.word, CARNN__FACT_WORDS};
         fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-        carnn__exchanged_add(&m->names, &m->lists, fact.word, CARNN__FACT_WORDS);
+        carnn__exchanged_add(&m->names, &m->lists, marked);
     }
-    if (list == tokens->count) carnn__exchanged_add(&m->names, &m->lists, &start, 1);
-    else if (!past)
-        carnn__exchanged_add(&m->names, &m->lists, tokens->ids + tokens->at[list],
-                             carnn__list_length(tokens, list));
+    if (list < tokens->count) said = carnn__list_at(tokens, list);
+    if (!past) carnn__exchanged_add(&m->names, &m->lists, said);
     return *known;
 }
 
@@ -18659,12 +18651,12 @@ static size_t carnn__history_odd_words(const carnn__work *work, const carnn__his
     size_t unknown = 1 + (size_t)(carnn__random(key, 1) & 3); /* fourths of the words */
     for (k = 0; k < n; k++) {
         uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
-        size_t list = m->seq[m->end[carnn__random(own, 1) % work->data->item_count]];
-        size_t words = carnn__list_length(tokens, list) - 1;
+        size_t line = m->end[carnn__random(own, 1) % work->data->item_count];
+        carnn__list said = carnn__list_at(tokens, m->seq[line]); /* by a user */
         ids[k] = 0;
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
         if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__history_any_word(tokens, m, drawn);
-        else if (words) ids[k] = tokens->ids[tokens->at[list] + drawn % words];
+        else if (said.length > 1) ids[k] = said.ids[drawn % (said.length - 1)];
         if (ids[k] <= work->model->task->reserved_count) ids[k] = 0; /* a speaker's word */
     }
     return n;
@@ -19318,7 +19310,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__
     carnn__keep_text(said->text, sizeof said->text, text);
     memset(&m->read.fact[m->heard], 0, sizeof *m->read.fact);
     if (carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
-        m->read.fact[m->heard] = carnn__history_fact(words->ids, words->at[1]);
+        m->read.fact[m->heard] = carnn__history_fact(carnn__list_at(words, 0));
     said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
 }
 
@@ -19355,7 +19347,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
     if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
     if (speaker == CARNN_SYSTEM)
-        carnn__history_tell(m->read.fact, m->heard, words->ids, words->at[1]);
+        carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
     m->heard++;
     s->parts = 0;
 }

@@ -164,7 +164,7 @@ static void test_permutations(void) {
     CHECK_INT(m->read.turns, data->item_count);
     CHECK(m->read.names.more.count > 0);
     for (item = line = 0; item < data->item_count; item++) {
-        const uint32_t *ids;
+        carnn__list words;
         if (item % 5 == 0) { /* five turns a dialog */
             carnn__exchanged_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
             memcpy(image, names->image, V * sizeof *image);
@@ -186,23 +186,21 @@ static void test_permutations(void) {
                 size_t place = i ? m->read.past[line] + i - 1 : m->read.place[line];
                 if (i && carnn__history_mark_of(&m->read, line) == CARNN_FACT) continue;
                 told += i > 0;
-                ids = m->read.lists.ids + m->read.lists.at[place];
+                words = carnn__list_at(&m->read.lists, place);
                 n = carnn__list_length(&c->tokens, m->read.seq[line]);
-                CHECK_INT(carnn__list_length(&m->read.lists, place), n);
-                check_images(names, ids, n - (i > 0), &c->tokens, m->read.seq[line]);
-                if (i) CHECK_INT(ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
+                CHECK_INT(words.length, n);
+                check_images(names, words.ids, n - (i > 0), &c->tokens, m->read.seq[line]);
+                if (i) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
-        ids = carnn__exchanged_list(names, m->read.answer[item], &n);
-        CHECK_INT(n, carnn__list_length(&m->read.choices, c->target[item]));
-        check_images(names, ids, n, &m->read.choices, c->target[item]);
+        words = carnn__exchanged_list(names, m->read.answer[item]);
+        CHECK_INT(words.length, carnn__list_length(&m->read.choices, c->target[item]));
+        check_images(names, words.ids, words.length, &m->read.choices, c->target[item]);
         CHECK(m->read.answer[item] < L + names->more.count);
     }
     CHECK(changed > 0);
     CHECK_INT(told, data->item_count / 5 * 3 * 2);
-    for (i = 0; i < names->more.count; i++) { /* no reply is there twice */
-        const uint32_t *ids = carnn__exchanged_list(names, L + i, &n);
-        CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);
-    }
+    for (i = 0; i < names->more.count; i++) /* no reply is there twice */
+        CHECK_INT(*carnn__exchanged_slot(names, L + i), L + i);
     free(image);
     close_batch(&batch);
 }
