@@ -19905,21 +19905,6 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carn
     if (m->net.corpus.chunk) m->last = id;
 }
 
-/* Writes the n words `ids` to out[0 .. room). Then, unless `run` is NULL, adds to each word its
-   part in scale * y . h_n, h_n being the last state of `run`, and subtracts these parts from
-   *rest. */
-static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
-                                    double scale, const char *role, unsigned has,
-                                    const uint32_t *ids, size_t n, carnn_contribution *out,
-                                    size_t room, double *rest) {
-    size_t i;
-    for (i = 0; i < n && i < room; i++) {
-        carnn_contribution c = {role, carnn__names_get(&s->model->words, ids[i]), has, 0, 0, 0};
-        out[i] = c;
-    }
-    if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
-}
-
 /* The logit W_y h_n + b_y of the most probable next word y is a sum over the words that were read,
    their scores. c = sum_t v_t is one over the sentence before: word t has the share v_t . c / c . c
    there. */
@@ -19929,28 +19914,35 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     carnn__predictor *predictor = &m->predictor;
     const carnn__corpus *c = &predictor->net.corpus;
     const carnn__cell_run *run = &predictor->cell.layer[predictor->cell.layers - 1].base->run;
-    int additive = predictor->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
+    const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + predictor->at_hand.at[0];
     size_t first = predictor->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     const float *y;
     float *z;
+    e->exact = predictor->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
+    e->count = first + n;
+    for (i = 0; i < carnn__min(e->count, count); i++) {
+        uint32_t id = i < first ? before[i] : ids[i - first];
+        carnn_contribution word = {"word", carnn__names_get(&s->model->words, id), CARNN_HAS_SCORE,
+                                   0, 0, 0};
+        if (i < first) word.role = "before", word.has = CARNN_HAS_SHARE;
+        out[i] = word;
+    }
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, predictor->looks_back ? &m->encoder.layer->base->run : NULL, m->c.x,
-                            squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
-                            c->tokens.ids + 1, first, out, count, &biases);
+    if (squares > 0.0)
+        carnn__explain_run(s, &m->encoder.layer->base->run, 0, first, 0, m->c.x, 1.0 / squares, out,
+                           count, &biases);
     z = carnn__word_softmax_logits(&s->work, &predictor->output,
                                    carnn__rnn_output(&predictor->cell), n - 1, 1);
     z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, predictor->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->exact = additive;
-    e->count = first + n;
     e->rest = (double)z[best];
     first = carnn__min(first, count);
     y = carnn__weight(&s->work, predictor->output.weight) + best * m->c.columns;
-    carnn__lm_explain_words(s, additive ? run : NULL, y, 1.0, "word", CARNN_HAS_SCORE,
-                            c->tokens.ids + predictor->at_hand.at[0], n, out ? out + first : NULL,
-                            count - first, &e->rest);
+    if (e->exact)
+        carnn__explain_run(s, run, 0, n, 0, y, 1.0, out ? out + first : NULL, count - first,
+                           &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
