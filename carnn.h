@@ -17298,15 +17298,12 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     s->work.batch = 1;
     carnn__session_of(s)->carve(s, arena);
     carnn__net_carve(&s->work, arena);
-}
-
-/* What the session of an ensemble has beside that of its first member. */
-static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) {
-    size_t rows = carnn__corpus_of(&s->work)->most_size[0];
-    s->members = s->model->member_count;
+    if (!model->member_count) return; /* no ensemble */
+    s->members = model->member_count;
     s->member = (carnn_session **)carnn__take(arena, s->members, sizeof *s->member);
     s->works = (carnn__work **)carnn__take(arena, s->members, sizeof *s->works);
-    s->part = (carnn_contribution *)carnn__take(arena, rows, sizeof *s->part);
+    s->part = (carnn_contribution *)carnn__take(arena, carnn__corpus_of(&s->work)->most_size[0],
+                                                sizeof *s->part);
 }
 
 /* Bytes of a session with those of its members, 0: it cannot be opened; *kind and *columns of its
@@ -17329,7 +17326,6 @@ static size_t carnn__session_measure(const carnn_model *model, const carnn_sessi
     if (desc) s->desc = *desc;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
-    if (model->member_count) carnn__session_carve_members(s, &arena);
     if (kind && model->task->output) {
         carnn__logits o = model->task->output(&s->work);
         *kind = o.kind;
@@ -17343,8 +17339,9 @@ CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_sessio
     return carnn__session_measure(model, desc, NULL, NULL);
 }
 
-/* The sessions of the other members, from `at` on. */
-static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
+/* The sessions of the other members, in the memory that is left. */
+static carnn_status carnn__session_open_members(carnn_session *s, carnn__arena *arena,
+                                                carnn_error *error) {
     const carnn_model *model = s->model;
     carnn_session_desc desc = s->desc;
     size_t i;
@@ -17354,11 +17351,10 @@ static carnn_status carnn__session_open_members(carnn_session *s, char *at, carn
         size_t bytes = carnn_session_size(model->members[i], &desc);
         carnn_status status;
         if (!bytes) return carnn__out_of_memory(error); /* counting takes some, too */
-        desc.memory = at;
+        desc.memory = carnn__take(arena, 1, bytes);
         status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
         if (status) return status;
         s->member[i]->silent = 1;
-        at += carnn__round_up(bytes, CARNN__ALIGN);
     }
     for (i = 0; i < s->members; i++) s->works[i] = &s->member[i]->work;
     return CARNN_OK;
@@ -17392,14 +17388,10 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->own = own;
     if (desc) s->desc = *desc;
     carnn__session_carve(s, k, &arena);
-    if (model->member_count) {
-        carnn__session_carve_members(s, &arena);
-        status = carnn__session_open_members(
-            s, arena.base + carnn__round_up(arena.used, CARNN__ALIGN), error);
-        if (status) {
-            carnn__free_aligned(&model->allocator, own);
-            return status;
-        }
+    if (s->members) status = carnn__session_open_members(s, &arena, error);
+    if (status) {
+        carnn__free_aligned(&model->allocator, own);
+        return status;
     }
     carnn_session_reset(s);
     *out = s;
