@@ -20726,6 +20726,21 @@ static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *d
     return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
 }
 
+/* Fails where the model does not know a target, unless pairs are only to be predicted. */
+static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__corpus *c = carnn__corpus_of(work);
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    size_t i;
+    for (i = 0; !work->predict && i < data->item_count; i++) {
+        double y = (double)data->items[i].value;
+        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
+        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
+                                                      : "a class that the model knows", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
 #endif
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -20781,25 +20796,6 @@ static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
     if (carnn__two_overlaps(model))
         carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
-
-#ifndef CARNN_NO_TEXT
-
-/* Fails where the model does not know a target, unless pairs are only to be predicted. */
-static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    carnn__corpus *c = carnn__corpus_of(work);
-    double grades = (double)carnn__pair_grades(work->model->desc.option);
-    size_t i;
-    for (i = 0; !work->predict && i < data->item_count; i++) {
-        double y = (double)data->items[i].value;
-        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
-        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
-                                                      : "a class that the model knows", error);
-    }
-    return carnn__corpus_cut(work, error);
-}
-
-#endif
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
@@ -21387,6 +21383,23 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
+/* Fails where a target is of another kind, unless sequences are only to be predicted. Classes need
+   not be known. */
+static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; !work->predict && i < data->item_count; i++) {
+        float y = data->items[i].value;
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
+            return carnn__target_fail(data, i, "a number as the target", error);
+        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
+            return carnn__target_fail(data, i, "a class for each row, or one", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
 #endif
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -21445,27 +21458,6 @@ static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
     carnn__standard_init(model, data);
     if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
 }
-
-#ifndef CARNN_NO_TEXT
-
-/* Fails where a target is of another kind, unless sequences are only to be predicted. Classes need
-   not be known. */
-static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    size_t i;
-    for (i = 0; !work->predict && i < data->item_count; i++) {
-        float y = data->items[i].value;
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
-            return carnn__target_fail(data, i, "a number as the target", error);
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
-            carnn__target_length(data, i) != 1 &&
-            carnn__target_length(data, i) != carnn__item_length(data, i))
-            return carnn__target_fail(data, i, "a class for each row, or one", error);
-    }
-    return carnn__corpus_cut(work, error);
-}
-
-#endif
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
