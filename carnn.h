@@ -21319,34 +21319,22 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 
 #ifndef CARNN_NO_TEXT
 
-/* The option target_kind that the data show. It is the same in all folds. */
-static double carnn__signal_kind(const carnn_dataset *data) {
-    size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
-    if (data->whole) data = data->whole;
+/* The option target_kind that the data show. *other: the first target that is no number, such as
+   NA, where some are fractions: then they are no classes. SIZE_MAX: there is none. */
+static double carnn__signal_kind(const carnn_dataset *data, size_t *other) {
+    size_t i, fractions = 0, steps = 0, single = 0, words;
+    *other = SIZE_MAX;
     for (i = 0; i < data->item_count; i++) {
         float y = data->items[i].value;
-        numbers += y == y;
-        whole += y == floorf(y);
+        fractions += y == y && y != floorf(y);
+        if (y != y && *other == SIZE_MAX) *other = i;
         words = carnn__target_length(data, i);
         steps += words == carnn__item_length(data, i);
         single += words == 1;
     }
-    if (numbers == i && whole < i) return 1 + CARNN__SIGNAL_NUMBER;
+    if (fractions && *other == SIZE_MAX) return 1 + CARNN__SIGNAL_NUMBER;
+    if (!fractions) *other = SIZE_MAX;
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
-}
-
-/* Where some targets are fractions and others no numbers, such as NA, they are no classes. */
-static carnn_status carnn__signal_mixed(const carnn_dataset *data, carnn_error *error) {
-    size_t i, other = SIZE_MAX, fractions = 0;
-    if (data->whole) data = data->whole;
-    for (i = 0; i < data->item_count; i++) {
-        float y = data->items[i].value;
-        fractions += y == y && y != floorf(y);
-        if (y != y && other == SIZE_MAX) other = i;
-    }
-    if (!fractions || other == SIZE_MAX) return CARNN_OK;
-    return carnn__target_fail(data, other, "a number, as other targets are (target_kind class "
-                              "takes them as names)", error);
 }
 
 /* A model of tables has the names of the columns as words behind <unk>, unless two columns have the
@@ -21361,13 +21349,16 @@ static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset 
 
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
+    const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */
     carnn__vocabulary v;
-    double kind = carnn__signal_kind(data);
-    size_t i;
+    size_t i, other;
+    double kind = carnn__signal_kind(whole, &other);
     carnn_status status = carnn__net_build(model, data, error);
     if (!status) status = carnn__signal_words(model, data, error);
-    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 && kind == 1 + CARNN__SIGNAL_CLASS)
-        status = carnn__signal_mixed(data, error);
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
+        kind == 1 + CARNN__SIGNAL_CLASS && other != SIZE_MAX)
+        status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
+                                    "class takes them as names)", error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
