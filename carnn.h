@@ -21731,28 +21731,26 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
-/* The tokens of the sentence after an item (k 0) or before it (k 1); none at the end of a
-   document. */
+/* The words of the sentence after an item (k 0) or before it (k 1) that a decoder predicts: its
+   tokens behind <s>. None at the end of a document. */
 static carnn__list carnn__thought_neighbour(const carnn__work *work, size_t item, size_t k) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *items = work->data->items;
-    carnn__list none = {NULL, 0};
+    carnn__list words = {NULL, 0};
     size_t other = k ? item - 1 : item + 1; /* before the first item SIZE_MAX */
-    if (other >= work->data->item_count || items[other].group != items[item].group) return none;
-    return carnn__list_at(&c->tokens, c->list[items[other].first]);
-}
-
-/* The words that a decoder predicts: all tokens of a sentence but <s>. */
-static size_t carnn__thought_length(carnn__list sentence) {
-    return sentence.length ? sentence.length - 1 : 0;
+    if (other >= work->data->item_count || items[other].group != items[item].group) return words;
+    words = carnn__list_at(&c->tokens, c->list[items[other].first]);
+    words.ids++;
+    words.length--;
+    return words;
 }
 
 /* The sizes of an item: its own tokens, and the words of its neighbours. */
 static void carnn__thought_measure(const carnn__work *work, size_t item,
                                    size_t size[CARNN__SIZES]) {
     carnn__item_rows(work, item, size);
-    size[1] = carnn__thought_length(carnn__thought_neighbour(work, item, 0)) +
-              carnn__thought_length(carnn__thought_neighbour(work, item, 1));
+    size[1] = carnn__thought_neighbour(work, item, 0).length +
+              carnn__thought_neighbour(work, item, 1).length;
 }
 
 /* Lists what decoder k reads and, from row `from` of the states on, what it predicts. */
@@ -21763,14 +21761,13 @@ static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, s
     uint32_t *target = m->output.target + from;
     size_t i;
     for (i = 0; i < t->count; i++)
-        seq->length[i] = (uint32_t)carnn__thought_length(
-            carnn__thought_neighbour(work, t->item[i], k));
+        seq->length[i] = (uint32_t)carnn__thought_neighbour(work, t->item[i], k).length;
     carnn__sequences_pack(seq, t->count);
     for (i = 0; i < t->count; i++) {
         carnn__list words = carnn__thought_neighbour(work, t->item[i], k);
         if (!words.length) continue;
-        carnn__sequences_put(seq, i, words.ids, seq->ids);
-        carnn__sequences_put(seq, i, words.ids + 1, target);
+        carnn__sequences_put(seq, i, words.ids - 1, seq->ids); /* from <s> on */
+        carnn__sequences_put(seq, i, words.ids, target);
     }
     for (i = 0; i < seq->packed.rows; i++) { /* words that only vectors have are unknown here */
         if (seq->ids[i] >= m->output.V) seq->ids[i] = 0;
