@@ -21779,13 +21779,10 @@ static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, s
 static void carnn__decoder_context(const carnn__work *work, const carnn__thought *m,
                                    const carnn__decoder *d, int backward) {
     const carnn__mat *v = &m->encoder.pool.y;
-    size_t D = v->columns, b;
-    for (b = 0; b < d->seq.packed.sequences; b++) {
-        size_t i = d->seq.order[b] * D;
-        if (backward) work->engine->k->add(d->c.d + b * D, v->d + i, D);
-        else memcpy(d->c.x + b * D, v->x + i, D * sizeof(float));
-    }
-    if (!backward) carnn__mat_clear(&d->c, d->seq.packed.sequences);
+    size_t B = d->seq.packed.sequences, D = v->columns;
+    if (backward) carnn__scatter_rows(work->engine, v->d, d->c.d, d->seq.order, B, D);
+    else carnn__gather_rows(d->c.x, v->x, d->seq.order, B, D);
+    if (!backward) carnn__mat_clear(&d->c, B);
 }
 
 /* From v to the states of both decoders, and to losses. */
