@@ -19753,24 +19753,19 @@ static void carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tall
     }
 }
 
-/* Returns L_l; the logits' d becomes its gradient, times l. */
-static double carnn__lm_label_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->predictor.seq->packed.sequences, known;
-    double sum;
-    if (!m->label.y.columns) return 0.0;
-    carnn__lm_labels(work, m, tally);
-    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, carnn__lm_label_share(work),
-                              0.0, &known);
-    return sum / (double)carnn__max(known, 1);
-}
-
 /* The loss times the words of the batch; without gradients that of the words alone. */
 static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    double share = carnn__lm_label_share(work), labels = carnn__lm_label_loss(work, tally);
+    const carnn__packed *packed = &m->predictor.seq->packed;
+    double share = carnn__lm_label_share(work), labels = 0.0; /* l, L_l */
+    size_t known;
+    if (m->label.y.columns) {
+        carnn__lm_labels(work, m, tally);
+        labels = carnn__softmax_loss(work, &m->label.y, packed->sequences, m->label_target, share,
+                                     0.0, &known) / (double)carnn__max(known, 1);
+    }
     return (1.0 - share) * carnn__predictor_loss(work, &m->predictor, tally) +
-           share * labels * (double)m->predictor.seq->packed.rows;
+           share * labels * (double)packed->rows;
 }
 
 /* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
