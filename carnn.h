@@ -18607,11 +18607,6 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
     return *known;
 }
 
-/* The first line behind those of the item before. */
-static size_t carnn__history_first_line(const carnn__history *m, size_t item) {
-    return item ? m->end[item - 1] + 1 : 0;
-}
-
 /* Forgets the numbers of the utterances in lines line .. last; named: only of those with names. */
 static void carnn__history_forget(carnn__history *m, size_t line, size_t last, int named) {
     for (; line <= last; line++)
@@ -18683,8 +18678,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     if (names) carnn__exchanged_clear(names);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t first = dialog->first, last = first + dialog->count - 1;
-        size_t line = carnn__history_first_line(m, first);
+        size_t first = dialog->first, last = first + dialog->count - 1, line = m->begin[first];
         if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (m->marked = 0, j = first; j <= last; j++) {
             carnn__history_mark(work, m, j);
@@ -18700,8 +18694,11 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
         if (names) carnn__history_forget(m, line, m->end[last], 1);
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
-    for (i = 0; i < m->turns; i++) /* for the next batch */
-        carnn__history_forget(m, carnn__history_first_line(m, m->turn[i]), m->end[m->turn[i]], 0);
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) { /* for the next batch */
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t first = dialog->first, last = first + dialog->count - 1;
+        carnn__history_forget(m, m->begin[first], m->end[last], 0);
+    }
     if (work->g && work->model->unsure < m->choices.count) carnn__history_odd(work, m, key);
 }
 
