@@ -11399,13 +11399,16 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     return status;
 }
 
-/* The vocabulary of all inputs, of at most `most` words (0: of all); no choices. */
-static carnn_status carnn__words_build(carnn_model *model, const carnn_dataset *data, size_t most,
+/* The vocabulary of all inputs; of at most as many words as the option vocab says, where the task
+   has it. No choices. */
+static carnn_status carnn__words_build(carnn_model *model, const carnn_dataset *data,
                                        carnn_error *error) {
+    const carnn_option *o = model->task->options;
     carnn__vocabulary v;
     carnn__model_vocabulary(&v, model, error);
     carnn__net_add_words(&v, model, data, 0, 1);
-    v.most = most;
+    for (; o && o->name; o++)
+        if (!strcmp(o->name, "vocab")) v.most = (size_t)fmax(carnn__option(model, o->offset), 0.0);
     return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
 }
 
@@ -21013,16 +21016,6 @@ static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, ui
     return n;
 }
 
-#ifndef CARNN_NO_TEXT
-
-/* The vocabulary of all texts, questions and candidates. */
-static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
-                                       carnn_error *error) {
-    return carnn__words_build(model, data, 0, error);
-}
-
-#endif
-
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__cloze {
@@ -21228,7 +21221,7 @@ static const carnn__task carnn__cloze_task = {
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model, sizeof(carnn__cloze),
+    CARNN__TEXT_ONLY(carnn__words_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
     carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward, NULL, NULL,
@@ -21649,16 +21642,6 @@ static size_t carnn__thought_session_words(const carnn_model *model) {
     return CARNN__THOUGHT_WORDS + 2;
 }
 
-#ifndef CARNN_NO_TEXT
-
-static carnn_status carnn__thought_build(carnn_model *model, const carnn_dataset *data,
-                                         carnn_error *error) {
-    return carnn__words_build(model, data,
-                              (size_t)fmax(carnn__option(model, CARNN__THOUGHT_VOCAB), 0.0), error);
-}
-
-#endif
-
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__decoder {
@@ -21923,7 +21906,7 @@ static const carnn__task carnn__thought_task = {
     "directions=1 pooling=last epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0 clip=5 encoder=rnn "
     "normalise=none",
     NULL, NULL, carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
-    CARNN__TEXT_ONLY(carnn__thought_build), carnn__thought_check, sizeof(carnn__thought),
+    CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
     {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__corpus_cut_items,
     carnn__thought_forward, NULL, carnn__thought_loss, carnn__thought_backward, NULL,
