@@ -17883,20 +17883,15 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
     }
 }
 
-/* Adds 1 to both[a][b] for each two bits a >= b that are set. */
-static void carnn__exchange_count(size_t both[][CARNN__EXCHANGE_COLUMNS], uint64_t bits) {
-    size_t a, b;
-    for (a = 0; bits && a < CARNN__EXCHANGE_COLUMNS; a++)
-        for (b = 0; b <= a; b++) both[a][b] += bits >> a & bits >> b & 1;
-}
-
 /* The classes of the columns that are set in bits (n): where two of them have in common half of
    what the smaller one has, all columns of both classes get the smaller class_of. */
 static void carnn__exchange_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
     size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], a, b, i, k;
     memset(both, 0, sizeof both);
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
-    for (i = 0; i < n; i++) carnn__exchange_count(both, bits[i]);
+    for (i = 0; i < n; i++) /* both[a][b], a >= b: how often both bits are set */
+        for (a = 0; bits[i] && a < CARNN__EXCHANGE_COLUMNS; a++)
+            for (b = 0; b <= a; b++) both[a][b] += bits[i] >> a & bits[i] >> b & 1;
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
         for (b = 0; b < a; b++) {
             uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
