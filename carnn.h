@@ -16813,8 +16813,7 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
 
 struct carnn_session {
     const carnn_model *model;
-    void *own;               /* the block, where it is the session's */
-    carnn_session_desc desc;
+    carnn_session_desc desc; /* without memory: the block, which begins with this, is its own */
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     /* a data set and its corpus, of one item, which is one piece and one batch: */
@@ -17369,7 +17368,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     carnn_status status = CARNN_OK;
-    void *memory = desc ? desc->memory : NULL, *own = NULL;
+    void *memory = desc ? desc->memory : NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
@@ -17381,19 +17380,18 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
         arena.size = carnn_session_size(model, desc);
-        if (arena.size) memory = own = carnn__alloc_aligned(&model->allocator, arena.size, 1);
+        if (arena.size) memory = carnn__alloc_aligned(&model->allocator, arena.size, 1);
     }
     if (!memory) return carnn__out_of_memory(error);
     arena.base = (char *)memory;
     s = (carnn_session *)memory;
     memset(s, 0, sizeof *s);
     s->model = model;
-    s->own = own;
     if (desc) s->desc = *desc;
     carnn__session_carve(s, k, &arena);
     if (s->members) status = carnn__session_open_members(s, &arena, error);
     if (status) {
-        carnn__free_aligned(&model->allocator, own);
+        carnn_session_free(s);
         return status;
     }
     carnn_session_reset(s);
@@ -17402,7 +17400,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
 }
 
 CARNN_API void carnn_session_free(carnn_session *session) {
-    if (session && session->own) carnn__free_aligned(&session->model->allocator, session->own);
+    if (session && !session->desc.memory) carnn__free_aligned(&session->model->allocator, session);
 }
 
 /* All members forget what was heard. */
