@@ -14537,7 +14537,7 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 typedef struct carnn__similarity {
     int manhattan;
     int flips;         /* the choices are in the reverse order: the first of two has S */
-    signed char *sign; /* (B, s) of x - y */
+    signed char *sign; /* (B, s) of x - y; in a gradient check they stay the same */
     carnn__mat z;      /* (B, K) */
 } carnn__similarity;
 
@@ -14546,14 +14546,6 @@ static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t 
     m->z = carnn__plan_logits(p, t->most_items, K);
     if (p->arena && m->manhattan)
         m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
-}
-
-/* The signs of x - y (n); in a gradient check they stay the same. */
-static void carnn__signs(const carnn__work *work, const float *x, const float *y, size_t n,
-                         signed char *sign) {
-    size_t i;
-    for (i = 0; i < n && !carnn__net_of(work)->holds; i++)
-        sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
 }
 
 /* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
@@ -14578,7 +14570,8 @@ static void carnn__manhattan_pair(const carnn__work *work, const carnn__similari
     signed char *sign = m->sign + b * s;
     double D = 0.0, dD, scale = K > 1 ? 8.0 / (double)s : 1.0;
     float log_S = 0.0f;
-    if (!backward) carnn__signs(work, x, y, s, sign);
+    for (j = 0; !backward && !carnn__net_of(work)->holds && j < s; j++)
+        sign[j] = (signed char)((x[j] > y[j]) - (x[j] < y[j]));
     for (j = 0; j < s; j++) {
         log_S -= (float)sign[j] * (x[j] - y[j]);
         D += scale * (double)sign[j] * ((double)x[j] - (double)y[j]);
