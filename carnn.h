@@ -13558,12 +13558,14 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
         else y[j] = x->x[where[j] * D + j];
 }
 
-static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
-                              const carnn__mat *x, int backward) {
-    size_t i;
+/* All kinds of the texts `from`, from + step, ... */
+static void carnn__pool_words(const carnn__work *work, const carnn__pool_part *m,
+                              const carnn__texts *t, size_t from, size_t step, const carnn__mat *x,
+                              int backward) {
+    size_t s, k;
     if (!backward) carnn__mat_clear(&m->y, t->texts);
-    for (i = 0; i < t->texts * m->kinds; i++)
-        carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
+    for (s = from; s < t->texts; s += step)
+        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
 }
 
 /* The same for a text whose rows come one by one: x (1, D) is the next row, *seen the number of
@@ -13617,7 +13619,7 @@ static void carnn__layers_forward(const carnn__work *work, carnn__layers *m,
     const carnn__mat *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     if (c) carnn__position_run(work, &m->context, t, u, 0);
     carnn__rnn_forward(work, &m->rnn, carnn__texts_read(t, u, c), key);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 0);
+    carnn__pool_words(work, &m->pool, t, 0, 1, carnn__rnn_output(&m->rnn), 0);
     if (m->drop) carnn__drop(work, v->x, t->texts * v->columns, key, m->drop);
 }
 
@@ -13625,7 +13627,7 @@ static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
                                    const carnn__texts *t, const carnn__mat *u, uint64_t key) {
     const carnn__mat *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     if (m->drop) carnn__drop(work, v->d, t->texts * v->columns, key, m->drop);
-    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->rnn), 1);
+    carnn__pool_words(work, &m->pool, t, 0, 1, carnn__rnn_output(&m->rnn), 1);
     carnn__rnn_backward(work, &m->rnn, carnn__texts_read(t, u, c), key);
     if (c) carnn__position_run(work, &m->context, t, u, 1);
 }
@@ -14761,15 +14763,6 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     carnn__rnn_base_of(&side->rnn, side->rnn.layers - 1, 0, direction)->run.gate = g;
 }
 
-/* Pools the texts of a role. */
-static void carnn__aligned_pool(const carnn__work *work, const carnn__aligned *m,
-                                const carnn__texts *t, const carnn__pool_part *pool, size_t role,
-                                int backward) {
-    size_t s, k;
-    for (s = role; s < t->texts; s += 2)
-        for (k = 0; k < pool->kinds; k++) carnn__pool_text(work, pool, t, &m->s, s, k, backward);
-}
-
 /* x (U, in): inputs. The first kind of `pool` makes H_X. The output is m->s and pool->y. */
 static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    const carnn__texts *t, const carnn__mat *x,
@@ -14782,9 +14775,8 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
     }
     carnn__mat_clear(&m->s, carnn__texts_rows(t));
     carnn__mat_clear(&m->H, t->count);
-    carnn__mat_clear(&pool->y, t->texts);
     carnn__side_run(work, m, t, x, first, key, 0);
-    carnn__aligned_pool(work, m, t, pool, first, 0);
+    carnn__pool_words(work, pool, t, first, 2, &m->s, 0);
     for (b = 0; b < t->count; b++)
         memcpy(m->H.x + b * D, pool->y.x + (2 * b + first) * pool->y.columns, D * sizeof(float));
     memset(m->with, 0xFF, carnn__texts_rows(t) * sizeof(uint32_t)); /* CARNN__NO_INDEX */
@@ -14795,14 +14787,14 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
         carnn__aligned_list(work, m, t, i);
     }
     carnn__side_run(work, m, t, x, first ^ 1, key, 0);
-    carnn__aligned_pool(work, m, t, pool, first ^ 1, 0);
+    carnn__pool_words(work, pool, t, first ^ 1, 2, &m->s, 0);
 }
 
 static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
                                     const carnn__texts *t, const carnn__mat *x,
                                     carnn__pool_part *pool, uint64_t key) {
     size_t D = m->s.columns, h = D / 2, first = m->first, b, i, j;
-    carnn__aligned_pool(work, m, t, pool, first ^ 1, 1);
+    carnn__pool_words(work, pool, t, first ^ 1, 2, &m->s, 1);
     carnn__side_run(work, m, t, x, first ^ 1, key, 1);
     for (i = 0; i < 2; i++) {
         const carnn__state_gate *g = &m->state[i];
@@ -14814,7 +14806,7 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
     }
     for (b = 0; b < t->count; b++)
         work->engine->k->add(m->H.d + b * D, pool->y.d + (2 * b + first) * pool->y.columns, D);
-    carnn__aligned_pool(work, m, t, pool, first, 1);
+    carnn__pool_words(work, pool, t, first, 2, &m->s, 1);
     carnn__side_run(work, m, t, x, first, key, 1);
 }
 
