@@ -12521,6 +12521,23 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
                       carnn__weight(work, m->weight), in, NULL, x->d, in);
 }
 
+/* --- a gate between two matrices ----------------------------------------------------------------
+   y = x + t * (z - x), t = sigmoid(a), of n numbers. t->x is a, and becomes t. Backward sets da, in
+   t->d, and dz; adds to dx. */
+
+static void carnn__blend(const carnn__work *work, const carnn__mat *t, const carnn__mat *z,
+                         const carnn__mat *x, const carnn__mat *y, size_t n, int backward) {
+    size_t i;
+    if (!backward) work->engine->k->sigmoid_n(t->x, t->x, n);
+    for (i = 0; !backward && i < n; i++) y->x[i] = x->x[i] + t->x[i] * (z->x[i] - x->x[i]);
+    for (i = 0; backward && i < n; i++) {
+        float g = t->x[i], d = y->d[i];
+        t->d[i] = d * (z->x[i] - x->x[i]) * g * (1.0f - g);
+        z->d[i] = d * g;
+        x->d[i] += d * (1.0f - g);
+    }
+}
+
 /* --- highway layers -----------------------------------------------------------------------------
    Two layers, one on top of the other (Srivastava, Greff and Schmidhuber 2015):
 
@@ -12550,29 +12567,20 @@ static void carnn__highway_forward(const carnn__work *work, carnn__highway *m, c
                                    size_t rows) {
     size_t l, i, n = rows * x->columns;
     for (l = 0; l < 2; x = &m->y[l++]) {
-        float *t = m->gate[l].y.x, *y = m->y[l].x;
-        const float *change = m->change[l].y.x;
         carnn__linear_forward(work, &m->gate[l], x, rows);
         carnn__linear_forward(work, &m->change[l], x, rows);
-        for (i = 0; i < n; i++) t[i] -= 1.0f;
-        work->engine->k->sigmoid_n(t, t, n);
-        for (i = 0; i < n; i++) y[i] = x->x[i] + t[i] * (change[i] - x->x[i]);
+        for (i = 0; i < n; i++) m->gate[l].y.x[i] -= 1.0f;
+        carnn__blend(work, &m->gate[l].y, &m->change[l].y, x, &m->y[l], n, 0);
         carnn__mat_clear(&m->y[l], rows);
     }
 }
 
 static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
                                     const carnn__mat *input, size_t rows) {
-    size_t l, i, n = rows * input->columns;
+    size_t l, n = rows * input->columns;
     for (l = 2; l-- > 0;) {
-        const carnn__mat *gate = &m->gate[l].y, *change = &m->change[l].y;
         const carnn__mat *x = l ? &m->y[0] : input;
-        for (i = 0; i < n; i++) {
-            float t = gate->x[i], d = m->y[l].d[i];
-            gate->d[i] = d * (change->x[i] - x->x[i]) * t * (1.0f - t);
-            change->d[i] = d * t;
-            x->d[i] += d * (1.0f - t);
-        }
+        carnn__blend(work, &m->gate[l].y, &m->change[l].y, x, &m->y[l], n, 1);
         carnn__linear_backward(work, &m->gate[l], x, rows);
         carnn__linear_backward(work, &m->change[l], x, rows);
     }
@@ -13838,8 +13846,8 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     size_t count;            /* K */
     int gated, has_ages;     /* has_ages: it is a memory network */
-    size_t ages, matrix;     /* weights T and H */
-    carnn__linear *gate;     /* (K) g_k (B, D), of gated hops */
+    size_t ages;             /* weight T */
+    carnn__linear *step;     /* (K) g_k (B, D), or, not gated, H u_k + r_k, which is in u_{k+1} */
     carnn__attention job;    /* what all have in common */
     uint32_t *age;           /* (N) of a memory network: row of T */
     float *h;                /* (N, D) likewise: rows of T */
@@ -13854,21 +13862,20 @@ static size_t carnn__hops_reads(const carnn__hops *m) { return carnn__max(m->cou
 /* Its weights, and memory of the gates for B sequences. */
 static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B) {
     char name[48];
-    carnn__linear gate;
+    carnn__linear step;
     size_t k;
-    m->gate = NULL;
-    if (p->arena)
-        m->gate = (carnn__linear *)carnn__take(p->arena, m->gated ? m->count : 0, sizeof *m->gate);
+    memset(&step, 0, sizeof step);
+    step.adds = !m->gated;
+    m->step = NULL;
+    if (p->arena) m->step = (carnn__linear *)carnn__take(p->arena, m->count, sizeof step);
     if (m->has_ages)
         m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
                                  CARNN__INIT_NORMAL, 0.1f);
-    if (m->count && !m->gated)
-        m->matrix = carnn__declare(p->store, "hops", "weight", D, D, 0, CARNN__INIT_UNIFORM, 0.0f);
-    for (k = 0; m->gated && k < m->count; k++) {
-        memset(&gate, 0, sizeof gate);
+    for (k = 0; k < m->count; k++) {
         snprintf(name, sizeof name, "hops.%u.gate", (unsigned)k + 1);
-        carnn__linear_plan(p, &gate, name, "weight", B, D, D, 1, CARNN__IDENTITY);
-        if (m->gate) m->gate[k] = gate;
+        if (m->gated) carnn__linear_plan(p, &step, name, "weight", B, D, D, 1, CARNN__IDENTITY);
+        else if (!k) carnn__linear_plan(p, &step, "hops", "weight", 0, D, D, 0, CARNN__IDENTITY);
+        if (m->step) m->step[k] = step;
     }
 }
 
@@ -13888,6 +13895,7 @@ static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
     }
     m->u[K] = *o;
     for (k = 0; k < K; k++) m->r[k] = m->gated ? carnn__plan_mat(p, B, x.D) : m->u[k + 1];
+    for (k = 0; m->step && !m->gated && k < m->count; k++) m->step[k].y = m->u[k + 1];
 }
 
 /* Of hop k. */
@@ -13917,22 +13925,14 @@ static void carnn__hops_ages(const carnn__work *work, const carnn__hops *m) {
 /* From c to o. */
 static void carnn__hops_forward(const carnn__work *work, const carnn__hops *m) {
     carnn__engine *e = work->engine;
-    size_t B = m->job.seq->sequences, D = m->job.D, k, i;
+    size_t B = m->job.seq->sequences, D = m->job.D, k;
     if (m->has_ages) carnn__hops_ages(work, m);
     for (k = 0; k < carnn__hops_reads(m); k++) {
-        const float *u = m->u[k].x, *r = m->r[k].x;
-        float *next = m->u[k + 1].x;
         carnn__attention a = carnn__hops_attention(m, k);
         carnn__split(e, e->k->attend, &a, B, 1, m->job.seq->rows * D);
-        if (m->gated) {
-            float *g = m->gate[k].y.x;
-            carnn__linear_forward(work, &m->gate[k], &m->u[k], B);
-            e->k->sigmoid_n(g, g, B * D);
-            for (i = 0; i < B * D; i++) next[i] = u[i] + g[i] * (r[i] - u[i]);
-        } else if (m->count) {
-            carnn__matmul(e, CARNN__NT | CARNN__ADD, B, D, D, u, D, carnn__weight(work, m->matrix),
-                          D, NULL, next, D);
-        }
+        if (m->count) carnn__linear_forward(work, &m->step[k], &m->u[k], B);
+        if (m->gated)
+            carnn__blend(work, &m->step[k].y, &m->r[k], &m->u[k], &m->u[k + 1], B * D, 0);
         carnn__mat_clear(&m->u[k + 1], B);
     }
 }
@@ -13940,25 +13940,12 @@ static void carnn__hops_forward(const carnn__work *work, const carnn__hops *m) {
 /* From the gradient at o to those at c, at h + e (dh), and at T. */
 static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) {
     carnn__engine *e = work->engine;
-    size_t B = m->job.seq->sequences, N = m->job.seq->rows, D = m->job.D, k, i;
+    size_t B = m->job.seq->sequences, N = m->job.seq->rows, D = m->job.D, k;
     for (k = carnn__hops_reads(m); k-- > 0;) {
-        const float *u = m->u[k].x, *r = m->r[k].x, *d = m->u[k + 1].d;
-        float *du = m->u[k].d, *dr = m->r[k].d;
         carnn__attention a = carnn__hops_attention(m, k);
-        if (m->gated) {
-            const float *g = m->gate[k].y.x;
-            for (i = 0; i < B * D; i++) {
-                m->gate[k].y.d[i] = d[i] * (r[i] - u[i]) * g[i] * (1.0f - g[i]);
-                dr[i] = d[i] * g[i];
-                du[i] += d[i] * (1.0f - g[i]);
-            }
-            carnn__linear_backward(work, &m->gate[k], &m->u[k], B);
-        } else if (m->count) {
-            carnn__matmul(e, CARNN__TN | CARNN__ADD, D, D, B, d, D, u, D, NULL,
-                          carnn__gradient(work, m->matrix), D);
-            carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, D, d, D, carnn__weight(work, m->matrix),
-                          D, NULL, du, D);
-        }
+        if (m->gated)
+            carnn__blend(work, &m->step[k].y, &m->r[k], &m->u[k], &m->u[k + 1], B * D, 1);
+        if (m->count) carnn__linear_backward(work, &m->step[k], &m->u[k], B);
         carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
     }
     if (m->has_ages)
@@ -19389,8 +19376,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     if (!x->count) carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
     for (k = x->gated ? 0 : x->count; k-- > 0; swap = y, y = Hy, Hy = swap) {
         carnn__dialog_explain_sum(s, x->weight[k].x, y, count, out, &e->rest);
-        carnn__matmul(&s->engine, CARNN__NN, 1, D, D, y, D, carnn__weight(&s->work, x->matrix), D,
-                      NULL, Hy, D);
+        carnn__matmul(&s->engine, CARNN__NN, 1, D, D, y, D,
+                      carnn__weight(&s->work, x->step->weight), D, NULL, Hy, D);
     }
     for (t = 0; x->count && t < D; t++)
         own += (double)y[t] * (double)(x->gated ? m->o.x[t] : m->c.x[t]);
