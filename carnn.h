@@ -14983,13 +14983,14 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 #define CARNN__OTHER_WORDS (64 * CARNN__SENTENCE_WORDS)
 
 typedef struct carnn__redundancy {
+    const carnn__overlap *overlap;
+    carnn__list question; /* whose sums they are */
     double *sum;     /* (V) for each word the powers of the sentences that have it. 0 between two
                         batches; a session keeps the sums for the next sentence, see `stands` */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
-    uint32_t *asked; /* of a session: the words of the question that the sums are of */
-    size_t asked_words;
-    int stands;      /* 1: the sums are those of `asked`, until a sentence is heard */
+    uint32_t *asked; /* of a session: the words of the question */
+    int stands;      /* 1: the sums are those of the question, until a sentence is heard */
 } carnn__redundancy;
 
 static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
@@ -15025,19 +15026,24 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
 }
 
 /* (1 + o)^8 of a sentence. */
-static float carnn__redundancy_power(const carnn__overlap *overlap, const float *idf,
-                                     carnn__list question, carnn__list sentence) {
+static double carnn__redundancy_power(const carnn__work *work, const carnn__redundancy *m,
+                                      carnn__list sentence) {
+    const float *idf = carnn__weight(work, m->overlap->idf);
     float both = 0.0f, all = 0.0f, x;
     size_t i;
-    for (i = 0; i < question.length; i++) {
-        float rare = carnn__rarity(idf, question.ids[i]);
+    for (i = 0; i < m->question.length; i++) {
+        float rare = carnn__rarity(idf, m->question.ids[i]);
         all += rare;
-        if (carnn__overlap_has(overlap, sentence, question.ids[i])) both += rare;
+        if (carnn__overlap_has(m->overlap, sentence, m->question.ids[i])) both += rare;
     }
     x = 1.0f + (all > 0.0f ? both / all : 0.0f);
     x *= x;
     x *= x;
-    return x * x;
+    return (double)(x * x);
+}
+
+static int carnn__same_list(carnn__list x, carnn__list y) {
+    return x.length == y.length && !memcmp(x.ids, y.ids, x.length * sizeof *x.ids);
 }
 
 /* 1: no earlier word of the list is the same. */
@@ -15047,15 +15053,13 @@ static int carnn__list_first(carnn__list list, size_t i) {
     return j == i;
 }
 
-/* Adds up the powers of the sentences of a question. */
-static void carnn__redundancy_add(const carnn__work *work, carnn__redundancy *m,
-                                  const carnn__overlap *overlap, carnn__list question) {
-    const float *idf = carnn__weight(work, overlap->idf);
+/* Adds up the powers of the sentences of the question. */
+static void carnn__redundancy_add(const carnn__work *work, carnn__redundancy *m) {
     size_t k, i;
     m->all = 0.0;
     for (k = m->from; k < m->to; k++) {
         carnn__list s = carnn__redundancy_sentence(work, k);
-        double power = (double)carnn__redundancy_power(overlap, idf, question, s);
+        double power = carnn__redundancy_power(work, m, s);
         m->all += power;
         for (i = 0; i < s.length; i++)
             if (carnn__list_first(s, i)) m->sum[s.ids[i]] += power;
@@ -15073,56 +15077,49 @@ static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *
 
 /* Adds up the sentences of the question of an item, unless the sums stand. */
 static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
-                                  const carnn__overlap *overlap, carnn__list question,
-                                  size_t item) {
-    size_t bytes = question.length * sizeof *question.ids;
-    if (m->stands && m->asked_words == question.length && !memcmp(m->asked, question.ids, bytes))
-        return;
+                                  carnn__list question, size_t item) {
+    if (m->stands && carnn__same_list(m->question, question)) return;
     if (m->stands) carnn__redundancy_clear(work, m);
+    m->question = question;
     carnn__redundancy_find(work, m, item);
-    carnn__redundancy_add(work, m, overlap, question);
+    carnn__redundancy_add(work, m);
     if (!m->asked) return;
-    memcpy(m->asked, question.ids, bytes);
-    m->asked_words = question.length;
+    memcpy(m->asked, question.ids, question.length * sizeof *question.ids);
+    m->question.ids = m->asked;
     m->stands = 1;
 }
 
 /* The powers of the sentences that are the same as s. */
 static double carnn__redundancy_own(const carnn__work *work, const carnn__redundancy *m,
-                                    const carnn__overlap *overlap, carnn__list question,
                                     carnn__list s) {
-    const float *idf = carnn__weight(work, overlap->idf);
-    double power = (double)carnn__redundancy_power(overlap, idf, question, s), own = 0.0;
+    double power = carnn__redundancy_power(work, m, s), own = 0.0;
     size_t k;
-    for (k = m->from; k < m->to; k++) {
-        carnn__list x = carnn__redundancy_sentence(work, k);
-        if (x.length == s.length && !memcmp(x.ids, s.ids, s.length * sizeof *s.ids)) own += power;
-    }
+    for (k = m->from; k < m->to; k++)
+        if (carnn__same_list(carnn__redundancy_sentence(work, k), s)) own += power;
     return own;
 }
 
 /* idf_w^3 support_w of word i of the sentence s; *all has idf_w^3 added. 0 where the question has
    the word, and for all but the first of equal ones. */
 static float carnn__redundancy_word(const carnn__work *work, const carnn__redundancy *m,
-                                    const carnn__overlap *overlap, carnn__list question,
                                     carnn__list s, size_t i, double own, float *all) {
-    float rare = carnn__rarity(carnn__weight(work, overlap->idf), s.ids[i]);
-    if (!carnn__list_first(s, i) || carnn__overlap_has(overlap, question, s.ids[i])) return 0.0f;
+    float rare = carnn__rarity(carnn__weight(work, m->overlap->idf), s.ids[i]);
+    if (!carnn__list_first(s, i) || carnn__overlap_has(m->overlap, m->question, s.ids[i]))
+        return 0.0f;
     *all += rare;
     return (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
 }
 
 /* The shares of the sentence s. */
 static void carnn__redundancy_pair(const carnn__work *work, const carnn__redundancy *m,
-                                   const carnn__overlap *overlap, carnn__list question,
                                    carnn__list s, float share[CARNN__REDUNDANCIES]) {
-    double own = carnn__redundancy_own(work, m, overlap, question, s);
+    double own = carnn__redundancy_own(work, m, s);
     float all = 0.0f;
     size_t i;
     share[0] = share[1] = 0.0f;
     if (!(m->all > own)) return; /* there are no other sentences */
     for (i = 0; i < s.length; i++) {
-        float weighed = carnn__redundancy_word(work, m, overlap, question, s, i, own, &all);
+        float weighed = carnn__redundancy_word(work, m, s, i, own, &all);
         share[0] = fmaxf(share[0], weighed);
         share[1] += weighed;
     }
@@ -15153,14 +15150,13 @@ static void carnn__shares_redundancy(const carnn__work *work, carnn__shares *m,
                                      const carnn__overlap *overlap, const carnn__texts *t) {
     const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     size_t i = 0;
+    m->redundancy.overlap = overlap;
     while (i < t->count) {
         uint32_t asked = t->list[2 * i], group = work->data->items[t->item[i]].group;
-        carnn__list question = carnn__list_at(lists, asked);
-        carnn__redundancy_ask(work, &m->redundancy, overlap, question, t->item[i]);
+        carnn__redundancy_ask(work, &m->redundancy, carnn__list_at(lists, asked), t->item[i]);
         for (; i < t->count && t->list[2 * i] == asked &&
                work->data->items[t->item[i]].group == group; i++)
-            carnn__redundancy_pair(work, &m->redundancy, overlap, question,
-                                   carnn__list_at(lists, t->list[2 * i + 1]),
+            carnn__redundancy_pair(work, &m->redundancy, carnn__list_at(lists, t->list[2 * i + 1]),
                                    m->x.x + i * m->x.columns + CARNN__SHARES);
         if (!m->redundancy.asked) carnn__redundancy_clear(work, &m->redundancy);
     }
@@ -15202,10 +15198,9 @@ static void carnn__overlap_explain(const carnn__work *work, const carnn__shares 
 /* What the words of its sentence add: each its part of the mean, and the first of those with the
    most support the maximum. out[i], i < count, is word i. */
 static void carnn__redundancy_explain(const carnn__work *work, const carnn__shares *m,
-                                      const carnn__overlap *overlap, const carnn__texts *t,
-                                      size_t count, carnn_contribution *out) {
-    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
-    carnn__list question = carnn__list_at(lists, t->list[0]), s = carnn__list_at(lists, t->list[1]);
+                                      const carnn__texts *t, size_t count,
+                                      carnn_contribution *out) {
+    carnn__list s = carnn__list_at(&carnn__corpus_of(work)->tokens, t->list[1]);
     const float *w = carnn__weight(work, m->y.weight) + CARNN__SHARES;
     const float *share = m->x.x + CARNN__SHARES;
     const carnn__redundancy *r = &m->redundancy;
@@ -15213,9 +15208,9 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
     size_t i, best = 0;
     double own;
     if (!(share[0] > 0.0f)) return; /* no word has support */
-    own = carnn__redundancy_own(work, r, overlap, question, s);
+    own = carnn__redundancy_own(work, r, s);
     for (i = 0; i < s.length; i++) {
-        float weighed = carnn__redundancy_word(work, r, overlap, question, s, i, own, &all);
+        float weighed = carnn__redundancy_word(work, r, s, i, own, &all);
         if (weighed > most) most = weighed, best = i;
         if (i < count) out[i].score = (double)weighed;
     }
@@ -15232,7 +15227,7 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
     for (i = 0; i < count; i++) out[i].has |= CARNN_HAS_SCORE;
     carnn__overlap_explain(work, m, overlap, t, first, out);
     if (m->redundancy.sum)
-        carnn__redundancy_explain(work, m, overlap, t, count - first, out + first);
+        carnn__redundancy_explain(work, m, t, count - first, out + first);
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
