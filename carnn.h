@@ -11836,10 +11836,8 @@ static void carnn__corpus_most(carnn__work *work) {
         most = carnn__min(most, carnn__times((size_t)work->batch, largest[k]));
         c->most_size[k] = carnn__min(most, total[k]);
     }
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *x = &data->items[i];
-        c->most_texts = carnn__max(c->most_texts, x->count);
-    }
+    for (i = 0; i < data->item_count; i++)
+        c->most_texts = carnn__max(c->most_texts, data->items[i].count);
     for (j = 0; j < data->member_count; j++) /* those of all items, which share them */
         c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
     c->most_texts *= c->most_items;
@@ -15574,21 +15572,18 @@ typedef struct carnn__candidates {
 } carnn__candidates;
 
 /* The candidates of an item; a candidate's number is its place among them. */
-static const uint32_t *carnn__candidates_of(const carnn__work *work, size_t item,
-                                            uint32_t *count) {
+static carnn__list carnn__candidates_of(const carnn__work *work, size_t item) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[item];
-    uint32_t list = c->list[x->first + x->count - 1];
-    *count = (uint32_t)carnn__list_length(&c->tokens, list);
-    return c->tokens.ids + c->tokens.at[list];
+    return carnn__list_at(&c->tokens, c->list[x->first + x->count - 1]);
 }
 
 /* Which candidate of the item a word is, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
-    uint32_t count, i;
-    const uint32_t *candidate = carnn__candidates_of(work, item, &count);
-    for (i = 0; i < count; i++)
-        if (candidate[i] == word) return i;
+    carnn__list candidates = carnn__candidates_of(work, item);
+    uint32_t i;
+    for (i = 0; i < candidates.length; i++)
+        if (candidates.ids[i] == word) return i;
     return CARNN__NO_INDEX;
 }
 
@@ -15623,13 +15618,14 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
     size_t C = m->z.columns, text, b, i, k, r;
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
-        carnn__candidates_of(work, t->item[b], &net->own[b]);
+        net->own[b] = (uint32_t)carnn__candidates_of(work, t->item[b]).length;
         m->target[b] = CARNN__NO_INDEX; /* unknown, or not among the C that are read */
         if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
-        for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++)
-            for (k = c->tokens.at[c->list[i]];
-                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
-                m->of_row[r++] = carnn__candidate(work, t->item[b], c->tokens.ids[k]);
+        for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++) {
+            carnn__list words = carnn__list_at(&c->tokens, c->list[i]);
+            for (k = 0; k < words.length && r < t->at[b + 1]; k++)
+                m->of_row[r++] = carnn__candidate(work, t->item[b], words.ids[k]);
+        }
         text = carnn__members(work->data, x)[x->count - 1].text;
         if (work->data->bytes) /* a session has the names */
             carnn__candidates_named(carnn__text(work->data, text), net->name + b * C, C);
@@ -15725,10 +15721,9 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
     size_t C = m->z.columns, e = y->columns, b, i, j;
     for (i = 0; !backward && i < t->count * C; i++) m->z.x[i] = -FLT_MAX;
     for (b = 0; b < t->count; b++) {
-        uint32_t count;
-        const uint32_t *candidate = carnn__candidates_of(work, t->item[b], &count);
-        for (i = 0; i < count; i++) {
-            size_t row = t->read(t, t->item[b], candidate[i]) * e;
+        carnn__list candidates = carnn__candidates_of(work, t->item[b]);
+        for (i = 0; i < candidates.length; i++) {
+            size_t row = t->read(t, t->item[b], candidates.ids[i]) * e;
             const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
             if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
             for (j = 0; backward && j < e; j++) {
