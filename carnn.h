@@ -11242,7 +11242,7 @@ struct carnn__task {
     void (*backward)(carnn__work *work, uint64_t key);
     /* (*) a step of its own in the place of forward, loss and backward; a vote of its own */
     void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
-    void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
+    void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally);
     /* scores and predictions */
     carnn__metric metric[CARNN_SCORES_MAX + 1];
     void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) NULL: means of sums */
@@ -16509,10 +16509,8 @@ static carnn__word_softmax *carnn__predictor_output(const carnn__work *work) {
     return &((carnn__predictor *)work->state)->output;
 }
 
-static void carnn__predictor_vote(carnn__work *const *works, size_t count, size_t number,
-                                  carnn__tally *tally) {
+static void carnn__predictor_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__predictor *m = (carnn__predictor *)works[0]->state;
-    (void)number;
     carnn__word_softmax_mean(works, count, carnn__predictor_output, m->seq->packed.rows);
     m->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__predictor_loss(works[0], m, tally);
@@ -16674,12 +16672,11 @@ static double carnn__agree(carnn__work *const *works, size_t count, size_t i, si
 
 /* The loss, metrics and predictions of models together, on the batch that each has just worked on.
    `vote` of a task replaces it. */
-static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
-                            carnn__tally *tally) {
+static void carnn__net_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
     size_t i;
     if (task->vote) {
-        task->vote(works, count, number, tally);
+        task->vote(works, count, tally);
         return;
     }
     for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
@@ -16716,7 +16713,7 @@ static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *t
         member->test = test;
         member->predict = predict;
     }
-    carnn__net_vote(work->members, work->member_count, number, tally);
+    carnn__net_vote(work->members, work->member_count, tally);
 }
 
 /* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
@@ -19098,10 +19095,10 @@ enum { /* sums of a tally: of the metrics, then turns whose reply is a candidate
 };
 
 /* Counts the turns and dialogs of a batch, by m->right. */
-static void carnn__dialog_count_batch(const carnn__work *work, size_t number, carnn__tally *tally) {
+static void carnn__dialog_count_batch(const carnn__work *work, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    size_t i, at = 0, end = 0;
+    size_t number = m->net.number, i, at = 0, end = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
@@ -19142,6 +19139,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
     size_t B, b, own = m->read.choices.count, L, U;
+    m->net.number = number;
     carnn__history_collect(work, &m->read, number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
@@ -19167,7 +19165,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
-    carnn__dialog_count_batch(work, number, tally);
+    carnn__dialog_count_batch(work, tally);
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->predict) carnn__net_report(work);
     if (!work->g) return;
@@ -19179,8 +19177,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 1);
 }
 
-static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
-                               carnn__tally *tally) {
+static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
     size_t i, L = m->read.choices.count;
     for (i = 0; i < m->read.turns; i++) {
@@ -19189,7 +19186,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
         carnn__dialog_count_turn(works[0], i, m->logits.x + i * L, L, target, tally);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
-    carnn__dialog_count_batch(works[0], number, tally);
+    carnn__dialog_count_batch(works[0], tally);
     if (works[0]->predict) carnn__net_report(works[0]);
 }
 
@@ -19724,11 +19721,10 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
 }
 
 /* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
-static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
-                           carnn__tally *tally) {
+static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->predictor.seq->packed.sequences, K = first->label.y.columns, i, b;
-    carnn__predictor_vote(works, count, number, tally);
+    carnn__predictor_vote(works, count, tally);
     if (!K) return;
     for (i = 1; i < count; i++)
         if (((carnn__lm *)works[i]->state)->label.y.columns != K ||
@@ -21808,10 +21804,8 @@ static carnn__word_softmax *carnn__thought_output(const carnn__work *work) {
     return &((carnn__thought *)work->state)->output;
 }
 
-static void carnn__thought_vote(carnn__work *const *works, size_t count, size_t number,
-                                carnn__tally *tally) {
+static void carnn__thought_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     const carnn__thought *m = (const carnn__thought *)works[0]->state;
-    (void)number;
     if (!works[0]->predict)
         carnn__word_softmax_mean(works, count, carnn__thought_output,
                                  m->decoder[0].seq.packed.rows + m->decoder[1].seq.packed.rows);
@@ -24221,7 +24215,7 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
         first->number = count; /* speaks for all */
         first->as_vote = 1;
         first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
-        carnn__net_vote(works, count, i, &tally[count]);
+        carnn__net_vote(works, count, &tally[count]);
         first->rule = rule;
         first->as_vote = 0;
         first->number = 0;
