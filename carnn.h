@@ -14648,15 +14648,13 @@ static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
     uint32_t **of_row[] = {&m->with, &m->mark};
-    size_t number = p->store->count, end, i;
-    carnn__side_plan(p, &m->side[0], shape, drop, t);
-    end = p->store->count;
-    if (p->arena) {
-        p->store->count = number; /* the same weights again */
-        carnn__side_plan(p, &m->side[1], shape, drop + CARNN__LAYERS_MAX, t);
-        p->store->count = end;
-        carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    size_t count = p->store->count, size = p->store->size, i;
+    for (i = 0; i < 2; i++) { /* of both sides the same weights */
+        p->store->count = count;
+        p->store->size = size;
+        carnn__side_plan(p, &m->side[i], shape, drop + i * CARNN__LAYERS_MAX, t);
     }
+    if (p->arena) carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
     m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
     m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
     for (i = 0; i < 2; i++) carnn__aligned_gate_plan(p, m, i, shape.h, t);
