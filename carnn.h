@@ -12185,8 +12185,7 @@ typedef struct carnn__mat {
 } carnn__mat;
 
 static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
-    carnn__mat m = {NULL, NULL, 0};
-    m.columns = columns;
+    carnn__mat m = {NULL, NULL, columns};
     if (p->arena) m.x = carnn__floats(p->arena, rows, columns);
     if (p->arena && p->work->g) m.d = carnn__floats(p->arena, rows, columns);
     return m;
@@ -13152,18 +13151,19 @@ static size_t carnn__rnn_state_count(const carnn__rnn *m) {
 }
 
 static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i,
-                                 size_t directions, size_t h, size_t N, size_t P) {
+                                 const carnn__rnn_shape *s) {
     carnn__listener *l = &layer->listener[i];
     size_t b;
     *l = *layer->listener;
-    l->h = h;
-    l->c = carnn__floats(p->arena, N, h);
-    if (!i) l->out = carnn__floats(p->arena, N, h);
-    if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
-    if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
+    l->raw = s->raw;
+    l->h = s->h;
+    l->c = carnn__floats(p->arena, s->N, s->h);
+    if (!i) l->out = carnn__floats(p->arena, s->N, s->h);
+    if (!i && p->work->g) l->dout = carnn__floats(p->arena, s->N, s->h);
+    if (!i && p->work->g) l->dc = carnn__floats(p->arena, s->P, s->h);
     layer->dout[0] = l->out; /* the backward pass does not need out */
     for (b = 0; layer->base && b < CARNN__BASES; b++) {
-        l->s[b] = layer->base[b * directions + i].run.scan.out;
+        l->s[b] = layer->base[b * s->directions + i].run.scan.out;
         l->ds[b] = layer->dout[b];
     }
 }
@@ -13225,9 +13225,8 @@ static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const
         carnn__multigraph_plan(p, &layer->graph[i], prefix, &s);
         m->states = carnn__max(m->states, layer->graph[i].states);
     }
-    layer->listener->raw = s.raw;
     for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
-        carnn__listener_plan(p, layer, i, s.directions, s.h, s.N, s.P);
+        carnn__listener_plan(p, layer, i, &s);
     layer->y = carnn__plan_mat(p, s.N, s.directions * s.h);
 }
 
@@ -14025,8 +14024,7 @@ static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reductio
 static void carnn__reduce_project(const carnn__work *work, const carnn__reduce *m,
                                   const carnn__mat *e, size_t from, size_t to) {
     carnn__linear part = m->memory;
-    carnn__mat x = {e->x + from * e->columns, NULL, 0};
-    x.columns = e->columns;
+    carnn__mat x = {e->x + from * e->columns, NULL, e->columns};
     part.y.x += from * e->columns;
     if (part.y.d) part.y.d += from * e->columns;
     carnn__linear_forward(work, &part, &x, to - from);
