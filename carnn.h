@@ -11642,6 +11642,18 @@ static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
     return &carnn__net_of(work)->corpus;
 }
 
+/* The tokens of a member of an item. */
+static carnn__list carnn__member_tokens(const carnn__work *work, size_t member) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    return carnn__list_at(&c->tokens, c->list[member]);
+}
+
+/* Those of its last text. */
+static carnn__list carnn__last_tokens(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__member_tokens(work, x->first + x->count - 1);
+}
+
 /* Words of a text that a session has memory for, unless the task says otherwise. Batches read no
    more, unless the task has `tokens`. */
 #define CARNN__SESSION_WORDS 512
@@ -12057,15 +12069,9 @@ typedef struct carnn__running {
                              Without chunks: the number of pieces */
 } carnn__running;
 
-/* The token list of an item's sentence. */
-static size_t carnn__running_list(const carnn__work *work, size_t item) {
-    const carnn__item *x = &work->data->items[item];
-    return carnn__corpus_of(work)->list[x->first + x->count - 1];
-}
-
 /* The words of an item's sentence. */
 static size_t carnn__running_length(const carnn__work *work, size_t item) {
-    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__running_list(work, item)) - 1;
+    return carnn__last_tokens(work, item).length - 1;
 }
 
 /* The end of the text, sentence or document, that begins with item i; *words: its words. */
@@ -12130,11 +12136,10 @@ static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, car
         end = carnn__running_text(work, i, &n);
         number = carnn__running_pieces(work, m, i, end, n, at, number);
         for (j = i; j < end; j++) {
-            const uint32_t *list = c->tokens.ids + c->tokens.at[carnn__running_list(work, j)];
-            n = carnn__running_length(work, j);
-            if (j == i) ids[at++] = *list;
-            memcpy(ids + at, list + 1, n * sizeof *ids);
-            at += n;
+            carnn__list list = carnn__last_tokens(work, j);
+            if (j == i) ids[at++] = *list.ids;
+            memcpy(ids + at, list.ids + 1, (list.length - 1) * sizeof *ids);
+            at += list.length - 1;
         }
     }
     return CARNN_OK;
@@ -14699,14 +14704,14 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
 
 /* Aligns words by the links of each pair, the third text of its item. */
 static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) {
-    const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t b, i;
     for (b = 0; b < t->count; b++) {
-        size_t list = c->list[t->work->data->items[t->item[b]].first + 2], X = 2 * b + m->first;
-        for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
+        size_t third = t->work->data->items[t->item[b]].first + 2, X = 2 * b + m->first;
+        carnn__list links = carnn__member_tokens(t->work, third);
+        for (i = 0; i < links.length; i++) {
             size_t word[2], x, y;
-            word[0] = c->tokens.ids[i] >> 16;
-            word[1] = c->tokens.ids[i] & 0xFFFF;
+            word[0] = links.ids[i] >> 16;
+            word[1] = links.ids[i] & 0xFFFF;
             x = t->at[X] + word[m->first];
             y = t->at[X ^ 1] + word[m->first ^ 1];
             if (x < t->at[X + 1] && y < t->at[(X ^ 1) + 1] && m->with[y] == CARNN__NO_INDEX)
@@ -14871,9 +14876,8 @@ static unsigned carnn__overlap_has(const carnn__overlap *m, carnn__list text, ui
 /* The flag of a word: the other text of its pair has it. */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
-    const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t other = t->work->data->members[member].role ? member - 1 : member + 1;
-    return carnn__overlap_has(m, carnn__list_at(&c->tokens, c->list[other]), word);
+    return carnn__overlap_has(m, carnn__member_tokens(t->work, other), word);
 }
 
 /* Sets the last CARNN__OVERLAPS columns of the inputs x (U, e + overlaps). */
@@ -14996,10 +15000,9 @@ static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
 }
 
 static carnn__list carnn__redundancy_sentence(const carnn__work *work, size_t number) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    if (c->others.at) return carnn__list_at(&c->others, number);
-    number = work->data->items[number].first + CARNN__SECOND_ROLE;
-    return carnn__list_at(&c->tokens, c->list[number]);
+    const carnn__lists *others = &carnn__corpus_of(work)->others;
+    if (others->at) return carnn__list_at(others, number);
+    return carnn__member_tokens(work, work->data->items[number].first + CARNN__SECOND_ROLE);
 }
 
 /* The sentences of the question of an item. */
@@ -15567,16 +15570,9 @@ typedef struct carnn__candidates {
     float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
 } carnn__candidates;
 
-/* The candidates of an item; a candidate's number is its place among them. */
-static carnn__list carnn__candidates_of(const carnn__work *work, size_t item) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    const carnn__item *x = &work->data->items[item];
-    return carnn__list_at(&c->tokens, c->list[x->first + x->count - 1]);
-}
-
-/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
+/* Which candidate of the item a word is, by its place among them, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t word) {
-    carnn__list candidates = carnn__candidates_of(work, item);
+    carnn__list candidates = carnn__last_tokens(work, item);
     uint32_t i;
     for (i = 0; i < candidates.length; i++)
         if (candidates.ids[i] == word) return i;
@@ -15609,16 +15605,15 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
 /* Finds the candidates of every item of a batch, and their places in its text. */
 static void carnn__candidates_collect(const carnn__work *work, carnn__candidates *m,
                                       const carnn__texts *t) {
-    const carnn__corpus *c = carnn__corpus_of(work);
     carnn__net *net = carnn__net_of(work);
     size_t C = m->z.columns, text, b, i, k, r;
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
-        net->own[b] = (uint32_t)carnn__candidates_of(work, t->item[b]).length;
+        net->own[b] = (uint32_t)carnn__last_tokens(work, t->item[b]).length;
         m->target[b] = CARNN__NO_INDEX; /* unknown, or not among the C that are read */
         if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
         for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++) {
-            carnn__list words = carnn__list_at(&c->tokens, c->list[i]);
+            carnn__list words = carnn__member_tokens(work, i);
             for (k = 0; k < words.length && r < t->at[b + 1]; k++)
                 m->of_row[r++] = carnn__candidate(work, t->item[b], words.ids[k]);
         }
@@ -15717,7 +15712,7 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
     size_t C = m->z.columns, e = y->columns, b, i, j;
     for (i = 0; !backward && i < t->count * C; i++) m->z.x[i] = -FLT_MAX;
     for (b = 0; b < t->count; b++) {
-        carnn__list candidates = carnn__candidates_of(work, t->item[b]);
+        carnn__list candidates = carnn__last_tokens(work, t->item[b]);
         for (i = 0; i < candidates.length; i++) {
             size_t row = t->read(t, t->item[b], candidates.ids[i]) * e;
             const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
