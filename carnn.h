@@ -11369,32 +11369,29 @@ static carnn_status carnn__model_add_words(carnn_model *model, const char *bytes
 /* The choices of a new model: those of the model that it goes on from, then those of the data. */
 static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
                                          carnn_error *error) {
-    const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
+    const carnn_model *from = model->desc.from;
     const carnn_allocator *a = &model->allocator;
-    size_t olds = old ? old->count : 0, n = olds, i;
-    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count + 1, sizeof *s);
-    const char *unsure = model->desc.unsure;
+    const char *unsure = from && from->desc.unsure ? NULL : model->desc.unsure;
+    size_t n = from ? from->choices.count : 0, i;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, n + data->choice_count + 1, sizeof *s);
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
     carnn__names known; /* without blanks at the ends, as the data's choices are the same */
     memset(&known, 0, sizeof known);
-    if (!status && olds) status = carnn__trimmed(&known, old, a, error);
-    if (status) {
-        carnn__free(a, s);
-        return status;
-    }
-    for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
-    for (i = 0; i < data->choice_count; i++) {
+    if (!status && from) status = carnn__trimmed(&known, &from->choices, a, error);
+    for (i = 0; !status && i < n; i++)
+        s[i] = carnn__string(from->choices.bytes, from->choices.at, i);
+    for (i = 0; !status && i < data->choice_count; i++) {
         carnn__span own;
         s[n] = carnn__string(data->shown, data->shown_at, i);
         own = carnn__trim(s[n]);
-        n += !olds || carnn__names_find(&known, own.at, own.length) == CARNN__NO_INDEX;
+        n += carnn__names_find(&known, own.at, own.length) == CARNN__NO_INDEX;
     }
-    carnn__names_free(&known, a);
-    if (unsure && !(model->desc.from && model->desc.from->desc.unsure)) {
+    if (!status && unsure) {
         s[n].at = unsure;
         s[n++].length = strlen(unsure);
     }
-    status = carnn__names_build(&model->choices, a, s, n, error);
+    if (!status) status = carnn__names_build(&model->choices, a, s, n, error);
+    carnn__names_free(&known, a);
     carnn__free(a, s);
     return status;
 }
