@@ -1303,11 +1303,12 @@ typedef struct carnn__arena {
 } carnn__arena;
 
 /* `count` items of `size` bytes, aligned to a cache line. NULL where the arena only counts or is
-   full; `peak` then exceeds `size`, so one check after many calls is enough. */
+   full; `peak` then exceeds `size`, so one check after many calls is enough. NULL of no arena. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
     size_t bytes = carnn__times(count, size);
     char *block = NULL;
+    if (!arena) return NULL;
     if (bytes > most - arena->used) {
         arena->used = arena->peak = most;
         return NULL;
@@ -11166,8 +11167,8 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 
 /* --- the plan of a head -------------------------------------------------------------------------
    One function of a head, `parts`, lists its weights and matrices. It runs twice: to declare the
-   weights of a model (store is the model's, arena is NULL), and to take memory for a model at work
-   (store is scratch: each weight gets the same number again). */
+   weights of a model (store is the model's, arena is NULL, of which every piece is NULL), and to
+   take memory for a model at work (store is scratch: each weight gets the same number again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -12187,8 +12188,7 @@ typedef struct carnn__mat {
 } carnn__mat;
 
 static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
-    carnn__mat m = {NULL, NULL, columns};
-    if (p->arena) m.x = carnn__floats(p->arena, rows, columns);
+    carnn__mat m = {carnn__floats(p->arena, rows, columns), NULL, columns};
     if (p->arena && p->work->g) m.d = carnn__floats(p->arena, rows, columns);
     return m;
 }
@@ -12196,7 +12196,7 @@ static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
 /* Logits have d also where nothing is learnt: losses and predictions work in it. */
 static carnn__mat carnn__plan_logits(carnn__plan *p, size_t rows, size_t columns) {
     carnn__mat m = carnn__plan_mat(p, rows, columns);
-    if (p->arena && !m.d) m.d = carnn__floats(p->arena, rows, columns);
+    if (!m.d) m.d = carnn__floats(p->arena, rows, columns);
     return m;
 }
 
@@ -12480,8 +12480,7 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
         carnn__batch_norm_plan(p, &m->norm, prefix, rows, out);
     }
     m->y = (f == CARNN__LOGITS ? carnn__plan_logits : carnn__plan_mat)(p, rows, out);
-    if (p->arena && f == CARNN__RELU)
-        m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
+    if (f == CARNN__RELU) m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
 }
 
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
@@ -12600,7 +12599,6 @@ typedef struct carnn__position {
 static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
                                  const carnn__texts *t) {
     m->y = carnn__plan_mat(p, t->most_texts, D);
-    if (!p->arena) return;
     m->ramp = carnn__floats(p->arena, 1, D);
     m->text = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
@@ -12634,7 +12632,7 @@ typedef struct carnn__list_encoder {
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
     m->table = carnn__declare_words(p, 0.2f);
-    m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
+    m->ramp = carnn__floats(p->arena, 1, D);
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
@@ -13182,12 +13180,11 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
     carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
     char prefix[48];
     size_t b, i;
-    if (p->arena)
-        layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s->directions,
-                                                     sizeof *layer->base);
+    layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s->directions,
+                                                 sizeof *layer->base);
     for (b = 0; b < m->bases; b++)
         for (i = 0; i < s->directions; i++) {
-            carnn__rnn_base *first = p->arena && layer->base ? layer->base : counted;
+            carnn__rnn_base *first = layer->base ? layer->base : counted;
             size_t at = b * s->directions + i;
             carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
             snprintf(prefix, sizeof prefix, "%s%s%s", name, s->rcrn ? role[b] : "",
@@ -13527,7 +13524,7 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     size_t S = t->most_texts, width = m->kinds * D;
     m->forwards = forwards;
     m->y = carnn__plan_mat(p, S, width);
-    if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
+    m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
 /* Finds the row of [from, to) that each value of max, min or last is from: the first of equal. */
@@ -13663,7 +13660,6 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
     m->drop = drop;
     m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
     m->read = &m->x;
-    if (!p->arena) return;
     m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
     carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
     m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
@@ -13865,8 +13861,7 @@ static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t
     size_t k;
     memset(&step, 0, sizeof step);
     step.adds = !m->gated;
-    m->step = NULL;
-    if (p->arena) m->step = (carnn__linear *)carnn__take(p->arena, m->count, sizeof step);
+    m->step = (carnn__linear *)carnn__take(p->arena, m->count, sizeof step);
     if (m->has_ages)
         m->ages = carnn__declare(p->store, "hops", "ages", CARNN__HOPS_AGES, D, 0,
                                  CARNN__INIT_NORMAL, 0.1f);
@@ -14328,7 +14323,6 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->a = carnn__plan_mat(p, t->most_rows, D);
     m->E = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
     m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
-    if (!p->arena) return;
     m->share = carnn__floats(p->arena, 1, t->most_rows);
     m->E_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
 }
@@ -14415,7 +14409,6 @@ static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const cha
     m->q = carnn__plan_mat(p, R, D);
     m->w = carnn__plan_mat(p, R, 1);
     m->G = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
-    if (!p->arena) return;
     m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
     m->G_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
@@ -14531,8 +14524,7 @@ typedef struct carnn__similarity {
 static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t s, size_t K,
                                    const carnn__texts *t) {
     m->z = carnn__plan_logits(p, t->most_items, K);
-    if (p->arena && m->manhattan)
-        m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
 }
 
 /* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
@@ -14654,7 +14646,7 @@ static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_sh
         p->store->size = size;
         carnn__side_plan(p, &m->side[i], shape, drop + i * CARNN__LAYERS_MAX, t);
     }
-    if (p->arena) carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
     m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
     m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
     for (i = 0; i < 2; i++) carnn__aligned_gate_plan(p, m, i, shape.h, t);
@@ -14829,7 +14821,7 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     const carnn__names *words = &p->model->words;
     size_t i, w;
     m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
-    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    m->stem = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
     for (w = 0; m->stem && w < words->count; w++) {
         const char *name = carnn__names_get(words, w);
         size_t length = carnn__names_length(words, w);
@@ -14990,7 +14982,7 @@ typedef struct carnn__redundancy {
 
 static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
     size_t V = p->model->words.count;
-    if (p->arena) m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
+    m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
     if (m->sum) memset(m->sum, 0, V * sizeof(double));
     if (p->arena && !carnn__corpus_of(p->work)->piece_count)
         m->asked = (uint32_t *)carnn__take(p->arena, CARNN__SENTENCE_WORDS, sizeof(uint32_t));
@@ -15784,7 +15776,6 @@ typedef struct carnn__hinge {
 } carnn__hinge;
 
 static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
-    if (!p->arena) return;
     m->on = (unsigned char *)carnn__take(p->arena, B * CARNN__HINGE_MOST, 1);
     m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
 }
