@@ -12003,16 +12003,9 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
         }
 }
 
-/* Packs the texts when all items are there. The table of inputs is cleared now, not before the next
-   batch: by then another model may have used the arena, where the list of inputs is. */
-static void carnn__texts_complete(carnn__texts *t) {
-    size_t i;
-    for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
-        t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t, t, 0, 1);
-}
-
-/* Lists the items, texts, inputs and sequences of batch `number`. */
+/* Lists the items, texts, inputs and sequences of batch `number`. The table of inputs is cleared at
+   the end, not before the next batch: by then another model may have used the arena, where the list
+   of inputs is. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j;
@@ -12021,15 +12014,8 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         for (j = p->first; j < p->first + p->count; j++) carnn__texts_item(t, j, c->queue[i]);
     }
-    carnn__texts_complete(t);
-}
-
-/* Lists the texts of the same items in the roles of t. */
-static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
-    size_t b;
-    t->count = t->texts = t->inputs = t->at[0] = 0;
-    for (b = 0; b < first->count; b++) carnn__texts_item(t, first->item[b], first->piece[b]);
-    carnn__texts_complete(t);
+    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NO_INDEX;
+    carnn__texts_pack(t, t, 0, 1);
 }
 
 /* --- running text -------------------------------------------------------------------------------
@@ -21023,7 +21009,7 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *f = carnn__rnn_output(&m->reader[0].rnn), *g = &m->reader[1].pool.y;
     size_t i;
-    carnn__texts_follow(&m->question, t);
+    carnn__texts_collect(&m->question, m->net.number);
     carnn__candidates_collect(work, &m->candidates, t);
     for (i = 0; i < 2; i++) {
         carnn__embed_forward(work, &m->words[i], carnn__cloze_texts(m, i));
