@@ -16022,18 +16022,14 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
     tally->examples += t->count;
 }
 
-/* How many items of the group that begins with item `first` are right; *end: its end. */
+/* How many items of the group that begins with item `first` are right; 0 where all are, as it then
+   has no loss. *end: its end. */
 static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m, size_t first,
                                  size_t *end) {
     double right = 0.0;
     for (*end = first; *end < work->data->item_count && m->first[*end] == first; ++*end)
         right += work->data->items[*end].value > 0.0f;
-    return right;
-}
-
-/* 1: a group of n items, of which so many are right, has a loss. */
-static int carnn__ranks_learns(double right, size_t n) {
-    return right > 0.0 && right < (double)n;
+    return right < (double)(*end - first) ? right : 0.0;
 }
 
 /* One batch of a step that has several: keeps its scores, and counts in m->learnt the groups that
@@ -16043,11 +16039,9 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
     size_t b, end, count = work->data->item_count;
     for (b = 0; b < t->count; b++) {
         size_t item = t->item[b], first = m->first[item];
-        double right;
         m->score[0][item] = z[b];
         if (item + 1 < count && m->first[item + 1] == first) continue; /* inside a group */
-        right = carnn__ranks_right(work, m, first, &end);
-        m->learnt += carnn__ranks_learns(right, end - first);
+        m->learnt += carnn__ranks_right(work, m, first, &end) > 0.0;
     }
 }
 
@@ -16067,7 +16061,7 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
         for (to = from; to < t->count && m->first[t->item[to]] == first;) to++;
         n = end - first;
         last = t->item[to - 1]; /* of the group, in this batch */
-        if (!carnn__ranks_learns(right, n)) continue;
+        if (!(right > 0.0)) continue;
         if (!work->g && last + 1 < end) continue; /* scored with the last batch of the group */
         learnt += last + 1 == end;
         memcpy(m->moved, score + first, n * sizeof(float));
