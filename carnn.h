@@ -15025,19 +15025,6 @@ static int carnn__list_first(carnn__list list, size_t i) {
     return j == i;
 }
 
-/* Adds up the powers of the sentences of the question. */
-static void carnn__redundancy_add(const carnn__work *work, carnn__redundancy *m) {
-    size_t k, i;
-    m->all = 0.0;
-    for (k = m->from; k < m->to; k++) {
-        carnn__list s = carnn__redundancy_sentence(work, k);
-        double power = carnn__redundancy_power(work, m, s);
-        m->all += power;
-        for (i = 0; i < s.length; i++)
-            if (carnn__list_first(s, i)) m->sum[s.ids[i]] += power;
-    }
-}
-
 static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *m) {
     size_t k, i;
     for (k = m->from; k < m->to; k++) {
@@ -15047,14 +15034,22 @@ static void carnn__redundancy_clear(const carnn__work *work, carnn__redundancy *
     m->stands = 0;
 }
 
-/* Adds up the sentences of the question of an item, unless the sums stand. */
+/* Adds up the powers of the sentences of the question of an item, unless the sums stand. */
 static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
                                   carnn__list question, size_t item) {
+    size_t k, i;
     if (m->stands && carnn__same_list(m->question, question)) return;
     if (m->stands) carnn__redundancy_clear(work, m);
     m->question = question;
     carnn__redundancy_find(work, m, item);
-    carnn__redundancy_add(work, m);
+    m->all = 0.0;
+    for (k = m->from; k < m->to; k++) {
+        carnn__list s = carnn__redundancy_sentence(work, k);
+        double power = carnn__redundancy_power(work, m, s);
+        m->all += power;
+        for (i = 0; i < s.length; i++)
+            if (carnn__list_first(s, i)) m->sum[s.ids[i]] += power;
+    }
     if (!m->asked) return;
     memcpy(m->asked, question.ids, question.length * sizeof *question.ids);
     m->question.ids = m->asked;
