@@ -11910,7 +11910,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
     size_t B, S, R, V;
-    uint32_t **of_item[] = {&t->item, &t->piece}, **of_text[] = {&t->list}, **of_row[] = {&t->ids};
+    uint32_t **of_item[] = {&t->item, &t->piece};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -11923,8 +11923,8 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = p->work->data->columns ? R : carnn__min(R, 2 * V); /* no words: rows */
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
-    carnn__take_indices(p->arena, of_text, 1, S);
-    carnn__take_indices(p->arena, of_row, 1, R);
+    t->list = (uint32_t *)carnn__take(p->arena, S, sizeof(uint32_t));
+    t->ids = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
