@@ -8162,7 +8162,7 @@ typedef struct carnn__record {
     int example;     /* it is an example; else its texts are only heard before later ones */
     size_t before;   /* so many earlier texts of its group belong to the example, too, at most */
     size_t count;    /* of its texts */
-    size_t own;      /* the first so many belong to the example; later ones follow it (a reply) */
+    size_t follow;   /* the last so many do not belong to the example, they follow it (a reply) */
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
     size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
@@ -8404,7 +8404,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         size_t earlier = carnn__min(record->before, at - r->group_first);
         size_t begins = record->line ? record->line : l->number;
         uint32_t line = (uint32_t)carnn__min(begins, UINT32_MAX);
-        carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
+        carnn__item x = {at - earlier, (uint32_t)(earlier + record->count - record->follow),
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
     }
@@ -8444,7 +8444,6 @@ static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) 
         return carnn__misread(r->parser.error, l, "a line for every example", "the end");
     }
     carnn__record_text(record, (uint32_t)record->count, l->line);
-    record->own = record->count;
     wrong = carnn__wrong_link(record->text, expected, sizeof expected);
     return wrong.length ? carnn__expected(r->parser.error, l, expected, wrong) : CARNN_OK;
 }
@@ -8802,7 +8801,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     if (!carnn__trim(response).length && !p->lenient)
         return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
     r->example = r->has_target = 1;
-    r->own = 1;
+    r->follow = 1;
     r->target = response;
     carnn__record_text(r, CARNN_USER, user);
     carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
@@ -8855,7 +8854,6 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     r->begins = !p->begun;
     r->example = 1;
     r->before = 1; /* the context */
-    r->own = 1;
     p->begun = 1;
     carnn__record_text(r, 0, text);
     return CARNN_OK;
@@ -8876,7 +8874,6 @@ static carnn_status carnn__prose_line(carnn__parser *p, carnn__record *r) {
     r->begins = !p->begun;
     p->begun = 1;
     r->example = 1;
-    r->own = 1;
     carnn__record_text(r, 0, line);
     return CARNN_OK;
 }
@@ -8978,7 +8975,6 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     p->begun = 1;
     p->key = key;
     r->example = 1;
-    r->own = 2;
     r->value = (float)value;
     carnn__record_text(r, 0, field[CARNN__ANSWER_QUESTION]);
     carnn__record_text(r, 1, field[CARNN__ANSWER_SENTENCE]);
@@ -9251,7 +9247,6 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
     r->example = 1;
-    r->own = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
     if (r->tree && carnn__class_phrases(p)) {
         if (text.length > CARNN__PHRASE_BYTES)
@@ -9343,7 +9338,6 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
                                                : "as many columns as the first line has",
                                  p->lines.line);
     r->begins = r->example = 1;
-    r->own = 2;
     for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[c[i]]);
     status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
     if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
@@ -9458,7 +9452,6 @@ static void carnn__cloze_asked(carnn__record *r, carnn__span question, carnn__sp
     r->value = r->has_target ? (float)number : -1.0f;
     carnn__record_text(r, CARNN__CLOZE_ASKED, question);
     carnn__record_text(r, CARNN__CLOZE_LIST, list);
-    r->own = r->count;
 }
 
 static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
@@ -9765,7 +9758,6 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
         return carnn__misread(p->error, &p->lines, what, stbds_arrlenu(row) ? found : "none");
     r->begins = r->example = 1;
-    r->own = 1;
     r->columns = columns;
     r->has_target = target.length > 0;
     r->target = target;
@@ -9977,7 +9969,6 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
         image.at = reading->scratch;
     }
     r->begins = r->example = r->pixels = 1;
-    r->own = 1;
     r->columns = carnn__signal_columns(p);
     r->has_target = labels->length > 0;
     if (r->has_target) {
@@ -10054,7 +10045,6 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
             record.example = 1;
             record.before = x->count - 1;
-            record.own = 1;
             record.has_target = x->target != CARNN__NO_INDEX;
             if (record.has_target) record.target = carnn__text(data, x->target);
             record.value = x->value;
@@ -17588,7 +17578,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn__record r;
     carnn_status status;
     char leaves[CARNN__TREE_BYTES];
-    size_t i, count = 0;
+    size_t i, count = 0, own;
     int hears;
     memset(&r, 0, sizeof r);
     *found = 0;
@@ -17604,9 +17594,10 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->listens != CARNN__COMPARES) carnn__session_forget(session);
     session->spoken = r.spoken;
-    for (; r.own + count < kind->texts; count++) /* has been heard */
+    own = r.count - r.follow;
+    for (; own + count < kind->texts; count++) /* has been heard */
         texts[count].at = "", texts[count].length = 0;
-    for (i = 0; i < r.own; i++)
+    for (i = 0; i < own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
     if (r.tree) {
         texts->length = carnn__leaves(*texts, leaves, sizeof leaves);

@@ -31,7 +31,6 @@ static carnn_status tag_line(carnn__parser *p, carnn__record *r) {
     r->begins = r->example = 1;
     carnn__record_text(r, TAG_WORDS, words);
     if (labelled) carnn__record_text(r, TAG_LABELS, labels);
-    r->own = r->count;
     return CARNN_OK;
 }
 
