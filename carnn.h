@@ -9767,7 +9767,8 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     return CARNN_OK;
 }
 
-/* Adds the numbers of a line of a table to `row`. key, target: empty where there is no column. */
+/* Adds the numbers of a line to `row`. key, target: empty where there is no column. A line of UCR
+   has any number of columns, and a separator may also be the last of it. */
 static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
     const size_t *c = p->column;
     carnn__span rest = p->lines.line, field;
@@ -9775,16 +9776,17 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     char what[64];
     float number;
     size_t i = 0;
-    int more = 1;
+    int any = c[CARNN__TABLE_COLUMNS] == SIZE_MAX, more = 1;
     key->length = target->length = 0;
     for (; more && !status && i < c[CARNN__TABLE_COLUMNS]; i++) {
+        if (any && i && !rest.length) break;
         more = carnn__field(&rest, (char)p->style, &field);
         if (i == c[CARNN__TABLE_GROUP]) *key = field;
         else if (i == c[CARNN__TABLE_TARGET]) *target = field;
         else if (!(status = carnn__field_number(p, field, i + 1, &number)))
             stbds_arrput(p->reading->row, number);
     }
-    if (status || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
+    if (status || any || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
     snprintf(what, sizeof what, "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
     return carnn__unexpected(p, what, p->lines.line);
 }
@@ -9848,8 +9850,8 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     return carnn__table_columns(p);
 }
 
-/* A sequence of a table: its first row is the line at hand. */
-static carnn_status carnn__table_group(carnn__parser *p, carnn__record *r) {
+/* A sequence: its first row, or without groups all of it, is the line at hand. */
+static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__names *keys = &p->reading->keys;
     carnn__span key, target, other, right;
     size_t known = keys->count, columns;
@@ -9984,32 +9986,23 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
 
 static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     const carnn_rows_desc *rows = p->reading->desc->rows;
-    carnn__span rest = p->lines.line, target, field;
-    carnn_status status = CARNN_OK;
-    float number;
-    size_t column = 1;
-    int more;
-    if (!p->style && rest.length && !*rest.at) {
-        status = carnn__images_open(p);
+    carnn__span line = p->lines.line;
+    if (!p->style && line.length && !*line.at) {
+        carnn_status status = carnn__images_open(p);
         if (status || !p->lines.rest.length) return status;
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
     carnn__empty(p->reading->row);
     if (!p->style) {
-        p->style = carnn__separator(rest);
+        p->style = carnn__separator(line);
         if (rows && (rows->labels || rows->permutation))
-            return carnn__unexpected(p, "images (idx3-ubyte)", rest);
+            return carnn__unexpected(p, "images (idx3-ubyte)", line);
         if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
+        p->column[CARNN__TABLE_GROUP] = p->column[CARNN__TABLE_COLUMNS] = SIZE_MAX; /* UCR */
+        p->column[CARNN__TABLE_TARGET] = 0;
     }
-    if (rows && (rows->group || rows->target)) return carnn__table_group(p, r);
-    more = carnn__field(&rest, (char)p->style, &target);
-    while (!status && more && rest.length) { /* a separator may also be the last of a line */
-        more = carnn__field(&rest, (char)p->style, &field);
-        status = carnn__field_number(p, field, ++column, &number);
-        if (!status) stbds_arrput(p->reading->row, number);
-    }
-    return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+    return carnn__table_record(p, r);
 }
 
 static const carnn__reader carnn__signal_reader = {
