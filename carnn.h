@@ -10462,7 +10462,7 @@ typedef struct carnn__graph_work {
 #ifndef CARNN_NO_TEXT
     carnn__input input;
 #endif
-    carnn__lines memory, *lines; /* of the source's bytes; of what is read */
+    carnn__lines lines;
     carnn__span word[5]; /* of the line; a word that is missing has no bytes */
     uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
     uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
@@ -10491,7 +10491,7 @@ static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t
 }
 
 static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
-    return carnn__expected(w->error, w->lines, what, w->word[i]);
+    return carnn__expected(w->error, &w->lines, what, w->word[i]);
 }
 
 /* Reads word i as a whole number of [least, most]. */
@@ -10528,15 +10528,15 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
     if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
         return CARNN_ERR_DATA;
     if (g->node_count == CARNN__GRAPH_NODES)
-        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
-    carnn__graph_add(g, name, kind, time, w->lines->number);
+        return carnn__misread(w->error, &w->lines, "at most 1024 nodes", "one more");
+    carnn__graph_add(g, name, kind, time, w->lines.number);
     return CARNN_OK;
 }
 
 /* edge FROM TO DELAY */
 static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
     carnn_graph *g = w->graph;
-    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
+    carnn_graph_edge edge = {0, 0, 0, w->lines.number};
     edge.from = carnn__graph_find(g, w->word[1]);
     edge.to = carnn__graph_find(g, w->word[2]);
     if (edge.from == g->node_count || edge.to == g->node_count)
@@ -10545,15 +10545,15 @@ static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
     if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
         return CARNN_ERR_DATA;
     if (g->edge_count == CARNN__GRAPH_EDGES)
-        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
+        return carnn__misread(w->error, &w->lines, "at most 8192 edges", "one more");
     g->edge[g->edge_count++] = edge;
     return CARNN_OK;
 }
 
 static carnn_status carnn__graph_read(carnn__graph_work *w) {
     carnn_status status = CARNN_OK;
-    while (!status && carnn__next_line(w->lines)) {
-        carnn__span line = w->lines->line;
+    while (!status && carnn__next_line(&w->lines)) {
+        carnn__span line = w->lines.line;
         carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
         int count = 0, most = 4;
         memset(w->word, 0, sizeof w->word);
@@ -10832,8 +10832,8 @@ static void carnn__graph_measures(carnn__graph_work *w, int backward) {
 
 static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
                                          const char *found) {
-    w->lines->number = line;
-    return carnn__misread(w->error, w->lines, expected, found);
+    w->lines.number = line;
+    return carnn__misread(w->error, &w->lines, expected, found);
 }
 
 /* 1. A delay is the difference of both nodes' times, modulo the period. */
@@ -10876,7 +10876,7 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
                                     "no closed walk of delay 0 (condition 3)", found);
     }
     if (cycles) return CARNN_OK;
-    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
+    return carnn__graph_invalid(w, carnn__max(w->lines.number, 1),
                                 "a directed cycle (condition 2)", "none");
 }
 
@@ -10906,7 +10906,7 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
     for (k = 0; k < 3 && seen[k]; k++) {}
     if (k == 3) return CARNN_OK;
     snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
-    return carnn__graph_invalid(w, w->lines->number, text, "none");
+    return carnn__graph_invalid(w, w->lines.number, text, "none");
 }
 
 static carnn_status carnn__graph_check(carnn__graph_work *w) {
@@ -10925,17 +10925,16 @@ static carnn_status carnn__graph_check(carnn__graph_work *w) {
 static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
     carnn_status status;
     w->graph->period = 1;
-    w->lines = &w->memory;
-    w->memory.name = carnn__source_name(source);
+    w->lines.name = carnn__source_name(source);
     if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
         return CARNN_OK;
 #ifdef CARNN_NO_TEXT
-    w->memory.rest.at = (const char *)source->bytes;
-    w->memory.rest.length = source->bytes ? source->size : 0;
-    status = source->bytes ? CARNN_OK : carnn__io_error(w->error, w->memory.name, "not in memory");
+    w->lines.rest.at = (const char *)source->bytes;
+    w->lines.rest.length = source->bytes ? source->size : 0;
+    status = source->bytes ? CARNN_OK : carnn__io_error(w->error, w->lines.name, "not in memory");
 #else
     status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
-    w->lines = &w->input.lines;
+    if (!status) w->lines = w->input.lines;
 #endif
     if (status == CARNN_ERR_IO && w->error) {
         size_t used = strlen(w->error->message);
