@@ -10447,8 +10447,7 @@ struct carnn_graph {
     size_t node_count, edge_count;
     carnn_graph_node node[CARNN__GRAPH_NODES];
     carnn_graph_edge edge[CARNN__GRAPH_EDGES];
-    int has[2]; /* forward, backward: are there such cycles? */
-    carnn_graph_measures measures[2];
+    carnn_graph_measures measures[2]; /* forward, backward; zeros: there are no such cycles */
     uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
 };
 
@@ -10819,8 +10818,7 @@ static void carnn__graph_measures(carnn__graph_work *w, int backward) {
         if (carnn__mean_less(least[c], least[slow])) slow = c;
         if (carnn__mean_less(most[c], most[fast])) fast = c;
     }
-    g->has[backward] = slow != CARNN__NO_INDEX;
-    if (!g->has[backward]) return;
+    if (slow == CARNN__NO_INDEX) return;
     carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
     carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
     carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
@@ -10974,7 +10972,8 @@ CARNN_API void carnn_graph_free(carnn_graph *graph) {
 }
 
 CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
-    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
+    const carnn_graph_measures *m = &graph->measures[backward != 0];
+    return m->recurrent_depth.denominator ? m : NULL;
 }
 
 CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
@@ -22360,7 +22359,8 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
     if (!model->graph) return carnn__out_of_memory(error);
     *model->graph = *desc->from->graph;
     model->graph->allocator = model->allocator;
-    memset(model->graph->has, 0, sizeof model->graph->has); /* whose paths are those of the other */
+    /* its measures would have the paths of the other */
+    memset(model->graph->measures, 0, sizeof model->graph->measures);
     return CARNN_OK;
 }
 
