@@ -6564,7 +6564,7 @@ static inline void carnn__skip(carnn__span *s, size_t count) {
 
 /* Removes the byte order mark of UTF-8. */
 static inline void carnn__skip_order_mark(carnn__span *s) {
-    if (s->length >= 3 && !memcmp(s->at, "\xEF\xBB\xBF", 3)) carnn__skip(s, 3);
+    if (carnn__begins(*s, "\xEF\xBB\xBF")) carnn__skip(s, 3);
 }
 
 /* Without the blanks at both ends. */
@@ -8950,11 +8950,10 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
 /* A question or an answer has words, and not too many. */
 static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
                                          carnn__span text) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     char expected[64];
-    size_t words = 0;
+    size_t words;
     if (p->lenient) return CARNN_OK;
-    while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
+    words = carnn__count_words(CARNN__TOKENS, text);
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
     if (p->file[number]) p->lines.name = p->file[number];
@@ -9205,11 +9204,6 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
-/* Are all nodes of a tree examples? */
-static int carnn__class_phrases(const carnn__parser *p) {
-    return !p->lenient && p->option && p->option[CARNN__CLASS_PHRASES] > 0.0;
-}
-
 /* The node of a tree that is next. */
 static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
     carnn__span node = *tree;
@@ -9248,7 +9242,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->example = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
-    if (r->tree && carnn__class_phrases(p)) {
+    if (r->tree && !p->lenient && p->option && p->option[CARNN__CLASS_PHRASES] > 0.0) {
         if (text.length > CARNN__PHRASE_BYTES)
             return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__PHRASE_BYTES) " bytes "
                                      "of a tree whose phrases are examples", text);
