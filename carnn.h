@@ -7609,7 +7609,6 @@ typedef struct carnn__vectors {
     size_t count;       /* vectors that word2vec's first line promises; of text it is not checked,
                            as such files are often cut */
     size_t read;        /* vectors so far */
-    carnn__span word;   /* of the vector at hand */
 } carnn__vectors;
 
 static carnn_status carnn__vectors_drop(void *job) {
@@ -7646,12 +7645,6 @@ static carnn_status carnn__vectors_rows(carnn__vectors *v, size_t rows) {
     return carnn__out_of_memory(v->error);
 }
 
-static carnn_status carnn__vectors_more(void *job) {
-    carnn__vectors *v = (carnn__vectors *)job;
-    carnn__names_add(&v->more, v->word.at, v->word.length, 0);
-    return CARNN_OK;
-}
-
 /* May a text have this word? It is as the tokeniser would fold it, and in one piece. */
 static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
     size_t i;
@@ -7665,16 +7658,13 @@ static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
 /* The row to read the vector of `word` into; NULL if it is not wanted, or has a vector. */
 static carnn_status carnn__vector_row(carnn__vectors *v, carnn__span word, float **row) {
     size_t words = v->words->count, number = carnn__names_find(v->words, word.at, word.length);
-    carnn_status status = CARNN_OK;
     *row = NULL;
     if (number == CARNN__NO_INDEX) {
         if (v->more.count == v->most || !carnn__vector_wanted(v, word)) return CARNN_OK;
         number = words + v->more.count;
-        v->word = word;
-        status = carnn__build(v->allocator, carnn__vectors_more, v, v->error);
-        if (!status && v->more.count == number - words) return CARNN_OK; /* it was there before */
-        if (!status && number == v->rows) status = carnn__vectors_rows(v, 2 * v->rows + 1);
-        if (status) return status;
+        carnn__names_add(&v->more, word.at, word.length, 0);
+        if (v->more.count == number - words) return CARNN_OK; /* it was there before */
+        if (number == v->rows && carnn__vectors_rows(v, 2 * v->rows + 1)) return CARNN_ERR_MEMORY;
     }
     if (v->has[number]) return CARNN_OK;
     *row = v->value + number * v->dimension;
@@ -7854,28 +7844,32 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     return carnn__vector_sniff(v, binary);
 }
 
+static carnn_status carnn__vectors_all(void *job) {
+    carnn__vectors *v = (carnn__vectors *)job;
+    int binary = 0, more = 1;
+    carnn_status status = carnn__vectors_begin(v, &binary, &more);
+    while (!status && binary && v->read < v->count) status = carnn__vector_binary(v);
+    while (!status && !binary && more) {
+        if (v->input.lines.line.length) status = carnn__vector_text(v);
+        if (!status) status = carnn__vector_line(v, &more);
+    }
+    if (status || v->read) return status;
+    v->input.lines.number = 1;
+    return carnn__misread(v->error, &v->input.lines, "word vectors", "none");
+}
+
 /* Reads the vectors of words that have none yet. `v` begins as zeros but for what is set before,
    and is freed by its owner, also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
     carnn_status status;
-    int binary = 0, more = 1;
     v->words = words;
     v->allocator = a;
     v->error = error;
     v->read = 0;
     status = carnn__input_open(&v->input, source, 0, a, error);
-    if (!status) status = carnn__vectors_begin(v, &binary, &more);
-    while (!status && binary && v->read < v->count) status = carnn__vector_binary(v);
-    while (!status && !binary && more) {
-        if (v->input.lines.line.length) status = carnn__vector_text(v);
-        if (!status) status = carnn__vector_line(v, &more);
-    }
-    if (!status && !v->read) {
-        v->input.lines.number = 1;
-        status = carnn__misread(error, &v->input.lines, "word vectors", "none");
-    }
+    if (!status) status = carnn__build(a, carnn__vectors_all, v, error);
     carnn__input_close(&v->input, a);
     return status;
 }
