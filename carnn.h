@@ -8554,6 +8554,10 @@ static const carnn__reader carnn__candidate_reader = {
 
 /* --- the files of a folder, by name ---------------------------------------------------------- */
 
+static int carnn__by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 #if defined(CARNN_NO_STDIO) || defined(_WIN32)
 
 static void carnn__folder_close(carnn__reading *r) { (void)r; }
@@ -8571,10 +8575,6 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
 static void carnn__folder_close(carnn__reading *r) {
     if (r->folder) closedir((DIR *)r->folder);
     r->folder = NULL;
-}
-
-static int carnn__by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Lists the files whose names have this end in r->path; *found is 0 where it is no folder. */
@@ -10252,30 +10252,29 @@ static void carnn__book_mix(carnn_book *b, uint32_t *word, size_t count) {
     }
 }
 
-/* names: the answer; it becomes the candidates. */
-static void carnn__book_candidates(carnn_book *b, carnn__book_names *names) {
-    size_t own, i, j;
-    carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, names);
-    own = names->count;
+/* Writes the names of the candidates; returns how many there are. */
+static size_t carnn__book_candidates(carnn_book *b, uint32_t answer,
+                                     const char *candidate[CARNN__BOOK_CANDIDATES]) {
+    carnn__book_names names;
+    size_t own, count, i;
+    names.word[0] = answer;
+    names.count = 1;
+    carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, &names);
+    own = names.count;
     for (i = 0; i < b->names.count; i++)
-        if (!carnn__book_has(names, own, b->names.word[i]))
-            names->word[names->count++] = b->names.word[i];
-    carnn__book_mix(b, names->word + 1, own - 1);
-    if (own < CARNN__BOOK_CANDIDATES)
-        carnn__book_mix(b, names->word + own, names->count - own);
-    names->count = carnn__min(names->count, CARNN__BOOK_CANDIDATES);
-    for (i = 1; i < names->count; i++) {
-        uint32_t word = names->word[i];
-        const char *name = carnn__names_get(&b->words, word);
-        for (j = i; j && strcmp(carnn__names_get(&b->words, names->word[j - 1]), name) > 0; j--)
-            names->word[j] = names->word[j - 1];
-        names->word[j] = word;
-    }
+        if (!carnn__book_has(&names, own, b->names.word[i]))
+            names.word[names.count++] = b->names.word[i];
+    carnn__book_mix(b, names.word + 1, own - 1);
+    if (own < CARNN__BOOK_CANDIDATES) carnn__book_mix(b, names.word + own, names.count - own);
+    count = carnn__min(names.count, CARNN__BOOK_CANDIDATES);
+    for (i = 0; i < count; i++) candidate[i] = carnn__names_get(&b->words, names.word[i]);
+    qsort(candidate, count, sizeof *candidate, carnn__by_name);
+    return count;
 }
 
 static void carnn__book_write(carnn_book *b, uint32_t answer) {
-    carnn__book_names names = {{0}, 1};
-    size_t N = (size_t)b->desc.sentences, i;
+    const char *candidate[CARNN__BOOK_CANDIDATES];
+    size_t N = (size_t)b->desc.sentences, count, i;
     carnn__empty(b->question);
     for (i = 0; i < N; i++) {
         carnn__book_put_sentence(b, i + 1, b->first + i, CARNN__NO_INDEX);
@@ -10285,11 +10284,10 @@ static void carnn__book_write(carnn_book *b, uint32_t answer) {
     carnn__book_put(b, "\t");
     carnn__book_put(b, carnn__names_get(&b->words, answer));
     carnn__book_put(b, "\t");
-    names.word[0] = answer;
-    carnn__book_candidates(b, &names);
-    for (i = 0; i < names.count; i++) {
+    count = carnn__book_candidates(b, answer, candidate);
+    for (i = 0; i < count; i++) {
         carnn__book_put(b, i ? "|" : "\t");
-        carnn__book_put(b, carnn__names_get(&b->words, names.word[i]));
+        carnn__book_put(b, candidate[i]);
     }
     carnn__book_put(b, "\n\n");
     stbds_arrput(b->question, 0);
