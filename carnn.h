@@ -9536,16 +9536,6 @@ typedef struct carnn__question { /* blocks of a file */
     carnn__span passage, asked, answer;
 } carnn__question;
 
-/* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
-static void carnn__question_entity(carnn__reading *r, const carnn__question *q,
-                                   carnn__span entity) {
-    if (!carnn__same(entity, q->answer) &&
-        carnn__names_find(&r->keys, entity.at, entity.length) == CARNN__NO_INDEX)
-        return;
-    memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
-    stbds_arrput(r->scratch, '|');
-}
-
 /* A line of a block, which is not empty; *block moves on where the answer is missing. */
 static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
                                          int first) {
@@ -9579,7 +9569,11 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
     if (!entity || entity >= line.length || line.at[entity] != ':')
         return carnn__unexpected(p, carnn__blocks[*block], line);
     line.length = entity;
-    carnn__question_entity(r, q, line);
+    if (carnn__same(line, q->answer) ||
+        carnn__names_find(&r->keys, line.at, entity) != CARNN__NO_INDEX) { /* a candidate */
+        memcpy(stbds_arraddnptr(r->scratch, entity), line.at, entity);
+        stbds_arrput(r->scratch, '|');
+    }
     return CARNN_OK;
 }
 
