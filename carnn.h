@@ -9169,19 +9169,17 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 
 /* Are there the names of two columns in a line that others follow? They tell the style. */
 static int carnn__class_header(carnn__parser *p) {
-    enum { CARNN__NAMED_CLASS, CARNN__NAMED_TEXT };
-    static const carnn__column_name names[] = {
-        {"label", CARNN__NAMED_CLASS}, {"class", CARNN__NAMED_CLASS},
-        {"text", CARNN__NAMED_TEXT}, {"sentence", CARNN__NAMED_TEXT}};
+    static const carnn__column_name names[] = { /* with the style if it is the first */
+        {"label", CARNN__CLASS_TABBED}, {"class", CARNN__CLASS_TABBED},
+        {"text", CARNN__CLASS_TEXT_FIRST}, {"sentence", CARNN__CLASS_TEXT_FIRST}};
     carnn__span rest = p->lines.line, field;
     size_t first, second;
     if (!p->lines.rest.length || !carnn__cut(&rest, '\t', &field)) return 0;
     first = carnn__column_named(names, CARNN__COUNT(names), field);
     second = carnn__column_named(names, CARNN__COUNT(names), rest);
-    if (first == CARNN__NAMED_CLASS && second == CARNN__NAMED_TEXT) p->style = CARNN__CLASS_TABBED;
-    if (first == CARNN__NAMED_TEXT && second == CARNN__NAMED_CLASS)
-        p->style = CARNN__CLASS_TEXT_FIRST;
-    return p->style != CARNN__CLASS_UNKNOWN;
+    if (first == SIZE_MAX || second == SIZE_MAX || first == second) return 0;
+    p->style = (int)first;
+    return 1;
 }
 
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
