@@ -10159,11 +10159,14 @@ static void carnn__book_count(carnn_book *b) {
         }
 }
 
+/* Is a word a name, or one of those that are asked for? */
 static int carnn__book_is_name(const carnn_book *b, size_t word) {
     carnn__span name = carnn__string(b->words.bytes, b->words.at, word);
     size_t capital = b->word[word].capital;
     char lower[CARNN__BOOK_LETTERS];
     uint32_t same;
+    if (b->desc.asked)
+        return carnn__names_find(&b->asked, name.at, name.length) != CARNN__NO_INDEX;
     if (!carnn__spelled_as_name(name) || name.length > CARNN__BOOK_LETTERS || capital < 3 ||
         carnn__capital(name.at[1]))
         return 0;
@@ -10205,11 +10208,7 @@ static carnn_status carnn__book_read(carnn_book *b) {
     carnn__input_close(&b->input, &b->allocator);
     if (status) return status;
     carnn__book_count(b);
-    for (i = 0; i < b->words.count; i++)
-        b->word[i].is_name =
-            b->desc.asked ? carnn__names_find(&b->asked, carnn__names_get(&b->words, i),
-                                              carnn__names_length(&b->words, i)) != CARNN__NO_INDEX
-                          : carnn__book_is_name(b, i);
+    for (i = 0; i < b->words.count; i++) b->word[i].is_name = carnn__book_is_name(b, i);
     b->names.count = b->first = b->next = 0;
     carnn__book_collect(b, 0, carnn__book_sentences(b), &b->names);
     b->source++;
@@ -10353,8 +10352,7 @@ static carnn_status carnn__book_begin(void *job) {
         if (word.length && carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
             status = carnn__too_many_words(b->error);
     }
-    if (!status && !b->asked.count)
-        status = carnn__book_lacks(b, "words, one a line");
+    if (!status && !b->asked.count) status = carnn__book_lacks(b, "words, one a line");
     carnn__input_close(&b->input, &b->allocator);
     return status;
 }
