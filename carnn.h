@@ -8115,13 +8115,13 @@ enum { CARNN__ALIGN_OVERLAP, CARNN__ALIGN_NONE, CARNN__ALIGN_FILE };
 /* Are alignments read? Of tasks whose roles have them. */
 static int carnn__reads_links(const carnn__role *roles, const double *option) {
     while (roles->name && roles->labels != CARNN__LINKS) roles++;
-    return roles->name && option && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
+    return roles->name && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
 }
 enum { CARNN__SIGNAL_COLUMNS }; /* of signal */
 
 /* The largest grade; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
-    if (!option || option[CARNN__PAIR_TARGET] != 2.0) return 0;
+    if (option[CARNN__PAIR_TARGET] != 2.0) return 0;
     return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
 }
 
@@ -8184,7 +8184,7 @@ typedef struct carnn__parser {
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
     size_t at;           /* of lines with several records: where the next one begins; 0: none */
-    const double *option; /* the task's, of the model that will read the data; NULL: defaults */
+    const double *option; /* the task's, of the model that will read the data; 0: the default */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
     struct carnn__reading *reading; /* what it is a part of; NULL: a session */
@@ -9163,7 +9163,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     }
     while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
     if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
-    if (!p->option || p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
+    if (p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
     return 1;
 }
 
@@ -9234,7 +9234,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->example = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
-    if (r->tree && !p->lenient && p->option && p->option[CARNN__CLASS_PHRASES] > 0.0) {
+    if (r->tree && !p->lenient && p->option[CARNN__CLASS_PHRASES] > 0.0) {
         if (text.length > CARNN__PHRASE_BYTES)
             return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__PHRASE_BYTES) " bytes "
                                      "of a tree whose phrases are examples", text);
@@ -9721,7 +9721,7 @@ static carnn_status carnn__field_number(const carnn__parser *p, carnn__span fiel
 
 /* Numbers of a row where lines and images are whole sequences. */
 static size_t carnn__signal_columns(const carnn__parser *p) {
-    double columns = p->option ? p->option[CARNN__SIGNAL_COLUMNS] : 0.0;
+    double columns = p->option[CARNN__SIGNAL_COLUMNS];
     return columns > 0.0 ? (size_t)columns : 1;
 }
 
@@ -10058,7 +10058,7 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.parser.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
-    r.reader = carnn__reader_of(&r.draft, NULL);
+    r.reader = carnn__reader_of(&r.draft, r.option);
     r.draft.linked = data->linked;
     r.draft.listed = data->listed;
     r.draft.whole = data;
