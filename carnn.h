@@ -8638,6 +8638,7 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
     stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    if (!r->texts.at) stbds_arrput(r->texts.at, 0); /* no texts have an end, too */
     draft->allocator = r->allocator;
     draft->text_count = r->texts.count;
     draft->bytes = r->texts.bytes; /* the draft owns them now */

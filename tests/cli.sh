@@ -1204,6 +1204,15 @@ check 'shares of activations' awk '{
     sub(/.*activations": \{/, "")
     for (n = split($0, part, ","); n; n--) { sub(/.*: /, "", part[n]); sum += part[n] } }
     END { exit !(sum > 1.9999 && sum < 2.0001) }' probe.jsonl
+run 0 train --task lm --context none --hidden 4 --embedding 4 --epochs 1 --quiet \
+    --train "$data/lm-dev.txt" --out words.gguf
+run 0 test words.gguf --data "$data/lm-dev.txt" # models that read other pieces are scored on theirs
+grep -o 'perplexity .*examples' out >alone
+run 0 test unprobed.gguf --data "$data/lm-dev.txt"
+grep -o 'perplexity .*examples' out >>alone
+run 0 test words.gguf unprobed.gguf --data "$data/lm-dev.txt"
+grep -o 'perplexity .*examples' out >together
+check 'other scores beside another model' cmp alone together
 run 0 plot probe.jsonl
 check 'panels of a probe' [ "$(grep -c ' epoch$' out)" -eq 4 ]
 says out '^log_norm_10$'

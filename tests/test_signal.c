@@ -57,6 +57,20 @@ static void signal_lines(void) {
     }
 }
 
+/* Rows to be predicted have no text at all, and so the sum over the data ends where it begins. */
+static void signal_without_targets(void) {
+    const char *text = "\t.5\t-1\n\t2\t1\n";
+    carnn_dataset *first = NULL, *second = NULL;
+    carnn_source source = test_source("s", text, strlen(text));
+    CHECK_INT(signal_load(&first, source, "2", NULL, 1, NULL), CARNN_OK);
+    CHECK_INT(signal_load(&second, source, "2", NULL, 1, NULL), CARNN_OK);
+    CHECK_INT(first->text_count, 0);
+    CHECK_INT(first->text_at[0], 0);
+    CHECK(carnn__fingerprint(first) == carnn__fingerprint(second));
+    carnn_dataset_free(first);
+    carnn_dataset_free(second);
+}
+
 static void signal_tables(void) {
     static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
@@ -763,6 +777,7 @@ static void signal_best(void) {
 int main(void) {
     signal_lines();
     signal_tables();
+    signal_without_targets();
     signal_columns();
     signal_quoted();
     signal_pictures();
