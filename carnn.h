@@ -5016,8 +5016,7 @@ static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, con
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
     size_t first, gates;  /* the gates that it makes */
-    float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
-    float *skip, *skip_back; /* those of the skip connection */
+    float *weight[2], *back[2]; /* Wh, packed for h' Wh^T and for dph Wh; Wk of a skip connection */
 } carnn__cell_product;
 
 /* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
@@ -5092,7 +5091,7 @@ typedef struct carnn__cell_run {
     float *zeros;       /* (B, h) */
     float *previous;    /* (N, h): h_{t-1} of every row, for the gradient of Wh */
     carnn__cell_product product[2];
-    size_t products;
+    size_t products, connections; /* connections: 2 with one that skips steps, else 1 */
     int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
     const float *past;  /* (skip, B, h): states before the first step, the latest last; or NULL */
@@ -5117,17 +5116,17 @@ static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, 
 /* Memory for the weights of the products, packed, and for the backward pass transposed. */
 static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, recurrent = k->recurrent_gates, i;
+    size_t h = r->cell->h, recurrent = k->recurrent_gates, i, j;
     r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
+    r->connections = r->cell->skip ? 2 : 1;
     for (i = 0; i < r->products; i++) {
         carnn__cell_product *p = &r->product[i];
         p->first = i ? recurrent - 1 : 0;
         p->gates = i ? 1 : recurrent + 1 - r->products;
-        p->weight = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
-        if (r->g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
-        if (!r->cell->skip) continue;
-        p->skip = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
-        if (r->g) p->skip_back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+        for (j = 0; j < r->connections; j++) {
+            p->weight[j] = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
+            if (r->g) p->back[j] = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+        }
     }
 }
 
@@ -5194,17 +5193,15 @@ static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t n
 
 /* Readies the recurrent weights: call it whenever the weights have changed. */
 static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
-    size_t h = r->cell->h, i;
-    for (i = 0; i < r->products; i++) {
-        const carnn__cell_product *p = &r->product[i];
-        const float *w = carnn__cell_weight(r, r->cell->recurrent) + p->first * h * h;
-        carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight);
-        if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back);
-        if (!r->cell->skip) continue;
-        w = carnn__cell_weight(r, r->cell->skip_weight) + p->first * h * h;
-        carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->skip);
-        if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->skip_back);
-    }
+    size_t h = r->cell->h, i, j;
+    for (i = 0; i < r->products; i++)
+        for (j = 0; j < r->connections; j++) {
+            const carnn__cell_product *p = &r->product[i];
+            size_t number = j ? r->cell->skip_weight : r->cell->recurrent;
+            const float *w = carnn__cell_weight(r, number) + p->first * h * h;
+            carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight[j]);
+            if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back[j]);
+        }
 }
 
 /* The gates whose bias is added to the projection of the inputs. */
@@ -5284,45 +5281,37 @@ static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
     return (r->cell->normal ? r->norm.ph : s->ph) + (row + s->first) * k->recurrent_gates * s->h;
 }
 
-/* The product of a stage of step t. Forward: ph = h' Wh^T (+ b). Backward: dh' += dph Wh. The
-   second of two reads the cell's k in `reset`, e.g. q * h', and leaves dk there. */
+/* The products of a stage of step t, which read states k steps back: 1, or those of the skip
+   connection. Forward: ph = h_{t-1} Wh^T (+ b), then ph += h_{t-k} Wk^T. Backward: dh_{t-1} +=
+   dph Wh, dh_{t-k} += dph Wk. The second of two stages reads the cell's k in `reset`, e.g. q * h',
+   in the place of h_{t-1}, and leaves dk there. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
-    size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t columns = p->gates * h, width = k->recurrent_gates * h;
-    if (s->back) {
-        carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
-                      s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
-                      p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
-    } else {
-        const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-        const float *bias =
-            k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-        carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      carnn__cell_ph(r, t) + p->first * h, width);
-    }
-}
-
-/* The same of the skip connection: ph += h_{t-k} Wk^T, dh_{t-k} += dph Wk. */
-static void carnn__cell_skip(const carnn__cell_run *r, carnn__engine *e, size_t t) {
-    const carnn__scan *s = &r->scan;
-    const carnn__cell_product *p = &r->product[s->stage];
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t k = r->cell->skip, h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    size_t columns = p->gates * h, width = kind->recurrent_gates * h, before;
-    if (!k || (t < k && (s->back || !r->past))) return;
-    before = t < k ? 0 : (s->seq->start[t - k] + from) * h;
-    if (s->back)
-        carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, h, columns,
-                      s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
-                      p->skip_back, 0, NULL, s->dout + before, h);
-    else
-        carnn__matmul(e, CARNN__PACKED | CARNN__ADD, live, columns, h,
-                      t < k ? r->past + (t * s->seq->sequences + from) * h : s->out + before, h,
-                      p->skip, 0, NULL,
-                      carnn__cell_ph(r, t) + p->first * h, width);
+    size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from, j;
+    size_t columns = p->gates * h, width = kind->recurrent_gates * h;
+    for (j = 0; j < r->connections; j++) {
+        size_t k = j ? r->cell->skip : 1, before = t < k ? 0 : s->seq->start[t - k];
+        const float *past = j ? r->past : s->h0; /* (k, B, h) */
+        int resets = !j && s->stage;
+        if (j && t < k && (s->back || !past)) continue;
+        if (s->back) {
+            float *to = resets ? s->reset : j ? s->dout + before * h : s->dh;
+            carnn__matmul(e, resets ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
+                          s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
+                          p->back[j], 0, NULL, to + from * h, h);
+        } else {
+            const float *state = resets  ? s->reset
+                                 : t < k ? past + t * s->seq->sequences * h
+                                         : s->out + before * h;
+            const float *bias =
+                kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+            carnn__matmul(e, j ? CARNN__PACKED | CARNN__ADD : CARNN__PACKED, live, columns, h,
+                          state + from * h, h, p->weight[j], 0, bias,
+                          carnn__cell_ph(r, t) + p->first * h, width);
+        }
+    }
 }
 
 /* h = k + g * (x - k) of the aligned rows of step t (see carnn__state_gate). */
@@ -5478,10 +5467,7 @@ static void carnn__cell_gather(const carnn__cell_run *r, carnn__engine *e, size_
 
 /* Step t, or the stage r->scan.stage of it; last: no other stage follows. */
 static void carnn__cell_step(carnn__cell_run *r, carnn__engine *e, size_t t, int last) {
-    if (r->products) {
-        carnn__cell_recur(r, e, t);
-        carnn__cell_skip(r, e, t);
-    }
+    if (r->products) carnn__cell_recur(r, e, t);
     if (r->cell->normal) carnn__norm_products(r, e, t);
     carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
     if (r->scan.tanh_c) carnn__norm_state(r, e, t);
@@ -5496,10 +5482,7 @@ static void carnn__cell_step_back(carnn__cell_run *r, carnn__engine *e, size_t t
     carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
     if (r->gate && r->scan.stage == 0) carnn__gate_mix(r, t);
     if (r->cell->normal) carnn__norm_products(r, e, t);
-    if (r->products) {
-        carnn__cell_recur(r, e, t);
-        carnn__cell_skip(r, e, t);
-    }
+    if (r->products) carnn__cell_recur(r, e, t);
 }
 
 /* All steps one by one, backward in the reverse order. */
