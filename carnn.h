@@ -2106,8 +2106,11 @@ typedef struct carnn__scan {
     float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
 } carnn__scan;
 
-/* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
-typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
+/* Steps [t0, t1), backward from the last to the first. */
+typedef struct carnn__scan_job {
+    const carnn__scan *scan;
+    size_t t0, t1;
+} carnn__scan_job;
 
 /* The end of the ranks to run at step t, before the sequences that are shorter. */
 static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
@@ -2284,7 +2287,7 @@ typedef struct carnn__kernels {
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
-    carnn__scan_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward */
+    carnn__range_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward, on columns */
 } carnn__kernels;
 
 /* --- the passes ------------------------------------------------------------------------------ */
@@ -3453,25 +3456,24 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
     s->fn(s->job, from, carnn__min(from + s->width, s->count));
 }
 
+/* Runs fn(job, from, to) on pieces of [0, count) of the given width. */
+static void carnn__pieces(carnn__engine *e, carnn__range_fn fn, const void *job, size_t count,
+                          size_t width) {
+    carnn__split_job s = {fn, job, count, width};
+    carnn__parallel(e->pool, carnn__parts(count, width), carnn__split_piece, &s);
+}
+
 /* Loops of fewer elementary operations (some 20 microseconds) run in one thread. */
 #define CARNN__SPLIT_FROM 65536
 
-/* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
-   the number of elementary operations in all. */
+/* The same with widths that are multiples of `grain`; `work` is the number of elementary operations
+   in all. */
 static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, size_t count,
                          size_t grain, size_t work) {
     size_t pieces = 2 * carnn__pool_active(e->pool);
-    carnn__split_job s;
     if (!count) return;
-    if (pieces == 2 || work < CARNN__SPLIT_FROM) {
-        fn(job, 0, count);
-        return;
-    }
-    s.fn = fn;
-    s.job = job;
-    s.count = count;
-    s.width = carnn__part(count, pieces, grain);
-    carnn__parallel(e->pool, carnn__parts(count, s.width), carnn__split_piece, &s);
+    if (pieces == 2 || work < CARNN__SPLIT_FROM) fn(job, 0, count);
+    else carnn__pieces(e, fn, job, count, carnn__part(count, pieces, grain));
 }
 
 /* --- packed matrices ----------------------------------------------------------------------------
@@ -4783,11 +4785,12 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
     if (copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
-/* All rows of steps [t0, t1), backward from the last step to the first. */
-static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell_kind *k,
-                                         carnn__lanes_fn cell, int back, size_t t0, size_t t1,
-                                         size_t from, size_t to) {
-    size_t i, t, b;
+/* All rows of the steps of a carnn__scan_job. */
+static CARNN__INLINE void CARNN__K(scan)(const void *job_, const carnn__cell_kind *k,
+                                         carnn__lanes_fn cell, int back, size_t from, size_t to) {
+    const carnn__scan_job *job = (const carnn__scan_job *)job_;
+    const carnn__scan *s = job->scan;
+    size_t i, t, b, t0 = job->t0, t1 = job->t1;
     for (i = t0; i < t1; i++) {
         t = back ? t1 - 1 - (i - t0) : i;
         for (b = s->first; b < carnn__scan_end(s, t); b++)
@@ -4796,15 +4799,13 @@ static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell
 }
 
 #define CARNN__SCAN(id, functions, ...)                                                            \
-    static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
-                                    size_t to) {                                                   \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_forward), 0, t0,   \
-                       t1, from, to);                                                              \
+    static void CARNN__K(id##_scan)(const void *job, size_t from, size_t to) {                     \
+        CARNN__K(scan)(job, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_forward), 0,     \
+                       from, to);                                                                  \
     }                                                                                              \
-    static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
-                                         size_t to) {                                              \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_backward), 1, t0,  \
-                       t1, from, to);                                                              \
+    static void CARNN__K(id##_scan_back)(const void *job, size_t from, size_t to) {                \
+        CARNN__K(scan)(job, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_backward), 1,    \
+                       from, to);                                                                  \
     }
 CARNN__CELLS(CARNN__SCAN)
 #undef CARNN__SCAN
@@ -5248,29 +5249,15 @@ static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const floa
                       NULL, r->scan.pc, width);
 }
 
-typedef struct carnn__scan_job {
-    const carnn__scan *scan;
-    carnn__scan_fn fn;
-    size_t t0, t1, columns; /* of a piece */
-} carnn__scan_job;
-
-static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
-    const carnn__scan_job *job = (const carnn__scan_job *)job_;
-    size_t from = piece * job->columns;
-    (void)worker;
-    job->fn(job->scan, job->t0, job->t1, from, carnn__min(from + job->columns, job->scan->h));
-}
-
 /* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
    them; below about 16,000 states waking a thread costs more than it gives. */
 static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *e, size_t t0,
                               size_t t1) {
     size_t threads = carnn__pool_active(e->pool);
-    size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, e->k->scan[kind][s->back], t0, t1, s->h};
-    if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
-    if (s->h)
-        carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
+    size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h, width = s->h;
+    carnn__scan_job job = {s, t0, t1};
+    if (threads > 1 && states >= 16384) width = carnn__part(s->h, threads, CARNN__LANES);
+    if (s->h) carnn__pieces(e, e->k->scan[kind][s->back], &job, s->h, width);
 }
 
 /* Where the recurrent products of step t are put. */
