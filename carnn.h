@@ -2833,56 +2833,70 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
 
 #if defined(CARNN__ISA)
 
-#define CARNN__C(value) CARNN__V(set1)(value)
+/* The vector operations of @@SIMD under short names, from here to the end of @@PART. */
+#define vec carnn__v
+#define load CARNN__V(load)
+#define loadn CARNN__V(loadn)
+#define store CARNN__V(store)
+#define storen CARNN__V(storen)
+#define add(a, b) CARNN__V(add)(a, b) /* with its arguments: a kernel is called add, too */
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define div CARNN__V(div)
+#define root CARNN__V(sqrt)
+#define fma CARNN__V(fma)   /* a b + c */
+#define fnma CARNN__V(fnma) /* c - a b */
+#define set1 CARNN__V(set1) /* a number in every lane */
+#define zero CARNN__V(zero)
 
 /* n and r of x, |x| < 2^21. Adding 1.5 * 2^23 rounds to the nearest integer. n ln 2 is subtracted
    in two parts, the first a float, so that r is correct to its last bit. */
-static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
-    carnn__v shift = CARNN__C(12582912.0f);
-    *n = CARNN__V(sub)(CARNN__V(fma)(x, CARNN__C(1.44269502f), shift), shift);
-    x = CARNN__V(fnma)(*n, CARNN__C(0.693147182f), x);
-    return CARNN__V(fnma)(*n, CARNN__C(-1.90465421e-9f), x);
+static CARNN__INLINE vec CARNN__V(reduce)(vec x, vec *n) {
+    vec shift = set1(12582912.0f);
+    *n = sub(fma(x, set1(1.44269502f), shift), shift);
+    x = fnma(*n, set1(0.693147182f), x);
+    return fnma(*n, set1(-1.90465421e-9f), x);
 }
 
 /* r q(r): exp(r) = 1 + r + r * (r q(r)). */
-static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
-    carnn__v q = CARNN__V(fma)(CARNN__C(0.00140372256f), r, CARNN__C(0.00837233569f));
-    q = CARNN__V(fma)(q, r, CARNN__C(0.0416655503f));
-    q = CARNN__V(fma)(q, r, CARNN__C(0.166664883f));
-    q = CARNN__V(fma)(q, r, CARNN__C(0.5f));
-    return CARNN__V(mul)(q, r);
+static CARNN__INLINE vec CARNN__V(exp_tail)(vec r) {
+    vec q = fma(set1(0.00140372256f), r, set1(0.00837233569f));
+    q = fma(q, r, set1(0.0416655503f));
+    q = fma(q, r, set1(0.166664883f));
+    q = fma(q, r, set1(0.5f));
+    return mul(q, r);
 }
 
 /* exp(x) of x in [-104, 89]. */
-static CARNN__INLINE carnn__v CARNN__V(exp_bounded)(carnn__v x) {
-    carnn__v n, r = CARNN__V(reduce)(x, &n), one = CARNN__C(1.0f);
-    carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
-    return CARNN__V(scale2)(CARNN__V(add)(one, p), n);
+static CARNN__INLINE vec CARNN__V(exp_bounded)(vec x) {
+    vec n, r = CARNN__V(reduce)(x, &n), one = set1(1.0f);
+    vec p = fma(CARNN__V(exp_tail)(r), r, r);
+    return CARNN__V(scale2)(add(one, p), n);
 }
 
 /* At the bounds the result is already infinite or zero; NaN stays NaN. */
-static CARNN__INLINE carnn__v CARNN__V(exp)(carnn__v x) {
-    x = CARNN__V(min)(CARNN__C(89.0f), x);
-    return CARNN__V(exp_bounded)(CARNN__V(max)(CARNN__C(-104.0f), x));
+static CARNN__INLINE vec CARNN__V(exp)(vec x) {
+    x = CARNN__V(min)(set1(89.0f), x);
+    return CARNN__V(exp_bounded)(CARNN__V(max)(set1(-104.0f), x));
 }
 
 /* With e = exp(-|x|), which does not overflow: 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0, so
    that small results are accurate too. */
-static CARNN__INLINE carnn__v CARNN__V(sigmoid)(carnn__v x) {
-    carnn__v bounded = CARNN__V(max)(CARNN__C(-104.0f), CARNN__V(signed)(x, CARNN__C(-1.0f)));
-    carnn__v e = CARNN__V(exp_bounded)(bounded), one = CARNN__C(1.0f);
-    return CARNN__V(div)(CARNN__V(if_less)(x, CARNN__V(zero)(), e, one), CARNN__V(add)(one, e));
+static CARNN__INLINE vec CARNN__V(sigmoid)(vec x) {
+    vec bounded = CARNN__V(max)(set1(-104.0f), CARNN__V(signed)(x, set1(-1.0f)));
+    vec e = CARNN__V(exp_bounded)(bounded), one = set1(1.0f);
+    return div(CARNN__V(if_less)(x, zero(), e, one), add(one, e));
 }
 
 /* tanh |x| = -t / (2 + t) with t = exp(-2 |x|) - 1, computed without cancellation as
    2^n (exp(r) - 1) + (2^n - 1); 1 beyond 10. */
-static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
-    carnn__v bounded = CARNN__V(min)(CARNN__C(10.0f), CARNN__V(abs)(x));
-    carnn__v n, r = CARNN__V(reduce)(CARNN__V(mul)(bounded, CARNN__C(-2.0f)), &n);
-    carnn__v power = CARNN__V(power2)(n);
-    carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
-    carnn__v t = CARNN__V(fma)(power, p, CARNN__V(sub)(power, CARNN__C(1.0f)));
-    return CARNN__V(signed)(CARNN__V(div)(t, CARNN__V(add)(t, CARNN__C(2.0f))), x);
+static CARNN__INLINE vec CARNN__V(tanh)(vec x) {
+    vec bounded = CARNN__V(min)(set1(10.0f), CARNN__V(abs)(x));
+    vec n, r = CARNN__V(reduce)(mul(bounded, set1(-2.0f)), &n);
+    vec power = CARNN__V(power2)(n);
+    vec p = fma(CARNN__V(exp_tail)(r), r, r);
+    vec t = fma(power, p, sub(power, set1(1.0f)));
+    return CARNN__V(signed)(div(t, add(t, set1(2.0f))), x);
 }
 
 /* --- arrays ---------------------------------------------------------------------------------- */
@@ -2899,9 +2913,9 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
         const size_t m = n - i;                                                                    \
         statement;                                                                                 \
     }
-#define CARNN__X CARNN__V(loadn)(x + i, m)
-#define CARNN__Y CARNN__V(loadn)(y + i, m)
-#define CARNN__MAP(value) CARNN__LOOP(CARNN__V(storen)(y + i, m, value))
+#define CARNN__X loadn(x + i, m)
+#define CARNN__Y loadn(y + i, m)
+#define CARNN__MAP(value) CARNN__LOOP(storen(y + i, m, value))
 
 static void CARNN__K(exp_n)(const float *x, float *y, size_t n) {
     CARNN__MAP(CARNN__V(exp)(CARNN__X))
@@ -2913,25 +2927,25 @@ static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
     CARNN__MAP(CARNN__V(tanh)(CARNN__X))
 }
 static void CARNN__K(scale)(float *y, float factor, size_t n) {
-    CARNN__MAP(CARNN__V(mul)(CARNN__Y, CARNN__C(factor)))
+    CARNN__MAP(mul(CARNN__Y, set1(factor)))
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
-    CARNN__MAP(CARNN__V(add)(CARNN__X, CARNN__Y))
+    CARNN__MAP(add(CARNN__X, CARNN__Y))
 }
 static void CARNN__K(moving_average)(const float *x, float *y, float share, size_t n) {
-    CARNN__MAP(CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(CARNN__X, CARNN__Y), CARNN__Y))
+    CARNN__MAP(fma(set1(share), sub(CARNN__X, CARNN__Y), CARNN__Y))
 }
 
 /* Sums over an array: element i is added to partial sum i % 16. */
 static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
-    carnn__v sum = CARNN__V(zero)();
-    CARNN__LOOP(sum = CARNN__V(fma)(CARNN__X, CARNN__Y, sum))
+    vec sum = zero();
+    CARNN__LOOP(sum = fma(CARNN__X, CARNN__Y, sum))
     return CARNN__V(sum)(sum);
 }
 
 static float CARNN__K(row_sum)(const float *x, size_t n) {
-    carnn__v sum = CARNN__V(zero)();
-    CARNN__LOOP(sum = CARNN__V(add)(sum, CARNN__X))
+    vec sum = zero();
+    CARNN__LOOP(sum = add(sum, CARNN__X))
     return CARNN__V(sum)(sum);
 }
 
@@ -2945,7 +2959,7 @@ static double CARNN__K(sum_squares)(const float *x, size_t n) {
 }
 
 static float CARNN__K(maximum)(const float *x, size_t n) {
-    carnn__v top = CARNN__C(-INFINITY);
+    vec top = set1(-INFINITY);
     CARNN__LOOP(top = CARNN__V(max)(CARNN__V(fill)(CARNN__X, m, top), top))
     return CARNN__V(largest)(top);
 }
@@ -2961,9 +2975,9 @@ static size_t CARNN__K(argmax)(const float *x, size_t n) {
 
 /* y = exp(x - top), and the sum of it. */
 static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
-    carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
-    CARNN__LOOP(e = CARNN__V(exp)(CARNN__V(sub)(CARNN__X, shift)); CARNN__V(storen)(y + i, m, e);
-                sum = CARNN__V(add)(sum, CARNN__V(fill)(e, m, CARNN__V(zero)())))
+    vec sum = zero(), shift = set1(top), e;
+    CARNN__LOOP(e = CARNN__V(exp)(sub(CARNN__X, shift)); storen(y + i, m, e);
+                sum = add(sum, CARNN__V(fill)(e, m, zero())))
     return CARNN__V(sum)(sum);
 }
 #undef CARNN__LOOP
@@ -3001,8 +3015,6 @@ static float CARNN__K(softmax)(float *row, size_t n) {
     CARNN__K(scale)(row, factor, n);
     return lse;
 }
-
-#undef CARNN__C
 
 #endif /* CARNN__ISA */
 
@@ -3082,25 +3094,22 @@ typedef struct CARNN__K(place) {
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
-                                          const float *fetch,
-                                          carnn__v (*sum)[CARNN__TILE_WIDEST]) {
-    carnn__v line[CARNN__TILE_WIDEST];
+                                          const float *fetch, vec (*sum)[CARNN__TILE_WIDEST]) {
+    vec line[CARNN__TILE_WIDEST];
     size_t i, j, p, count;
     for (; k; k -= count) {
         count = fetch && k > CARNN__FETCH_STEPS ? CARNN__FETCH_STEPS : k;
         for (j = 0; fetch && j < count / CARNN__FETCH_TILES * vectors; j++, fetch += CARNN__LANES)
             CARNN__PREFETCH_2(fetch);
         CARNN__UNROLL_4 for (p = 0; p < count; p++) {
-            CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * b_vector);
+            CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = load(b + j * b_vector);
             if (copy) {
-                CARNN__UNROLL for (j = 0; j < vectors; j++)
-                    CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
+                CARNN__UNROLL for (j = 0; j < vectors; j++) store(copy + j * CARNN__LANES, line[j]);
                 copy += vectors * CARNN__LANES;
             }
             CARNN__UNROLL for (i = 0; i < rows; i++) {
-                carnn__v x = CARNN__V(set1)(a[i * a_row]);
-                CARNN__UNROLL for (j = 0; j < vectors; j++)
-                    sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
+                vec x = set1(a[i * a_row]);
+                CARNN__UNROLL for (j = 0; j < vectors; j++) sum[i][j] = fma(x, line[j], sum[i][j]);
             }
             a += a_column;
             b += b_row;
@@ -3111,23 +3120,20 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
 /* Loads and stores the sums of a tile, `rest` (1 to 16) numbers of the last vector of a row. */
 static CARNN__INLINE void CARNN__K(tile_load)(size_t rows, size_t vectors, size_t rest,
                                               const float *from, size_t from_row,
-                                              carnn__v (*sum)[CARNN__TILE_WIDEST]) {
+                                              vec (*sum)[CARNN__TILE_WIDEST]) {
     size_t i, j;
     CARNN__UNROLL for (i = 0; i < rows; i++, from += from_row) {
-        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++)
-            sum[i][j] = CARNN__V(load)(from + j * CARNN__LANES);
-        sum[i][j] = CARNN__V(loadn)(from + j * CARNN__LANES, rest);
+        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++) sum[i][j] = load(from + j * CARNN__LANES);
+        sum[i][j] = loadn(from + j * CARNN__LANES, rest);
     }
 }
 
 static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size_t rest, float *to,
-                                               size_t to_row,
-                                               carnn__v (*sum)[CARNN__TILE_WIDEST]) {
+                                               size_t to_row, vec (*sum)[CARNN__TILE_WIDEST]) {
     size_t i, j;
     CARNN__UNROLL for (i = 0; i < rows; i++, to += to_row) {
-        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++)
-            CARNN__V(store)(to + j * CARNN__LANES, sum[i][j]);
-        CARNN__V(storen)(to + j * CARNN__LANES, rest, sum[i][j]);
+        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++) store(to + j * CARNN__LANES, sum[i][j]);
+        storen(to + j * CARNN__LANES, rest, sum[i][j]);
     }
 }
 
@@ -3135,7 +3141,7 @@ static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size
    while the panel is in the first-level cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
-    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
+    vec sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
     const int tall = 2 * rows > CARNN__TILE_ROWS; /* more than half of the rows: code of its own.
@@ -3151,7 +3157,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     }
     if (!from) {
         CARNN__UNROLL for (i = 0; i < rows; i++) {
-            CARNN__UNROLL for (j = 0; j < vectors; j++) sum[i][j] = CARNN__V(zero)();
+            CARNN__UNROLL for (j = 0; j < vectors; j++) sum[i][j] = zero();
         }
     } else if (rest == CARNN__LANES) {
         CARNN__K(tile_load)(rows, vectors, CARNN__LANES, from, from_row, sum);
@@ -3265,9 +3271,9 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
         for (j = 0; j + CARNN__LANES <= n; j += CARNN__LANES, packed += CARNN__LANES)
-            CARNN__V(store)(packed, CARNN__V(load)(b + j));
+            store(packed, load(b + j));
         if (j < n) {
-            CARNN__V(store)(packed, CARNN__V(loadn)(b + j, n - j));
+            store(packed, loadn(b + j, n - j));
             packed += CARNN__LANES;
         }
     }
@@ -3275,13 +3281,12 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
 
 /* Transposes the block of b (n, k) at row j and column p, with zeros beyond the edge of b. */
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
-                                                     size_t j, size_t p, carnn__v *out) {
+                                                     size_t j, size_t p, vec *out) {
     float edge[CARNN__LANES * CARNN__LANES];
     size_t width = carnn__min(k - p, CARNN__LANES), i;
     for (i = 0; i < CARNN__LANES; i++)
-        CARNN__V(store)(edge + i * CARNN__LANES,
-                        j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
-                                  : CARNN__V(zero)());
+        store(edge + i * CARNN__LANES,
+              j + i < n ? loadn(b + (j + i) * ldb + p, width) : zero());
     CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
@@ -3291,16 +3296,14 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
-            carnn__v block[CARNN__LANES];
+            vec block[CARNN__LANES];
             float *to = packed + p * width + j;
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
-                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    CARNN__V(store)(to + s * width, block[s]);
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) store(to + s * width, block[s]);
             } else {
                 CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
-                for (s = 0; s < CARNN__LANES && s < k - p; s++)
-                    CARNN__V(store)(to + s * width, block[s]);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++) store(to + s * width, block[s]);
             }
         }
     }
@@ -3324,35 +3327,33 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = carnn__min(n - j, CARNN__LANES);
-        carnn__v block[CARNN__LANES], sum = CARNN__V(loadn)(y + j, width);
+        vec block[CARNN__LANES], sum = loadn(y + j, width);
         for (p = 0; p < k; p += CARNN__LANES) {
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
                 CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+                    sum = fma(set1(x[p + s]), block[s], sum);
             } else {
                 CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
                 for (s = 0; s < CARNN__LANES && s < k - p; s++)
-                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+                    sum = fma(set1(x[p + s]), block[s], sum);
             }
         }
-        CARNN__V(storen)(y + j, width, sum);
+        storen(y + j, width, sum);
     }
 }
 
 /* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
 static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
                                                 const float *x, size_t ldx, float *out) {
-    carnn__v sum[4];
+    vec sum[4];
     size_t i, s;
-    CARNN__UNROLL for (s = 0; s < vectors; s++)
-        sum[s] = CARNN__V(loadn)(out + s * CARNN__LANES, width);
+    CARNN__UNROLL for (s = 0; s < vectors; s++) sum[s] = loadn(out + s * CARNN__LANES, width);
     for (i = 0; i < rows; i++, x += ldx) {
         CARNN__UNROLL for (s = 0; s < vectors; s++)
-            sum[s] = CARNN__V(add)(sum[s], CARNN__V(loadn)(x + s * CARNN__LANES, width));
+            sum[s] = add(sum[s], loadn(x + s * CARNN__LANES, width));
     }
-    CARNN__UNROLL for (s = 0; s < vectors; s++)
-        CARNN__V(storen)(out + s * CARNN__LANES, width, sum[s]);
+    CARNN__UNROLL for (s = 0; s < vectors; s++) storen(out + s * CARNN__LANES, width, sum[s]);
 }
 
 /* out[j] += sum_i x[i][j], i ascending. Bound by memory, so four whole cache lines of each row are
@@ -3869,22 +3870,6 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 #endif
 
 #if defined(CARNN__ISA)
-
-/* The vector operations of @@SIMD under short names, from here to the end of @@PART. */
-#define vec carnn__v
-#define load CARNN__V(load)
-#define loadn CARNN__V(loadn)
-#define store CARNN__V(store)
-#define storen CARNN__V(storen)
-#define add CARNN__V(add)
-#define sub CARNN__V(sub)
-#define mul CARNN__V(mul)
-#define div CARNN__V(div)
-#define root CARNN__V(sqrt)
-#define fma CARNN__V(fma)   /* a b + c */
-#define fnma CARNN__V(fnma) /* c - a b */
-#define set1 CARNN__V(set1) /* a number in every lane */
-#define zero CARNN__V(zero)
 
 /* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of
    a rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal
