@@ -5856,18 +5856,12 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
    read and one is written for an addition. */
 
-static CARNN__INLINE void CARNN__K(add_columns)(const float *from, float *to, size_t j, size_t n) {
-    storen(to + j, n, add(loadn(to + j, n), loadn(from + j, n)));
-}
-
 static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     const carnn__scatter *s = (const carnn__scatter *)job;
-    size_t i, j;
-    for (i = 0; i < s->rows; i++) {
-        float *to = s->to + (size_t)s->index[i] * s->columns;
-        const float *from = s->from + i * s->columns;
-        CARNN__COLUMNS(add_columns, j, first, last, from, to);
-    }
+    size_t i;
+    for (i = 0; i < s->rows; i++)
+        CARNN__K(add)(s->from + i * s->columns + first,
+                      s->to + (size_t)s->index[i] * s->columns + first, last - first);
 }
 
 /* --- attention over the history -----------------------------------------------------------------
@@ -6095,7 +6089,7 @@ static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M,
 
 static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
     const carnn__reduction *x = (const carnn__reduction *)job;
-    size_t b, t, j, D = x->D;
+    size_t b, t, D = x->D;
     for (b = b0; b < b1; b++) {
         size_t M = carnn__rank_length(x->seq, b);
         float *gate = x->gate + b * CARNN__REDUCE_GATES * x->seq->steps;
@@ -6109,7 +6103,7 @@ static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
         for (t = 0; t < M; t++) {
             size_t own = (x->seq->start[t] + b) * D;
             memcpy(x->out + own, x->fw + own, D * sizeof(float));
-            CARNN__COLUMNS(add_columns, j, 0, D, x->bw + own, x->out + own);
+            CARNN__K(add)(x->bw + own, x->out + own, D);
         }
     }
 }
