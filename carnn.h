@@ -1802,13 +1802,20 @@ typedef struct carnn__optimizer_kind {
     double lr, a, b, eps; /* a, b: decay rates; lr: the learning rate unless chosen otherwise */
 } carnn__optimizer_kind;
 
+typedef struct carnn__optimizer {
+    size_t number;    /* in carnn__optimizers */
+    const carnn__optimizer_kind *kind;
+    size_t size;      /* of the store */
+    float *moment[2];
+    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
+    double power_a, power_b; /* a^t and b^t after t steps */
+} carnn__optimizer;
+
 /* One step of an optimiser. */
 typedef struct carnn__update {
-    size_t number;
-    const carnn__optimizer_kind *kind;
+    const carnn__optimizer *o;
     float *w;         /* weights */
     float *g;         /* gradients, same layout; zeros afterwards */
-    float *moment[2];
     float clip;       /* factor that brings the gradient to the clipping norm */
     float keep;       /* 1 - lr weight_decay */
     float lr;
@@ -3887,13 +3894,13 @@ static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
    each weight and writes them. */
 static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
-    const carnn__optimizer_kind *k = u->kind;
+    const carnn__optimizer_kind *k = u->o->kind;
     const vec a = set1((float)k->a), a1 = set1((float)(1.0 - k->a));
     const vec b = set1((float)k->b), b1 = set1((float)(1.0 - k->b));
     const vec clip = set1(u->clip), keep = set1(u->keep), lr = set1(u->lr);
     const vec eps = set1((float)k->eps), correct = set1(u->correct);
-    float *const m0 = u->moment[0], *const m1 = u->moment[1];
-    const size_t number = u->number;
+    float *const m0 = u->o->moment[0], *const m1 = u->o->moment[1];
+    const size_t number = u->o->number;
     size_t i;
     for (i = from; i < to; i += CARNN__LANES) {
         vec g = mul(clip, load(u->g + i)), w = mul(keep, load(u->w + i)), d = g, m, s, x;
@@ -3937,14 +3944,6 @@ static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
 /* The gradient's norm is a sum of partial sums over so many floats each, added in order. */
 #define CARNN__FLAT_PIECE 16384
 
-typedef struct carnn__optimizer {
-    size_t number;    /* in carnn__optimizers */
-    size_t size;      /* of the store */
-    float *moment[2];
-    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
-    double power_a, power_b; /* a^t and b^t after t steps */
-} carnn__optimizer;
-
 static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *allocator) {
     carnn__free_aligned(allocator, o->partial);
     memset(o, 0, sizeof *o);
@@ -3964,6 +3963,7 @@ static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, si
     if (!block) return carnn__out_of_memory(error);
     memset(block, 0, (partials + moments * size) * sizeof(float));
     o->number = number;
+    o->kind = &carnn__optimizers[number];
     o->size = size;
     o->power_a = o->power_b = 1.0;
     o->partial = (double *)(void *)block;
@@ -4010,7 +4010,7 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
    finite, or too large for moments (infinity is returned), nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
                                     double lr, double clip, double weight_decay) {
-    const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
+    const carnn__optimizer_kind *kind = o->kind;
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     double clipped = clip > 0.0 ? fmin(clip, norm) : norm;
     carnn__update u;
@@ -4018,12 +4018,9 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     if (kind->moments && clipped > CARNN__LARGEST_GRADIENT) return HUGE_VAL;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
-    u.number = o->number;
-    u.kind = kind;
+    u.o = o;
     u.w = w;
     u.g = g;
-    u.moment[0] = o->moment[0];
-    u.moment[1] = o->moment[1];
     u.clip = clipped < norm ? (float)(clipped / norm) : 1.0f;
     u.keep = (float)(1.0 - lr * weight_decay);
     u.lr = (float)lr;
