@@ -3777,6 +3777,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
                              float scale) {
     carnn__param *p = carnn__param_at(store, store->count);
     size_t floats = carnn__times(rows, columns), room = SIZE_MAX / sizeof(float) - store->size;
+    memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s%s%s", prefix, *prefix ? "." : "", name);
     p->rows = rows;
     p->columns = columns;
@@ -3784,9 +3785,6 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
-    p->set_count = 0;
-    p->memory = 0.0f;
-    p->statistic = 0;
     store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
     if (!store->fixed) store->trained = store->size;
     return store->count++;
