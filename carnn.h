@@ -5954,12 +5954,11 @@ static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t
     for (; t < M; t++) CARNN__K(attention_sum)(a, b, t, 1, scale + t, out);
 }
 
-/* dht = al do + ds c */
-static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *dout,
-                                                        const float *c, int adds, float *dh,
-                                                        size_t j, size_t n) {
-    vec x = fma(set1(al), loadn(dout + j, n), mul(set1(ds), loadn(c + j, n)));
-    storen(dh + j, n, adds ? add(loadn(dh + j, n), x) : x);
+/* out = a x + b y, or out += a x + b y */
+static CARNN__INLINE void CARNN__K(mix_columns)(float a, const float *x, float b, const float *y,
+                                                int adds, float *out, size_t j, size_t n) {
+    vec mixed = fma(set1(a), loadn(x + j, n), mul(set1(b), loadn(y + j, n)));
+    storen(out + j, n, adds ? add(loadn(out + j, n), mixed) : mixed);
 }
 
 /* Of the sequences [b0, b1), which are independent of each other. */
@@ -5989,7 +5988,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_sums)(a, b, M, ds, a->dc + b * D);
         for (t = 0; t < M; t++) {
             float *dh = a->dh + (a->seq->start[t] + b) * D;
-            CARNN__COLUMNS(attend_back_columns, j, 0, D, al[t], ds[t], dout, c, a->adds, dh);
+            CARNN__COLUMNS(mix_columns, j, 0, D, al[t], dout, ds[t], c, a->adds, dh);
         }
     }
 }
@@ -6052,14 +6051,6 @@ static void CARNN__K(reduce_rows)(const carnn__reduction *x, size_t b, size_t M,
     CARNN__K(sigmoid_n)(gate, gate, CARNN__REDUCE_GATES * M);
 }
 
-/* y = take k + keep before */
-static CARNN__INLINE void CARNN__K(reduce_scan_columns)(float take, const float *k, float keep,
-                                                        const float *before, float *y, size_t j,
-                                                        size_t n) {
-    vec v = mul(set1(keep), loadn(before + j, n));
-    storen(y + j, n, fma(set1(take), loadn(k + j, n), v));
-}
-
 /* The i-th step that a scan over M steps visits; that of r' goes from the last to the first. */
 static CARNN__INLINE size_t CARNN__K(reduce_step)(size_t i, size_t M, int backwards) {
     return backwards ? M - 1 - i : i;
@@ -6075,9 +6066,8 @@ static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M,
         const float *g = gate + CARNN__REDUCE_GATES * t;
         float take = x->last ? g[CARNN__REDUCE_A]
                              : g[CARNN__REDUCE_A] * g[CARNN__REDUCE_R + backwards];
-        float *y = (backwards ? x->bw : x->fw) + own;
-        CARNN__COLUMNS(reduce_scan_columns, j, 0, x->D, take, x->k + own,
-                       1.0f - g[CARNN__REDUCE_A], before, y);
+        float *y = (backwards ? x->bw : x->fw) + own, keep = 1.0f - g[CARNN__REDUCE_A];
+        CARNN__COLUMNS(mix_columns, j, 0, x->D, take, x->k + own, keep, before, 0, y);
         before = y;
     }
 }
