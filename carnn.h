@@ -1941,7 +1941,6 @@ typedef struct carnn__recurrence {
 } carnn__recurrence;
 #define CARNN__RECURRENCE_BLOCK 64
 
-
 /* The listener of an RCRN (@@CELL): N packed rows, B sequences, h columns of one direction. */
 typedef struct carnn__listener {
     const carnn__packed *seq;
@@ -4445,8 +4444,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
     size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
-    size_t stop = step + CARNN__RECURRENCE_BLOCK < r->steps ? step + CARNN__RECURRENCE_BLOCK
-                                                           : r->steps;
+    size_t stop = carnn__min(step + CARNN__RECURRENCE_BLOCK, r->steps);
     vec product = set1(1.0f), y = zero();
     if (r->carrying) y = loadn(r->end + block * C + j, n);
     else if (!block && r->first) y = loadn(r->first + j, n);
@@ -4519,7 +4517,7 @@ static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, int b
 
 static CARNN__INLINE void CARNN__K(listen_blocks)(const carnn__listener *l, size_t from, size_t to,
                                                   int back) {
-    size_t i, b, j, end = 16 * to < l->h ? 16 * to : l->h;
+    size_t i, b, j, end = carnn__min(16 * to, l->h);
     for (i = 0; i < l->seq->steps; i++) {
         size_t t = back ? l->seq->steps - 1 - i : i;
         for (b = 0; b < l->seq->start[t + 1] - l->seq->start[t]; b++)
@@ -4577,7 +4575,7 @@ static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, siz
         variance = squares;
     }
     variance = add(CARNN__V(max)(variance, zero()), set1(CARNN__NORM_EPSILON));
-    *scale = CARNN__V(div)(set1(1.0f), CARNN__V(sqrt)(variance));
+    *scale = div(set1(1.0f), root(variance));
     return mean;
 }
 
@@ -4616,13 +4614,13 @@ static CARNN__INLINE void CARNN__K(norm_back_columns)(const carnn__norm *s, size
 
 static void CARNN__K(norm)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    size_t j, end = 16 * to < s->columns ? 16 * to : s->columns;
+    size_t j, end = carnn__min(16 * to, s->columns);
     CARNN__COLUMNS(norm_columns, j, 16 * from, end, s);
 }
 
 static void CARNN__K(norm_back)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    size_t j, end = 16 * to < s->columns ? 16 * to : s->columns;
+    size_t j, end = carnn__min(16 * to, s->columns);
     CARNN__COLUMNS(norm_back_columns, j, 16 * from, end, s);
 }
 
@@ -4870,8 +4868,8 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
         cell->recurrent = carnn__declare(store, prefix, "recurrent.weight", k->recurrent_gates * h,
                                          h, h, CARNN__INIT_UNIFORM, 0.0f);
     if (k->recurrent_bias)
-        cell->recurrent_bias = carnn__declare(store, prefix, "recurrent.bias", 1,
-                                              k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
+        cell->recurrent_bias = carnn__cell_vector(store, prefix, "recurrent.bias",
+                                                  k->recurrent_gates * h, 0, 0, 0.0f);
 }
 
 /* The range of the initial weights of a recurrent matrix (h, h): Glorot's sqrt(3 / h) divided by n,
