@@ -5109,22 +5109,12 @@ static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena) {
     }
 }
 
-/* Memory for the gradients, its own or that of `other`. */
+/* Memory for the gradients. */
 static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_t U, size_t N,
-                                  size_t B, const carnn__cell_run *other) {
+                                  size_t B) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, recurrent = k->recurrent_gates;
     carnn__scan *s = &r->scan;
-    if (other) {
-        s->dh = other->scan.dh;
-        s->dc = other->scan.dc;
-        s->dpx = other->scan.dpx;
-        s->dpc = other->scan.dpc;
-        s->dph = other->scan.dph;
-        s->dvectors = other->scan.dvectors;
-        r->previous = other->previous;
-        return;
-    }
     s->dh = carnn__floats(arena, B, h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
     s->dpx = carnn__floats(arena, U, k->gates * h);
@@ -5144,6 +5134,10 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     size_t h = cell->h;
     carnn__scan *s = &r->scan;
     memset(r, 0, sizeof *r);
+    if (other) { /* its memory, but for what is taken below */
+        *s = other->scan;
+        r->previous = other->previous;
+    }
     r->cell = cell;
     r->store = store;
     r->w = w;
@@ -5156,14 +5150,13 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         carnn__norm_plan(r, arena, U, N, B, other);
         U = N;
     }
-    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
-    else s->px = carnn__floats(arena, U, k->gates * h);
+    if (!other || !(k->flags & CARNN__TAPE_SUFFICES)) s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
     s->ph = carnn__floats(arena, k->vectors ? N : B, k->recurrent_gates * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
-    if (g) carnn__cell_plan_back(r, arena, U, N, B, other);
+    if (g && !other) carnn__cell_plan_back(r, arena, U, N, B);
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
