@@ -6042,18 +6042,13 @@ static void CARNN__K(reduce_rows)(const carnn__reduction *x, size_t b, size_t M,
     CARNN__K(sigmoid_n)(gate, gate, CARNN__REDUCE_GATES * M);
 }
 
-/* The i-th step that a scan over M steps visits; that of r' goes from the last to the first. */
-static CARNN__INLINE size_t CARNN__K(reduce_step)(size_t i, size_t M, int backwards) {
-    return backwards ? M - 1 - i : i;
-}
-
-/* fw or bw of a sequence. */
+/* fw of a sequence; bw, the scan with r', goes from the last step to the first. */
 static void CARNN__K(reduce_scan)(const carnn__reduction *x, size_t b, size_t M, const float *gate,
                                   int backwards) {
     const float *before = x->zeros;
     size_t i, j;
     for (i = 0; i < M; i++) {
-        size_t t = CARNN__K(reduce_step)(i, M, backwards), own = (x->seq->start[t] + b) * x->D;
+        size_t t = backwards ? M - 1 - i : i, own = (x->seq->start[t] + b) * x->D;
         const float *g = gate + CARNN__REDUCE_GATES * t;
         float take = x->last ? g[CARNN__REDUCE_A]
                              : g[CARNN__REDUCE_A] * g[CARNN__REDUCE_R + backwards];
@@ -6084,44 +6079,37 @@ static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
     }
 }
 
-typedef struct CARNN__K(reduce_gradient) { /* of a step of a scan */
-    float a, r;               /* r = 1 in the last layer */
-    const float *dout, *before, *k;
-    float *F, *dk;
-} CARNN__K(reduce_gradient);
-
-/* Sums are of da and of dr / a. F goes on to the step before. */
-static CARNN__INLINE void CARNN__K(reduce_gradient_columns)(const CARNN__K(reduce_gradient) *x,
-                                                            vec *sum, size_t j, size_t n) {
-    vec F = add(loadn(x->F + j, n), loadn(x->dout + j, n)), k = loadn(x->k + j, n);
-    sum[0] = fma(F, sub(mul(set1(x->r), k), loadn(x->before + j, n)), sum[0]);
-    sum[1] = fma(F, k, sum[1]);
-    storen(x->dk + j, n, fma(set1(x->a * x->r), F, loadn(x->dk + j, n)));
-    storen(x->F + j, n, mul(set1(1.0f - x->a), F));
+/* Sums are of da and of dr / a; r = 1 in the last layer. `carry` goes on to the step before. */
+static CARNN__INLINE void CARNN__K(reduce_gradient_columns)(float a, float r, const float *dout,
+                                                            const float *before, const float *k,
+                                                            float *carry, float *dk, vec *sum,
+                                                            size_t j, size_t n) {
+    vec F = add(loadn(carry + j, n), loadn(dout + j, n)), k_t = loadn(k + j, n);
+    sum[0] = fma(F, sub(mul(set1(r), k_t), loadn(before + j, n)), sum[0]);
+    sum[1] = fma(F, k_t, sum[1]);
+    storen(dk + j, n, fma(set1(a * r), F, loadn(dk + j, n)));
+    storen(carry + j, n, mul(set1(1.0f - a), F));
 }
 
 /* Adds to dk that of fw or bw, and sets or adds to the gates' gradients ds. */
 static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size_t M,
                                        const float *gate, float *ds, int backwards) {
     const float *states = backwards ? x->bw : x->fw;
-    float *F = x->carry + b * x->D;
+    float *carry = x->carry + b * x->D;
     size_t i, j, D = x->D;
-    memset(F, 0, D * sizeof(float));
+    memset(carry, 0, D * sizeof(float));
     for (i = M; i-- > 0;) {
-        size_t t = CARNN__K(reduce_step)(i, M, backwards), own = (x->seq->start[t] + b) * D;
-        size_t other = i ? CARNN__K(reduce_step)(i - 1, M, backwards) : 0;
-        const float *g = gate + CARNN__REDUCE_GATES * t;
-        float *d = ds + CARNN__REDUCE_GATES * t;
-        vec sum[2] = {zero(), zero()};
+        size_t t = backwards ? M - 1 - i : i, own = (x->seq->start[t] + b) * D;
+        const float *g = gate + CARNN__REDUCE_GATES * t, *before = x->zeros, *dout = x->dout + own;
+        float *d = ds + CARNN__REDUCE_GATES * t, a = g[CARNN__REDUCE_A];
         float r = x->last ? 1.0f : g[CARNN__REDUCE_R + backwards];
-        CARNN__K(reduce_gradient) gradient = {g[CARNN__REDUCE_A], r, x->dout + own,
-                                              states + (x->seq->start[other] + b) * D,
-                                              x->k + own, F, x->dk + own};
-        if (!i) gradient.before = x->zeros;
-        if (x->last) gradient.dout = i + 1 == M ? x->dout + b * D : x->zeros;
-        CARNN__COLUMNS(reduce_gradient_columns, j, 0, D, &gradient, sum);
-        d[CARNN__REDUCE_A] += CARNN__V(sum)(sum[0]) * gradient.a * (1.0f - gradient.a);
-        d[CARNN__REDUCE_R + backwards] = CARNN__V(sum)(sum[1]) * gradient.a * r * (1.0f - r);
+        vec sum[2] = {zero(), zero()};
+        if (i) before = states + (x->seq->start[backwards ? t + 1 : t - 1] + b) * D;
+        if (x->last) dout = i + 1 == M ? x->dout + b * D : x->zeros;
+        CARNN__COLUMNS(reduce_gradient_columns, j, 0, D, a, r, dout, before, x->k + own, carry,
+                       x->dk + own, sum);
+        d[CARNN__REDUCE_A] += CARNN__V(sum)(sum[0]) * a * (1.0f - a);
+        d[CARNN__REDUCE_R + backwards] = CARNN__V(sum)(sum[1]) * a * r * (1.0f - r);
     }
 }
 
