@@ -4552,25 +4552,24 @@ static CARNN__INLINE vec CARNN__K(norm_load)(const carnn__norm *s, size_t i, siz
     return loadn(s->v + (s->index ? s->index[i] : i) * s->stride + j, n);
 }
 
-/* Returns the mean; *scale is 1 / sqrt(variance + eps). `moves`: the population moves towards the
-   mean and the variance of this step. */
-static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, size_t n, int moves,
-                                             vec *scale) {
+/* Returns the mean; *scale is 1 / sqrt(variance + eps). */
+static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, size_t n, vec *scale) {
     vec mean = loadn(s->mean + j, n), variance = loadn(s->variance + j, n);
-    vec share = set1(1.0f / (float)s->rows), rate = set1(s->rate), sum = zero(), squares = zero();
-    size_t i;
-    for (i = 0; s->own && i < s->rows; i++) sum = add(sum, CARNN__K(norm_load)(s, i, j, n));
-    sum = mul(sum, share);
-    for (i = 0; s->own && i < s->rows; i++) {
-        vec from_mean = sub(CARNN__K(norm_load)(s, i, j, n), sum);
-        squares = fma(from_mean, from_mean, squares);
-    }
-    squares = mul(squares, share);
-    if (moves && s->new_mean) {
-        storen(s->new_mean + j, n, fma(rate, sub(sum, mean), mean));
-        storen(s->new_variance + j, n, fma(rate, sub(squares, variance), variance));
-    }
     if (s->own) {
+        vec share = set1(1.0f / (float)s->rows), rate = set1(s->rate);
+        vec sum = zero(), squares = zero();
+        size_t i;
+        for (i = 0; i < s->rows; i++) sum = add(sum, CARNN__K(norm_load)(s, i, j, n));
+        sum = mul(sum, share);
+        for (i = 0; i < s->rows; i++) {
+            vec from_mean = sub(CARNN__K(norm_load)(s, i, j, n), sum);
+            squares = fma(from_mean, from_mean, squares);
+        }
+        squares = mul(squares, share);
+        if (s->new_mean) {
+            storen(s->new_mean + j, n, fma(rate, sub(sum, mean), mean));
+            storen(s->new_variance + j, n, fma(rate, sub(squares, variance), variance));
+        }
         mean = sum;
         variance = squares;
     }
@@ -4580,7 +4579,7 @@ static CARNN__INLINE vec CARNN__K(norm_mean)(const carnn__norm *s, size_t j, siz
 }
 
 static CARNN__INLINE void CARNN__K(norm_columns)(const carnn__norm *s, size_t j, size_t n) {
-    vec scale, mean = CARNN__K(norm_mean)(s, j, n, 1, &scale);
+    vec scale, mean = CARNN__K(norm_mean)(s, j, n, &scale);
     vec shift = s->shift ? loadn(s->shift + j, n) : zero();
     size_t i;
     scale = mul(loadn(s->gain + j, n), scale);
@@ -4592,7 +4591,7 @@ static CARNN__INLINE void CARNN__K(norm_columns)(const carnn__norm *s, size_t j,
 
 static CARNN__INLINE void CARNN__K(norm_back_columns)(const carnn__norm *s, size_t j, size_t n) {
     const vec share = set1(s->own ? 1.0f / (float)s->rows : 0.0f);
-    vec scale, mean = CARNN__K(norm_mean)(s, j, n, 0, &scale), x, g, sum = zero(), sum_gx = zero();
+    vec scale, mean = CARNN__K(norm_mean)(s, j, n, &scale), x, g, sum = zero(), sum_gx = zero();
     size_t i;
     for (i = 0; i < s->rows; i++) {
         g = loadn(s->d + i * s->columns + j, n);
@@ -4966,12 +4965,11 @@ static size_t carnn__norm_declare(carnn__store *store, const char *prefix, size_
     static const char *const name[] = {"norm.mean", "norm.variance", "norm.batches"};
     size_t gain = carnn__cell_vector(store, prefix, "norm.gain", W, 0, W, 0.1f), i;
     for (i = 0; i < CARNN__COUNT(name); i++) {
-        size_t rows = i < 2 ? steps : 1, columns = i < 2 ? W : steps, count = rows * columns;
+        size_t rows = i < 2 ? steps : 1, columns = i < 2 ? W : steps;
         size_t number = carnn__declare(store, prefix, name[i], rows, columns, 0, CARNN__INIT_ZERO,
                                        1.0f);
         carnn__param *p = carnn__param_at(store, number);
-        p->set_from = 0;
-        p->set_count = i == 1 ? count : 0; /* variances start at 1 */
+        if (i == 1) p->set_count = rows * columns; /* variances start at 1 */
         p->statistic = 1;
     }
     return gain;
@@ -5355,6 +5353,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     m.gain = carnn__cell_weight(r, gain) + from[term];
     m.shift = shifts ? carnn__cell_weight(r, shift) : NULL;
     if (s->back) {
+        m.new_mean = NULL; /* forward has moved it */
         m.dgain = carnn__piece(r->store, r->g, gain) + from[term];
         m.dshift = shifts ? carnn__piece(r->store, r->g, shift) : NULL;
     }
