@@ -1321,6 +1321,12 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
     return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
+static uint32_t *carnn__indices(carnn__arena *arena, size_t count) {
+    return (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
+}
+static size_t *carnn__sizes(carnn__arena *arena, size_t count) {
+    return (size_t *)carnn__take(arena, count, sizeof(size_t));
+}
 
 /* --- random numbers -----------------------------------------------------------------------------
    Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
@@ -2409,14 +2415,13 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                                      carnn_error *error) {
     *k = carnn__simd_select(name);
     if (!*k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of this "
-                           "machine (the best here is \"%s\")",
-                           name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
+        return carnn__refuse(error, "simd: \"%.60s\" is no path of this machine (the best here is "
+                             "\"%s\")", name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if ((*k)->reorders())
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
-                           "-ffp-contract=fast, -fassociative-math, -freciprocal-math or "
-                           "-fno-honor-nans, or the process does not round to the nearest number, "
-                           "which gives other numbers", (*k)->name);
+        return carnn__refuse(error, "simd: the path %s was compiled with -ffp-contract=fast, "
+                             "-fassociative-math, -freciprocal-math or -fno-honor-nans, or the "
+                             "process does not round to the nearest number, which gives other "
+                             "numbers", (*k)->name);
     return CARNN_OK;
 }
 
@@ -3803,8 +3808,8 @@ static float *carnn__named(const carnn__store *store, const char *name) {
 
 static carnn_status carnn__store_check(const carnn__store *store, carnn_error *error) {
     if (store->count <= CARNN__PARAMS_MAX) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
-                       "layers, or a graph with fewer edges", CARNN__PARAMS_MAX);
+    return carnn__refuse(error, "more than %d weight matrices: use fewer layers, or a graph with "
+                         "fewer edges", CARNN__PARAMS_MAX);
 }
 
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
@@ -7462,7 +7467,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     const char *no_data;
     memset(in, 0, sizeof *in);
     if (!source->name && !source->bytes)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+        return carnn__refuse(error, "a source has neither a name nor bytes");
     in->lines.name = carnn__source_name(source);
     in->lines.rest.at = (const char *)source->bytes;
     in->lines.rest.length = source->bytes ? source->size : 0;
@@ -8051,7 +8056,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                           carnn_error *error) {
     (void)desc;
     *dataset = NULL;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "built without data sets (CARNN_NO_TEXT)");
+    return carnn__refuse(error, "built without data sets (CARNN_NO_TEXT)");
 }
 
 #else
@@ -8326,9 +8331,8 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
     } else if (source->bytes || !length) {
-        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a "
-                           "file beside the data, which is no file",
-                           length ? source->name : "(memory)");
+        return carnn__refuse(r->parser.error, "%.200s: alignments lie in a file beside the data, "
+                             "which is no file", length ? source->name : "(memory)");
     } else {
         while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
         stbds_arrsetlen(r->links_name, length + sizeof end);
@@ -8600,9 +8604,8 @@ static carnn_status carnn__reading_all(void *job) {
     if (status) return status;
     if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
         stbds_arrlenu(r->draft.items) && !r->draft.columns)
-        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "the task %s has no rows of "
-                           "numbers: target, group, labels and permutation are of them",
-                           r->draft.task);
+        return carnn__refuse(r->parser.error, "the task %s has no rows of numbers: target, group, "
+                             "labels and permutation are of them", r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
@@ -8620,7 +8623,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
+        return carnn__refuse(error, "a data set needs a task and a source");
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
@@ -8632,12 +8635,11 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     }
     reading.reader = carnn__reader_of(&reading.draft, reading.option);
     if (!reading.reader)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
-                           desc->task);
+        return carnn__refuse(error, "expected a task, found \"%.40s\"", desc->task);
     lists = desc->candidates && !reading.reader->candidates;
     if (lists || (desc->clean && !reading.reader->cleans))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no %s",
-                           reading.draft.task, lists ? "list of candidates" : "groups to clean");
+        return carnn__refuse(error, "the task %s has no %s", reading.draft.task,
+                             lists ? "list of candidates" : "groups to clean");
     reading.allocator = carnn__allocator(desc->allocator);
     reading.parser.error = error;
     return carnn__reading_run(dataset, &reading, carnn__reading_all);
@@ -10277,8 +10279,7 @@ CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc 
     carnn_book *b;
     *book = NULL;
     if (!desc || !desc->sources || !desc->source_count || desc->sentences < 0 || desc->stride < 0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a book needs a source, and no negative "
-                           "numbers of sentences");
+        return carnn__refuse(error, "a book needs a source, and no negative numbers of sentences");
     b = (carnn_book *)carnn__alloc_zero(&a, 1, sizeof *b);
     if (!b) return carnn__out_of_memory(error);
     b->desc = *desc;
@@ -10959,15 +10960,14 @@ static carnn_status carnn__same_columns(const carnn_model *model, const carnn_da
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
-                           "model of the task %s", data->task, model->desc.task);
+        return carnn__refuse(error, "the data set is of the task %s, the model of the task %s",
+                             data->task, model->desc.task);
     if (data->linked < carnn__model_links(model))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments, the data set "
-                           "has been loaded without them");
+        return carnn__refuse(error, "the model reads alignments, the data set has been loaded "
+                             "without them");
     if (data->columns && data->columns != (size_t)model->desc.embedding)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, "
-                           "the model reads rows of %lld (embedding)", data->columns,
-                           (long long)model->desc.embedding);
+        return carnn__refuse(error, "the data set has rows of %zu numbers, the model reads rows of "
+                             "%lld (embedding)", data->columns, (long long)model->desc.embedding);
     if (data->whole) data = data->whole; /* which has the names */
     return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
                                                  : CARNN_OK;
@@ -11761,7 +11761,7 @@ static uint32_t carnn__row_word(const carnn__texts *t, size_t i) {
 
 static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
                                 size_t count) {
-    uint32_t *all = (uint32_t *)carnn__take(arena, carnn__times(lists, count), sizeof *all);
+    uint32_t *all = carnn__indices(arena, carnn__times(lists, count));
     size_t i;
     for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
 }
@@ -11772,7 +11772,7 @@ static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t 
     uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
     carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
     carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
-    t->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+    t->start = carnn__sizes(arena, T + 2);
 }
 
 /* Memory for the texts in these roles (bits). It comes first among the parts of a head. */
@@ -11793,13 +11793,13 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = p->work->data->columns ? R : carnn__min(R, 2 * V); /* no words: rows */
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
-    t->list = (uint32_t *)carnn__take(p->arena, S, sizeof(uint32_t));
-    t->ids = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    t->list = carnn__indices(p->arena, S);
+    t->ids = carnn__indices(p->arena, R);
     carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
-    t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
-    t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
-    t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
+    t->at = carnn__sizes(p->arena, S + 1);
+    t->input = carnn__indices(p->arena, t->most_inputs);
+    t->local = carnn__indices(p->arena, 2 * V);
+    t->seen = carnn__indices(p->arena, c->tokens.count);
     if (t->local) memset(t->local, 0xFF, 2 * V * sizeof(uint32_t));
     if (t->seen) memset(t->seen, 0xFF, c->tokens.count * sizeof(uint32_t));
 }
@@ -12456,7 +12456,7 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
                                  const carnn__texts *t) {
     m->y = carnn__plan_mat(p, t->most_texts, D);
     m->ramp = carnn__floats(p->arena, 1, D);
-    m->text = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
+    m->text = carnn__indices(p->arena, t->most_texts);
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
@@ -12620,8 +12620,8 @@ static carnn_status carnn__own_context_check(const carnn_model *model, size_t op
                                              const char *what, carnn_error *error) {
     if (!carnn__own_context(model, option, 1) || carnn__reads_context(model->desc.cell))
         return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is %s, which the cell %s does not "
-                       "read", what, model->desc.cell);
+    return carnn__refuse(error, "context is %s, which the cell %s does not read", what,
+                         model->desc.cell);
 }
 
 /* A packed batch as a recurrent layer reads it. */
@@ -12702,14 +12702,14 @@ static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *ce
         edges += g->node[g->edge[i].to].kind == CARNN_NODE_OUT;
     }
     if (strcmp(cell, "rnn") && strcmp(cell, "lstm"))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the units of a graph are of the cell rnn "
-                           "or lstm, not %s", cell);
+        return carnn__refuse(error, "the units of a graph are of the cell rnn or lstm, not %s",
+                             cell);
     if (g->period == 1 && g->node_count <= CARNN__GRAPH_UNITS && !delays && outputs == 1 && edges)
         return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the graph of an encoder has period 1 (found "
-                       "%ld), at most %d nodes (%zu), no delays but 0 to %d (%zu others), one "
-                       "output (%zu) and an edge to it (%zu)", (long)g->period, CARNN__GRAPH_UNITS,
-                       g->node_count, CARNN__GRAPH_LONGEST, delays, outputs, edges);
+    return carnn__refuse(error, "the graph of an encoder has period 1 (found %ld), at most %d "
+                         "nodes (%zu), no delays but 0 to %d (%zu others), one output (%zu) and an "
+                         "edge to it (%zu)", (long)g->period, CARNN__GRAPH_UNITS, g->node_count,
+                         CARNN__GRAPH_LONGEST, delays, outputs, edges);
 }
 
 /* Orders the nodes but for inputs by the longest path of delay 0 to each; returns how many. Where
@@ -12777,7 +12777,7 @@ static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
                                      const carnn__rnn_shape *s) {
     m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
     m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
-    m->first = (uint32_t *)carnn__take(p->arena, s->N, sizeof *m->first);
+    m->first = carnn__indices(p->arena, s->N);
     m->zeros = carnn__floats(p->arena, s->P, s->h);
     m->ph = carnn__floats(p->arena, s->P, carnn__cells[s->cell].gates * s->h);
     if (p->work->g) m->last = carnn__floats(p->arena, s->N, s->h);
@@ -13380,7 +13380,7 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     size_t S = t->most_texts, width = m->kinds * D;
     m->forwards = forwards;
     m->y = carnn__plan_mat(p, S, width);
-    m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
+    m->where = carnn__indices(p->arena, S * width);
 }
 
 /* Finds the row of [from, to) that each value of max, min or last is from: the first of equal. */
@@ -13516,9 +13516,9 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
     m->drop = drop;
     m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
     m->read = &m->x;
-    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
+    m->start = carnn__sizes(p->arena, steps + 2);
     carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
-    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->ids = carnn__indices(p->arena, N);
 }
 
 /* Packs `count` sequences whose lengths are set. */
@@ -13631,7 +13631,7 @@ typedef struct carnn__carried {
 
 /* size: carnn__rnn_state_size; 0: no state goes on. */
 static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, size_t size) {
-    m->fresh = (uint32_t *)carnn__take(p->arena, P, sizeof(uint32_t));
+    m->fresh = carnn__indices(p->arena, P);
     m->state[0] = m->state[1] = carnn__floats(p->arena, P, size);
     if (p->work->g) m->state[1] = carnn__floats(p->arena, P, size);
     if (m->state[1]) memset(m->state[1], 0, P * size * sizeof(float)); /* c of cells without one */
@@ -13735,7 +13735,7 @@ static void carnn__hops_plan(carnn__plan *p, carnn__hops *m, carnn__attention x,
                              const carnn__mat *c, const carnn__mat *o, const carnn__mat *al,
                              size_t B, size_t N) {
     size_t k, K = carnn__hops_reads(m), T = al->columns;
-    m->age = (uint32_t *)carnn__take(p->arena, m->has_ages ? N : 0, sizeof(uint32_t));
+    m->age = carnn__indices(p->arena, m->has_ages ? N : 0);
     m->h = carnn__floats(p->arena, m->has_ages ? N : 0, x.D);
     m->job = x;
     if (m->has_ages) m->job.h = m->h;
@@ -14180,7 +14180,7 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->E = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
     m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
     m->share = carnn__floats(p->arena, 1, t->most_rows);
-    m->E_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
+    m->E_at = carnn__sizes(p->arena, t->most_items);
 }
 
 static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
@@ -14265,9 +14265,9 @@ static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const cha
     m->q = carnn__plan_mat(p, R, D);
     m->w = carnn__plan_mat(p, R, 1);
     m->G = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
-    m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
-    m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
-    m->G_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+    m->best = carnn__indices(p->arena, R);
+    m->row_at = carnn__sizes(p->arena, B);
+    m->G_at = carnn__sizes(p->arena, B);
 }
 
 /* The maxima of `rows` rows of n numbers in G, to w from `row` on. Rows are `step` apart, the
@@ -14486,8 +14486,7 @@ static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i
     m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_UNIFORM, 0.0f);
     if (!p->arena) return;
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
-    g->step = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 1,
-                                    sizeof(size_t));
+    g->step = carnn__sizes(p->arena, carnn__corpus_of(p->work)->most_steps + 1);
     for (j = 0; j < (p->work->g ? CARNN__COUNT(of_state) : 2u); j++)
         *of_state[j] = carnn__floats(p->arena, R, h);
 }
@@ -14677,7 +14676,7 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     const carnn__names *words = &p->model->words;
     size_t i, w;
     m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
-    m->stem = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    m->stem = carnn__indices(p->arena, words->count);
     for (w = 0; m->stem && w < words->count; w++) {
         const char *name = carnn__names_get(words, w);
         size_t length = carnn__names_length(words, w);
@@ -14841,7 +14840,7 @@ static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
     m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
     if (m->sum) memset(m->sum, 0, V * sizeof(double));
     if (p->arena && !carnn__corpus_of(p->work)->piece_count)
-        m->asked = (uint32_t *)carnn__take(p->arena, CARNN__SENTENCE_WORDS, sizeof(uint32_t));
+        m->asked = carnn__indices(p->arena, CARNN__SENTENCE_WORDS);
 }
 
 static carnn__list carnn__redundancy_sentence(const carnn__work *work, size_t number) {
@@ -15137,9 +15136,8 @@ static carnn_status carnn__two_check(const carnn_model *model, carnn_error *erro
     size_t normalise = CARNN__TWO_ENCODER + CARNN__ENCODER_NORMALISE;
     int normal = carnn__chosen(model, normalise) != CARNN__NORMALISE_NONE;
     if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "aligned words mix the states of one RNN: %s, or alignment none",
-                       normal ? "normalise none" : "encoder rnn");
+    return carnn__refuse(error, "aligned words mix the states of one RNN: %s, or alignment none",
+                         normal ? "normalise none" : "encoder rnn");
 }
 
 enum { CARNN__ATTENDS_ADDITIVE = 1, CARNN__ATTENDS_BOTH }; /* carnn__two.attends; 0: pooling */
@@ -15432,13 +15430,13 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     carnn__net *net;
     m->z = carnn__plan_logits(p, B, C);
     if (!p->arena) return;
-    m->of_row = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
-    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->of_row = carnn__indices(p->arena, t->most_rows);
+    m->target = carnn__indices(p->arena, B);
     m->e = carnn__floats(p->arena, 1, t->most_rows);
     m->lse = carnn__floats(p->arena, 1, B);
     net = carnn__net_of(p->work);
     net->columns = C;
-    net->own = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    net->own = carnn__indices(p->arena, B);
     net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
 }
 
@@ -15628,7 +15626,7 @@ typedef struct carnn__hinge {
 
 static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
     m->on = (unsigned char *)carnn__take(p->arena, B * CARNN__HINGE_MOST, 1);
-    m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->wrong = carnn__indices(p->arena, B);
 }
 
 /* The loss of item p against the n items in m->wrong; adds to the gradients. */
@@ -15834,8 +15832,8 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
     n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
     m->moved = carnn__floats(p->arena, 1, n);
-    m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
-    m->first = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    m->ranked = carnn__indices(p->arena, n);
+    m->first = carnn__indices(p->arena, n);
     for (i = 0; m->first && i < n; i++)
         m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
@@ -15976,7 +15974,7 @@ static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
     if (!p->arena) return;
     n = p->work->data->item_count;
     m->right = carnn__floats(p->arena, 1, n);
-    m->order = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    m->order = carnn__indices(p->arena, n);
     for (i = 0; i < 2; i++) {
         m->told[i] = carnn__floats(p->arena, 1, n);
         m->rank[i] = (double *)carnn__take(p->arena, n, sizeof(double));
@@ -16095,7 +16093,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
     m->z = carnn__floats(p->arena, m->block, m->V);
     m->loss = carnn__floats(p->arena, 1, N);
-    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->target = carnn__indices(p->arena, N);
     if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
@@ -16188,10 +16186,10 @@ static size_t carnn__predictor_most(const carnn__predictor *m, size_t before) {
 static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int session) {
     size_t B = m->net.corpus.most_items;
     int carries = session || m->net.corpus.chunk;
-    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->piece = carnn__indices(p->arena, B);
     carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
     if (!session) return;
-    m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
+    m->heap = carnn__indices(p->arena, m->output.V);
     m->text.ids = m->net.corpus.tokens.ids;
     m->at_hand.at[0] = m->text.T + 1; /* after the piece before */
     m->text.start = &m->at_hand;
@@ -16439,7 +16437,7 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     /* at least 1: in best[0] an ensemble tells its members what to explain */
     choices = carnn__max(carnn__max(work->model->choices.count, net->columns), 1);
     if (work->predict) net->top = carnn__max(work->predict->top, 1);
-    net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
+    net->best = carnn__sizes(arena, choices);
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
@@ -16675,9 +16673,9 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
     words += carnn__session_of(s)->texts * W;
     c->tokens.count = T;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, words, sizeof(uint32_t));
-    c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
-    c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
+    c->tokens.ids = carnn__indices(arena, words);
+    c->tokens.at = carnn__sizes(arena, T + 1);
+    c->list = carnn__indices(arena, T);
     if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
     for (i = 0; members && i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
@@ -17155,11 +17153,10 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
-                           model->desc.task);
+        return carnn__refuse(error, "the task %s has no sessions", model->desc.task);
     if ((uintptr_t)memory % CARNN__ALIGN)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the memory of a session is not aligned "
-                           "to %d bytes", CARNN__ALIGN);
+        return carnn__refuse(error, "the memory of a session is not aligned to %d bytes",
+                             CARNN__ALIGN);
     arena.size = SIZE_MAX; /* the caller's memory is large enough */
     if (!memory) {
         arena.size = carnn_session_size(model, desc);
@@ -17222,8 +17219,8 @@ static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
                                         carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model of the task %s does not %s; it does "
-                       "%s", s->model->desc.task, call, carnn__session_of(s)->calls);
+    return carnn__refuse(error, "a model of the task %s does not %s; it does %s",
+                         s->model->desc.task, call, carnn__session_of(s)->calls);
 }
 
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
@@ -17233,14 +17230,13 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     size_t most = carnn__session_texts(session);
     char expected[96];
     if (count < most && count == kind->texts)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments: expected a "
-                           "text \"0-0 1-2\" behind the others, or a file of data with FILE.align");
+        return carnn__refuse(error, "the model reads alignments: expected a text \"0-0 1-2\" "
+                             "behind the others, or a file of data with FILE.align");
     if (count != most)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "the task %s predicts from %zu text%s, not %zu",
-                           session->model->desc.task, most, most == 1 ? "" : "s", count);
+        return carnn__refuse(error, "the task %s predicts from %zu text%s, not %zu",
+                             session->model->desc.task, most, most == 1 ? "" : "s", count);
     if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected %s in an alignment", expected);
+        return carnn__refuse(error, "expected %s in an alignment", expected);
     if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
@@ -17254,8 +17250,7 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
     carnn__logits o;
     /* without forward (dialog) the logits have become probabilities, and there is one part alone */
     if (!session->model->task->forward || !session->model->task->output || part >= session->parts)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
-                           part);
+        return carnn__refuse(error, "the last prediction has no part %zu", part);
     o = session->model->task->output(&session->work);
     *prediction = carnn__net_prediction(&session->work, &o, 0, part);
     return CARNN_OK;
@@ -17267,7 +17262,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
     if (carnn__session_of(session)->listens != CARNN__TALKS)
         return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
+        return carnn__refuse(error, "there is no speaker %d", (int)speaker);
     carnn__session_hear_all(session, (uint32_t)speaker, said);
     return CARNN_OK;
 }
@@ -17320,11 +17315,11 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
           how->temperature == CARNN_NONE) ||
         how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0 ||
         how->words > CARNN_SAMPLING_WORDS)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a temperature and top_k from 0 "
-                           "on, top_p from 0 to 1, and words from 0 to %d", CARNN_SAMPLING_WORDS);
+        return carnn__refuse(error, "expected a temperature and top_k from 0 on, top_p from 0 to "
+                             "1, and words from 0 to %d", CARNN_SAMPLING_WORDS);
     if (session->members)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
-                           "members do, each by itself");
+        return carnn__refuse(error, "an ensemble does not generate: its members do, each by "
+                             "itself");
     session->parts = 0;
     carnn__session_of(session)->generate(session, how, begin, text, size);
     return CARNN_OK;
@@ -17351,8 +17346,8 @@ static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn
         e->rest += own.rest;
         e->exact &= own.exact;
         if (!same || own.count != e->count)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members 1 and %zu of the ensemble "
-                               "explain different things: each does by itself", i + 1);
+            return carnn__refuse(error, "members 1 and %zu of the ensemble explain different "
+                                 "things: each does by itself", i + 1);
     }
     for (r = 0; r < n; r++) {
         out[r].score /= (double)N;
@@ -17373,8 +17368,8 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
     if (session->members && !session->model->task->output)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of the task %s does not "
-                           "explain: its members do, each by itself", session->model->desc.task);
+        return carnn__refuse(error, "an ensemble of the task %s does not explain: its members do, "
+                             "each by itself", session->model->desc.task);
     if (session->members && !count) out = &one, count = 1; /* what members agree on shows there */
     if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
     if (session->parts && session->members)
@@ -17406,12 +17401,11 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
     carnn_status status = CARNN_OK;
     if (!wanted) return carnn__no_such_call(session, "read rows of numbers", error);
     if (columns != wanted)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a row of %zu numbers, found %zu",
-                           wanted, columns);
+        return carnn__refuse(error, "expected a row of %zu numbers, found %zu", wanted, columns);
     for (i = 0; i < columns; i++)
         if (!(fabsf(row[i]) <= FLT_MAX))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a finite number in column "
-                               "%zu, found %f", i + 1, (double)row[i]);
+            return carnn__refuse(error, "expected a finite number in column %zu, found %f", i + 1,
+                                 (double)row[i]);
     for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
         carnn_session *s = i ? session->member[i] : session;
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
@@ -17529,12 +17523,10 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     int runs_on = carnn__corpus_of(&session->work)->chunk > 0; /* all of the text comes before it */
     carnn_status status;
     if (data->columns)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
-                           "rows of numbers");
+        return carnn__refuse(error, "sessions read texts, the data set has rows of numbers");
     if (carnn__same_task(session->model, data, error)) return CARNN_ERR_ARGUMENT;
     if (number >= data->item_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
-                           data->item_count);
+        return carnn__refuse(error, "the data set has only %zu examples", data->item_count);
     x = &data->items[number];
     end = x->first + x->count;
     if (data->linked && !carnn__model_links(session->model)) end--;
@@ -17897,11 +17889,11 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
     m->choices = choices;
-    m->drawn = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    m->image = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    m->more.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
-    m->more.ids = (uint32_t *)carnn__take(p->arena, R * e->longest + 1, sizeof(uint32_t));
-    m->slot = (uint32_t *)carnn__take(p->arena, m->slots, sizeof(uint32_t));
+    m->drawn = carnn__indices(p->arena, V);
+    m->image = carnn__indices(p->arena, V);
+    m->more.at = carnn__sizes(p->arena, R + 1);
+    m->more.ids = carnn__indices(p->arena, R * e->longest + 1);
+    m->slot = carnn__indices(p->arena, m->slots);
     if (!m->slot) return;
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
     memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
@@ -18296,7 +18288,7 @@ static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     size_t count = 0, i;
     m->told_count = 0;
     if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
-    m->told = (uint32_t *)carnn__take(p->arena, tokens->count, sizeof(uint32_t));
+    m->told = carnn__indices(p->arena, tokens->count);
     for (i = 0; i < tokens->count; i++) {
         if (!carnn__history_fact(carnn__list_at(tokens, i)).word[0]) continue;
         if (m->told) m->told[count] = (uint32_t)i;
@@ -18323,13 +18315,13 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_choices = m->choices.count + (exchanges ? R : 0);
     if (exchanges) carnn__exchanged_plan(p, &m->names, &m->name_classes, &m->choices, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
-    m->number = (uint32_t *)carnn__take(p->arena, 2 * lists, sizeof(uint32_t));
+    m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
     for (i = 0; i < work->data->member_count; i++)
         words += carnn__list_length(&c->tokens, c->list[i]);
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
-    m->lists.at = (size_t *)carnn__take(p->arena, m->most_lists + 1, sizeof(size_t));
-    m->lists.ids = (uint32_t *)carnn__take(p->arena, words, sizeof(uint32_t));
+    m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
+    m->lists.ids = carnn__indices(p->arena, words);
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
 }
 
@@ -18577,20 +18569,18 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
     if (!model->choices.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
+        return carnn__refuse(error, "a dialog model needs candidates");
     if (model->desc.embedding != model->desc.hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the embedding (or the vectors) has %lld "
-                           "columns and the hidden state %lld: a dialog model needs the same size, "
-                           "as Eq. 8 adds h and e: --hidden %lld",
-                           (long long)model->desc.embedding, (long long)model->desc.hidden,
-                           (long long)model->desc.embedding);
+        return carnn__refuse(error, "the embedding (or the vectors) has %lld columns and the "
+                             "hidden state %lld: a dialog model needs the same size, as Eq. 8 adds "
+                             "h and e: --hidden %lld", (long long)model->desc.embedding,
+                             (long long)model->desc.hidden, (long long)model->desc.embedding);
     if (model->desc.layers != 1)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+        return carnn__refuse(error, "a dialog model has one recurrent layer");
     if (carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0 &&
         (carnn__option(model, CARNN__DIALOG_AGES) > 0.0 ||
          carnn__option(model, CARNN__DIALOG_GATED) > 0.0))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "ages and gated are for models with hops: "
-                           "1 or more");
+        return carnn__refuse(error, "ages and gated are for models with hops: 1 or more");
     return CARNN_OK;
 }
 
@@ -18726,7 +18716,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
+    m->start = carnn__sizes(p->arena, T + 2);
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
@@ -18756,7 +18746,7 @@ static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
     m->balance = NULL;
     if (!p->work->g || m->read.name_classes.classes) return;
     if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
-        m->kept.ids = (uint32_t *)carnn__take(p->arena, choices->at[L], sizeof(uint32_t));
+        m->kept.ids = carnn__indices(p->arena, choices->at[L]);
     if (balance > 0.0) m->balance = carnn__floats(p->arena, 1, L);
     if (!m->balance) return;
     memset(m->balance, 0, L * sizeof(float));
@@ -19043,13 +19033,13 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
     choices->count = s->model->choices.count;
-    choices->at = (size_t *)carnn__take(arena, choices->count + 1, sizeof(size_t));
-    choices->ids = (uint32_t *)carnn__take(arena, words + 1, sizeof(uint32_t));
+    choices->at = carnn__sizes(arena, choices->count + 1);
+    choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices->ids, choices->at);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
-    c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    c->tokens.ids = carnn__indices(arena, CARNN__UTTERANCE_WORDS);
+    c->tokens.at = carnn__sizes(arena, 2);
     s->work.voting = 1; /* there are m->logits */
 }
 
@@ -19347,11 +19337,11 @@ static size_t carnn__lm_steps(const carnn_model *m) {
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
     if (carnn__lm_chunk(model) && carnn__lm_looks_back(model))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--context previous is a sentence's; a "
-                           "text in chunks (--chunk) has --context none");
+        return carnn__refuse(error, "--context previous is a sentence's; a text in chunks "
+                             "(--chunk) has --context none");
     if (!(carnn__option(model, CARNN__LM_TIED) > 0.0) || e == h) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
-                       "tied output needs the same size", e, h);
+    return carnn__refuse(error, "--embedding is %lld and --hidden is %lld: a tied output needs the "
+                         "same size", e, h);
 }
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
@@ -19380,14 +19370,14 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn_status status;
     size_t i;
     if (characters && data->spoken)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "lines speaker|text|label are read as "
-                           "words: expected --unit word");
+        return carnn__refuse(error, "lines speaker|text|label are read as words: expected --unit "
+                             "word");
     if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED &&
         !carnn__spaced(data))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--unit spaced: expected blanks between "
-                           "characters in the data");
+        return carnn__refuse(error, "--unit spaced: expected blanks between characters in the "
+                             "data");
     if (!model->desc.from && !data->choice_count && *weight > 0.0)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "label_weight: the data have no labels");
+        return carnn__refuse(error, "label_weight: the data have no labels");
     if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = 1 + CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
@@ -19446,7 +19436,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     if (!encodes || !p->model->choices.count) return;
     carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
                        CARNN__LOGITS);
-    if (p->arena) m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    if (p->arena) m->label_target = carnn__indices(p->arena, B);
 }
 
 /* Batches are not sorted by length: most of the work is the softmax. Scoring reads a text in chunks
@@ -19870,7 +19860,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
         return !carnn__model_links(model) ? CARNN_OK
-                   : carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "alignment file is for model ca");
+                   : carnn__refuse(error, "alignment file is for model ca");
     return carnn__two_aligns(model) ? carnn__two_check(model, error) : CARNN_OK;
 }
 
@@ -20057,8 +20047,8 @@ static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
     carnn__lists *others = &carnn__corpus_of(&s->work)->others;
     carnn__net_session_carve(s, arena);
     if (!carnn__answer_redundant(s->model)) return;
-    others->ids = (uint32_t *)carnn__take(arena, CARNN__OTHER_WORDS, sizeof(uint32_t));
-    others->at = (size_t *)carnn__take(arena, CARNN__OTHERS + 1, sizeof(size_t));
+    others->ids = carnn__indices(arena, CARNN__OTHER_WORDS);
+    others->at = carnn__sizes(arena, CARNN__OTHERS + 1);
     if (others->at) others->at[0] = 0;
 }
 
@@ -20235,8 +20225,7 @@ static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *tra
 
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
     if (!model->choices.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "a classify model needs training data with classes");
+        return carnn__refuse(error, "a classify model needs training data with classes");
     return carnn__own_context_check(model, CARNN__CLASSIFY_CONTEXT, "text", error);
 }
 
@@ -20291,7 +20280,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     }
     carnn__embed_fixed(p, &m->words);
     if (!p->arena) return;
-    m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+    m->target = carnn__indices(p->arena, t->most_items);
     for (i = 0; i < 2; i++)
         m->count[i] = (uint32_t *)carnn__take(p->arena, classes + 1, 3 * sizeof(uint32_t));
 }
@@ -20479,8 +20468,8 @@ static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *err
     int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
     if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
     if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
-                       "found %zu classes", manhattan ? "" : " or more", K);
+    return carnn__refuse(error, "a pair model needs grades or two classes%s, found %zu classes",
+                         manhattan ? "" : " or more", K);
 }
 
 static const carnn__role carnn__pair_roles[] = {
@@ -20560,7 +20549,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
     carnn__two_fixed(p, two);
-    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    if (p->arena) m->target = carnn__indices(p->arena, B);
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
@@ -20769,8 +20758,7 @@ static carnn_status carnn__cloze_check_model(const carnn_model *model, carnn_err
     if (!carnn__cloze_everywhere(model) ||
         carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_ATTENTIVE)
         return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "normalise everywhere is for the model "
-                       "attentive");
+    return carnn__refuse(error, "normalise everywhere is for the model attentive");
 }
 
 static const carnn__role carnn__cloze_roles[] = {
@@ -21070,8 +21058,7 @@ static int carnn__signal_is(const carnn_model *model, size_t kind) {
 
 static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *error) {
     if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER) && !model->choices.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "a signal model needs training data with targets");
+        return carnn__refuse(error, "a signal model needs training data with targets");
     return carnn__own_context_check(model, CARNN__SIGNAL_CONTEXT, "rows", error);
 }
 
@@ -21200,7 +21187,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__standard_plan(p, &m->input);
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
-    m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
+    m->target = carnn__indices(p->arena, outputs);
     if (m->net.corpus.piece_count || s.directions > 1) return;
     m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
@@ -21296,9 +21283,9 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
                                       carnn_error *error) {
     carnn__signal *m = (carnn__signal *)s->work.state;
     if (!m->state || m->layers.context.ramp)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
-                           "with directions 1 and context none; this one has %s",
-                           m->state ? "context rows" : "directions 2");
+        return carnn__refuse(error, "rows can be read one at a time by models with directions 1 "
+                             "and context none; this one has %s",
+                             m->state ? "context rows" : "directions 2");
     carnn__standard_forward(&s->work, &m->input, &m->net.texts);
     m->layers.rnn.before = m->seen; /* with --normalise batch each step has its own statistics */
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
@@ -21402,8 +21389,8 @@ static const carnn__role carnn__thought_roles[] = {{"sentence", CARNN__TOKENS, 0
 
 static carnn_status carnn__thought_check(const carnn_model *model, carnn_error *error) {
     if (!carnn__reads_context(model->desc.cell)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the cell %s reads a context, and a sentence "
-                       "by itself has none: it can be the decoder", model->desc.cell);
+    return carnn__refuse(error, "the cell %s reads a context, and a sentence by itself has none: "
+                         "it can be the decoder", model->desc.cell);
 }
 
 /* <s> w_1 .. w_n </s>, of long sentences the first words */
@@ -25774,7 +25761,7 @@ static void carnn__bench_adam(carnn__bench *b) {
 /* A cell with B sequences of T steps, e inputs and h units; its gradients where it is to learn. */
 static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_t T, size_t e,
                                    size_t h, int learn) {
-    size_t t, *start = (size_t *)carnn__take(&b->arena, T + 1, sizeof(size_t));
+    size_t t, *start = carnn__sizes(&b->arena, T + 1);
     carnn__packed seq = {B, T, B * T, start};
     memset(&b->store, 0, sizeof b->store);
     carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
