@@ -147,8 +147,9 @@
    of its memory before the first step. A session is one block whose size is known before: of a
    dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
-   with {.utterances = 1024} reads as much as scoring does. Of the stack, saving a model takes
-   64 KB, training, testing and opening a session 42 KB, the rest 20 KB at most.
+   with {.utterances = 1024} reads as much as scoring does. Of the stack, training and saving take
+   64 KB, testing and opening a session 40 KB, the rest 20 KB at most; threads that are started here
+   have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
