@@ -7,8 +7,9 @@ cd "$folder" && ln -s "$top/carnn" "$top/carnn.h" "$top/data" . || exit 1
 cat "$top/README.md" "$top/data/TASKS.md" > pages
 
 sed -n '/^```c$/,/^```$/ { /^```/d; p; }' pages > bot.c
-# The C program computes little: here it is built without SIMD, in a third of the time.
-grep -E '^    (\./carnn|cc|cut) ' pages | sed 's/^    //; s/^cc /&-DCARNN_NO_SIMD /' > commands
+# The C program computes little: here it is built without SIMD and optimisation, in a fifth of the
+# time.
+grep -E '^    (\./carnn|cc|cut) ' pages | sed 's/^    //; s/^cc -O2 /cc -O0 -DCARNN_NO_SIMD /' > commands
 check 'the pages have commands' [ "$(wc -l < commands)" -gt 20 ]
 while IFS= read -r command <&3; do
     sh -c "$command" >> printed 2> err
