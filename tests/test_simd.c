@@ -2,6 +2,8 @@
 
 #include "test.h"
 
+#include <fenv.h>
+
 #if !defined(_WIN32)
 #include <stdlib.h>
 extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
@@ -92,9 +94,19 @@ static void check_rounding(void) {
 #endif
 }
 
+/* Programs that trap invalid operations can use a path: looking at it raises none. */
+static void check_exceptions(void) {
+    carnn__engine e;
+    feclearexcept(FE_ALL_EXCEPT);
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
+    CHECK_INT(fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), 0);
+    carnn__engine_close(&e);
+}
+
 int main(void) {
     check_choice();
     check_fma();
     check_rounding();
+    check_exceptions();
     return test_end();
 }
