@@ -24018,12 +24018,12 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
     carnn__work *first = works[0];
     carnn_ensemble_rule rule = first->rule;
     double started = carnn__clock();
-    size_t m, i, batches = carnn__net_batches(first, 0);
+    size_t m, i, batches, voted = votes ? carnn__net_batches(first, 0) : 0;
     memset(tally, 0, (count + 1) * sizeof *tally);
     for (m = 0; !votes && m < count; m++) /* whose batches may differ */
         for (i = 0, batches = carnn__net_batches(works[m], 0); i < batches; i++)
             carnn__net_batch(works[m], i, 0, &tally[m]);
-    for (i = 0; votes && i < batches; i++) {
+    for (i = 0; i < voted; i++) {
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
         first->number = count; /* speaks for all */
         first->as_vote = 1;
@@ -24701,20 +24701,23 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
 /* From here on description and scores of the model are those of this training, which begins or goes
    on; where it cannot go on they stay what they were. */
 static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error) {
-    carnn_model *model = t->model, before = *model;
+    carnn_model *model = t->model;
+    carnn_train_desc before = model->trained;
     carnn_status status;
-    memset(&model->scores, 0, sizeof model->scores);
-    model->best_epoch = 0;
     model->trained = t->desc;
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = model->trained.probe = 0;
-    if (!t->desc.resume) return CARNN_OK;
+    if (!t->desc.resume) {
+        memset(&model->scores, 0, sizeof model->scores);
+        model->best_epoch = 0;
+        return CARNN_OK;
+    }
     status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
     t->optimizer.power_a = t->at.power_a;
     t->optimizer.power_b = t->at.power_b;
-    if (status) *model = before;
+    if (status) model->trained = before;
     return status;
 }
 
