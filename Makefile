@@ -76,7 +76,7 @@ build/tsan/tests: build/threaded.c tests/test.h carnn.h
 
 # Examples that compute little: for the tests they are built without SIMD and optimisation, in a
 # fifth of the time.
-LIGHT = allocator answer embed threads
+LIGHT = allocator answer embed page threads
 $(LIGHT:%=build/%): STRICT += $(LIGHT_FLAGS)
 
 build/%: examples/%.c carnn.h

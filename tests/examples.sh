@@ -20,6 +20,8 @@ expect 'how can I help' build/answer "$model"
 expect '^thank you -> .' build/threads "$model"
 expect '^0\.[0-9]*  .*how can I help' build/embed "$model" hello
 expect 'bytes of 67108864 used' build/allocator "$model"
+expect 'how can I help' build/page "$model"
+expect '^[-+][0-9.]*	user	goodbye$' build/page "$model"
 printf 'the sea is blue .\nedith elster lives in goldbury .\n' > "$folder/in"
 expect '^best: edith elster lives' build/rank "$folder/rank.gguf" 'where does edith elster live ?'
 expect '^ *0\.[0-9]*  goldbury' build/rank "$folder/rank.gguf" 'where does edith elster live ?'
@@ -33,7 +35,7 @@ expect '^3 of 3 gestures told' build/gesture
 expect '^derivatives of tag: right' build/tagger
 expect '^labels: D N V$' build/tagger
 
-for example in answer threads embed allocator rank language; do # without a model
+for example in answer threads embed allocator page rank language; do # without a model
     check "$example without arguments succeeds" fails build/$example
 done
 

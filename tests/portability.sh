@@ -5,8 +5,8 @@
 # sh tests/portability.sh quick: aarch64 with a few tests, and the command line for Windows, in
 # seconds.
 #
-# Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user, and gcc-* with libc6-dev-*-cross for
-# i686-linux-gnu (i386), aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
+# Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user emscripten, and gcc-* with libc6-dev-*-cross
+# for i686-linux-gnu (i386), aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
 
 . "$(dirname "$0")/check.sh"
 case $1 in
@@ -83,5 +83,8 @@ machine aarch64 aarch64-linux-gnu-gcc qemu-aarch64
 # Without it readdir fails on file numbers of 64 bits.
 machine armhf arm-linux-gnueabihf-gcc qemu-arm -D_FILE_OFFSET_BITS=64
 machine s390x s390x-linux-gnu-gcc qemu-s390x -fexcess-precision=fast
+# Without threads, as in a page that has none.
+machine WebAssembly emcc node -DCARNN_NO_THREADS -Wno-unused-command-line-argument \
+    -s SINGLE_FILE=1 -s NODERAWFS=1 -s EXIT_RUNTIME=1 -s ALLOW_MEMORY_GROWTH=1
 
 checked

@@ -136,6 +136,8 @@ static void check_pool(void) {
     }
 }
 
+#ifndef CARNN_NO_THREADS
+
 /* The pool believes that the system has taken a processor from its threads, or not, for 30 ms. */
 static void see_preempted(carnn__pool *pool, int preempted) {
     pool->watched = carnn__clock() - 0.03;
@@ -187,7 +189,6 @@ static void check_pool_busy(void) {
 }
 
 static void check_pool_memory(void) {
-#ifndef CARNN_NO_THREADS
     test_memory memory = {0, 1, 0};
     carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
     carnn__pool *pool;
@@ -196,8 +197,9 @@ static void check_pool_memory(void) {
     CHECK(!carnn__pool_create(&pool, 3, a));
     carnn__pool_free(pool);
     CHECK_INT(memory.blocks, 0);
-#endif
 }
+
+#endif
 
 int main(void) {
     check_status();
@@ -207,7 +209,9 @@ int main(void) {
     check_random();
     check_clock();
     check_pool();
+#ifndef CARNN_NO_THREADS
     check_pool_busy();
     check_pool_memory();
+#endif
     return test_end();
 }

@@ -96,11 +96,13 @@ static void check_rounding(void) {
 
 /* Programs that trap invalid operations can use a path: looking at it raises none. */
 static void check_exceptions(void) {
+#ifdef FE_INVALID /* WebAssembly has none */
     carnn__engine e;
     feclearexcept(FE_ALL_EXCEPT);
     CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     CHECK_INT(fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW), 0);
     carnn__engine_close(&e);
+#endif
 }
 
 int main(void) {
