@@ -4300,8 +4300,8 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
 
-   In carnn-high i, f and o read the context too (section 5.1, "LSTM with three gates that are
-   functions of the context").
+   In carnn-high i, f and o read the context, too: section 5.1 describes such an LSTM in words, as
+   the variant of higher complexity.
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
    the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. In a normalised cell h
@@ -4483,9 +4483,9 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
 }
 
 /* --- the listener of an RCRN --------------------------------------------------------------------
-   Tay et al. 2018, Eq. 15 and 16, with the sigmoids and the state of the authors' code. It is the
-   linear recurrence with the gates computed on the way, so that neither they nor the products of
-   the second line are ever stored:
+   Tay et al. 2018, Eq. 15 and 16. Eq. 16 prints s2 without a sigmoid, and the cell state of the
+   third RNN in the place of this c; here both are as in the authors' code. It is the linear
+   recurrence with the gates computed on the way, so that neither they nor (1 - F) * s3 are stored:
 
      F = s(s1)   O = s(s2), or s2 where it is raw
      c = F * c' + (1 - F) * s3     h = O * c
@@ -18499,8 +18499,8 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    changes what the next one asks, with the same weights, and the last state of the last one is o
    (query reduction, @@PART).
 
-   The paper compares with such networks; those had other weights for candidates, and memory
-   networks had bags of words.
+   The paper compares with such networks. Those had other weights for candidates, and the memory
+   network (Bordes, Boureau and Weston 2017) had bags of words.
 
    How often a candidate is the reply says little of dialogs with another system, which has its own
    way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
@@ -19772,7 +19772,7 @@ static const carnn__task carnn__lm_task = {
               are aligned; none is the baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
-     cosine   score = cosine, the ranking model of Tay et al. 2018
+     cosine   score = cosine: the ranking model of Tay et al. 2018 without attentive pooling
 
    ca and cosine pool by the maximum over the words. With --pooling attention the text that is read
    second becomes the sum of its words by additive attention; the query is the other one's maximum.
@@ -21349,8 +21349,9 @@ static const carnn__task carnn__signal_task = {
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
    with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Zhang 2019, section
-   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru (whose reset gate comes
-   before the product; in theirs and in gru-after it comes behind it).
+   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru. Its reset gate comes
+   before the product; in the authors' code, on which the thesis builds, and in gru-after it comes
+   behind it.
 
    D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
    state. The sentence at the end of a document has one neighbour. Words that only word vectors have
