@@ -1028,10 +1028,10 @@ typedef struct carnn_graph_measures {
 } carnn_graph_measures;
 
 /* Reads a graph, checks the four conditions of Def. 4.2.1.1 and measures it. A source without bytes
-   is a file or the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), grid:RxF of recurrent
-   depth R and feedforward depth F, fig4.3a:K (sh with a skip of K steps), fig4.3b:N:K (skips of K
-   steps in two layers, N = 1 to 4). CARNN_ERR_DATA: the message names the line and, of a graph that
-   is not valid, the condition. */
+   is a file or the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), fig4.3a:K (sh with a
+   skip of K steps), fig4.3b:N:K (skips of K steps in two layers, N = 1 to 4); or grid:RxF, of
+   recurrent depth R and feedforward depth F (Fig. 4.2b has graphs of such depths). CARNN_ERR_DATA:
+   the message names the line and, of a graph that is not valid, the condition. */
 CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error);
 CARNN_API void carnn_graph_free(carnn_graph *graph);
@@ -10481,8 +10481,10 @@ static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t de
     g->edge[g->edge_count++] = edge;
 }
 
-/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
-   before it, and those before that feed themselves; the input enters F - 2 before the end. */
+/* A graph of recurrent depth R and feedforward depth F. (Fig. 4.2b draws such graphs, R from 1 to 3
+   and F from 2 to 4; their edges may be others.) A chain h1 .. hn within a time step: the last one
+   feeds, a step later, the one that is R - 1 before it, and those before that feed themselves; the
+   input enters F - 2 before the end. */
 static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
     size_t n = carnn__max(R, F - 1), i;
     char name[24];
@@ -10769,8 +10771,9 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
                                 "a directed cycle (condition 2)", "none");
 }
 
-/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
-   are nodes of each kind. */
+/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node. That
+   there are nodes of each kind, which the definition asks for before its conditions, is checked
+   here, too. */
 static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
     static const char *const expected[] = {"no edge to an input (condition 4)",
                                            "edges to and from a hidden node (condition 4)",
