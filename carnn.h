@@ -4540,7 +4540,7 @@ static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
 }
 
 /* --- batch normalisation ------------------------------------------------------------------------
-   Cooijmans et al. 2017, Eq. 4: of the rows v_1 .. v_n of a step, each column by itself,
+   As in Cooijmans et al. 2017: of the rows v_1 .. v_n of a step, each column by itself,
 
      x_i = (v_i - mean) / sqrt(variance + eps)      BN(v)_i = gain * x_i + shift
 
@@ -4924,8 +4924,8 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
     p->forgets = (carnn__cells[cell->kind].flags & CARNN__FORGET_GATE) != 0;
 }
 
-/* Batch normalisation of a cell (Cooijmans et al. 2017, Eq. 6 to 9; with multiplicative integration
-   as in Zhang 2019, section 6.3.5): all that is projected and what h reads of c,
+/* Batch normalisation of a cell (Cooijmans et al. 2017; Zhang 2019, section 6.3.5, has it together
+   with multiplicative integration): all that is projected and what h reads of c,
 
      px_t = BN(Wx x_t; gain_x, b)    ph_t = BN(Wh h_{t-1}; gain_h, 0)
      h_t = o * tanh(BN(c_t; gain_c, shift_c))
@@ -5992,7 +5992,8 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 /* --- query reduction ----------------------------------------------------------------------------
    Seo et al. 2017. A layer reads memories m_t with queries q_t; * is elementwise, . the product:
 
-     k_t = tanh(W q_t + V m_t + b)        a_t = s(w_a . (q_t * m_t) + b_a)     and so r_t and r'_t
+     k_t = tanh(W q_t + V m_t + b)        a_t = s(w_a . (q_t * m_t) + b_a)
+     r_t and r'_t as a_t, with weights of their own
      fw_t = a_t r_t k_t + (1 - a_t) fw_{t-1}      bw_t = a_t r'_t k_t + (1 - a_t) bw_{t+1}
      the queries of the next layer are fw_t + bw_t
 
