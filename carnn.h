@@ -172,15 +172,17 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. Liu, Perez: Gated End-to-End Memory Networks, EACL 2017. Kadlec, Schmid,
-   Bajgar, Kleindienst: Text Understanding with the Attention Sum Reader Network, ACL 2016. Chen,
-   Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural Networks for Modeling Sentence
-   Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive Pooling Networks, 2016. Shen,
-   Yang, Deng: Inter-Weighted Alignment Network for Sentence Pair Modeling, EMNLP 2017. Tay, Luu,
-   Hui: Recurrently Controlled Recurrent Networks, NeurIPS 2018. Clarke, Cormack, Lynam: Exploiting
-   Redundancy in Question Answering, SIGIR 2001. Cooijmans et al.: Recurrent Batch Normalization,
-   ICLR 2017. Kiros et al.: Skip-Thought Vectors, NIPS 2015. Zhang: Recurrent Neural Models and
-   Related Problems in Natural Language Processing, thesis, Montreal 2019. */
+   Networks, NIPS 2015. Liu, Perez: Gated End-to-End Memory Networks, EACL 2017. Seo et al.: Query-
+   Reduction Networks for Question Answering, ICLR 2017. Kadlec, Schmid, Bajgar, Kleindienst: Text
+   Understanding with the Attention Sum Reader Network, ACL 2016. Hermann et al.: Teaching Machines
+   to Read and Comprehend, NIPS 2015. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent
+   Neural Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou:
+   Attentive Pooling Networks, 2016. Shen, Yang, Deng: Inter-Weighted Alignment Network for Sentence
+   Pair Modeling, EMNLP 2017. Tay, Luu, Hui: Recurrently Controlled Recurrent Networks, NeurIPS
+   2018. Clarke, Cormack, Lynam: Exploiting Redundancy in Question Answering, SIGIR 2001. Cooijmans
+   et al.: Recurrent Batch Normalization, ICLR 2017. Tallec, Ollivier: Can Recurrent Neural Networks
+   Warp Time?, ICLR 2018. Kiros et al.: Skip-Thought Vectors, NIPS 2015. Zhang: Recurrent Neural
+   Models and Related Problems in Natural Language Processing, thesis, Montreal 2019. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -910,11 +912,12 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (or shares) and the rest add up exactly. So it is with additive
-                           cells (Eq. 4 and 7); with query reduction; with RCRN, except in lm; where
-                           vectors are compared (ca, ap, cosine) or pooled by attention (pair);
-                           where an answer's score has shares of common words; and with attention
-                           sum of cloze. 0: a contribution is what its step has by itself, or all
-                           is left to the rest, or members vote and scores are their mean */
+                           cells (Tran et al. 2018, Eq. 4 and 7); with query reduction; with RCRN,
+                           except in lm; where vectors are compared (ca, ap, cosine) or pooled by
+                           attention (pair); where an answer's score has shares of common words;
+                           and with attention sum of cloze. 0: a contribution is what its step has
+                           by itself, or all is left to the rest, or members vote and scores are
+                           their mean */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
