@@ -502,7 +502,7 @@ static void signal_kinds(void) {
     carnn_dataset_free(data);
 }
 
-/* The whole network of one layer of an iCARNN (Tran et al. 2018, section 5) whose last state is
+/* The whole network of one layer of an iCARNN (Tran et al. 2018, Eq. 5) whose last state is
    read, from the numbers of the data set: z of item i. */
 static double signal_by_loops(const carnn_model *model, const carnn_dataset *d, size_t i,
                               size_t k) {
