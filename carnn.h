@@ -8841,7 +8841,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
         k = carnn__column_named(names, CARNN__COUNT(names), field);
-        if (k != SIZE_MAX) c[k] = i;
+        if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
     }
     c[CARNN__ANSWER_FIELDS] = i;
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;

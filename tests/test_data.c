@@ -456,6 +456,7 @@ static void test_pairs(void) {
          "Q1\tq\tD\tT\tS\ta\t0\r\nQ2\tq\tD\tT\tS\tb\t1\r\n", "||q/a/0|||q/b/1|"},
         {"\xEF\xBB\xBFlabel\tanswer\tQUESTION\n1\ta\tq\n1\tb\tq\n", "||q/a/1|q/b/1|"},
         {"Question\tAnswer\tLabel\tx\nq\ta\t0\t\n", "||q/a/0|"},
+        {"Question\tAnswer\tLabel\tSentence\nq\ta\t0\tb\n", "||q/a/0|"}, /* the first */
     };
     char out[1000];
     carnn_dataset *d;
