@@ -48,7 +48,7 @@ test:
 		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
 		"sh tests/results.sh" "sh tests/portability.sh quick"
 
-portability:
+portability: build/device.inc
 	sh tests/portability.sh
 
 run = $(patsubst test_%,"$(1)tests %",$(2))
@@ -76,7 +76,7 @@ build/tsan/tests: build/threaded.c tests/test.h carnn.h
 
 # Examples that compute little: for the tests they are built without SIMD and optimisation, in a
 # fifth of the time.
-LIGHT = allocator answer embed page threads
+LIGHT = allocator answer device embed page threads
 $(LIGHT:%=build/%): STRICT += $(LIGHT_FLAGS)
 
 build/%: examples/%.c carnn.h
@@ -88,6 +88,14 @@ build/%: examples/%.cpp carnn.h
 	$(CXX) -std=c++17 -O1 $(STRICT) -o $@ $< $(LIBS)
 
 build/cell: examples/mgu.h
+
+# A small model as numbers of C.
+build/device: build/device.inc
+build/device.inc: carnn data/bike.txt
+	@mkdir -p build
+	./carnn train --task dialog --train data/bike.txt --hidden 16 --embedding 16 --lr 0.02 \
+		--epochs 60 --quiet --out build/device.gguf
+	od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > $@
 
 build/%: data/%.c data/generate.h
 	@mkdir -p build

@@ -1443,7 +1443,7 @@ static size_t carnn__processors(void) {
 }
 /* Bytes of the second-level cache of a processor; 0 where that is unknown. */
 static size_t carnn__second_cache(void) {
-#if defined(_SC_LEVEL2_CACHE_SIZE)
+#if defined(_SC_LEVEL2_CACHE_SIZE) && defined(__linux__) /* elsewhere there may be no sysconf */
     long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     return bytes > 0 ? (size_t)bytes : 0;
 #else
@@ -17269,7 +17269,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
     carnn__span said = {text, length};
     if (carnn__session_of(session)->listens != CARNN__TALKS)
         return carnn__no_such_call(session, "hear", error);
-    if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
+    if ((unsigned)speaker > CARNN_FACT)
         return carnn__refuse(error, "there is no speaker %d", (int)speaker);
     carnn__session_hear_all(session, (uint32_t)speaker, said);
     return CARNN_OK;

@@ -28,6 +28,10 @@ expect '^ *0\.[0-9]*  goldbury' build/rank "$folder/rank.gguf" 'where does edith
 printf 'hi how are you\nwhere is the map\n\nmap the is where\n' > "$folder/in"
 expect '^ *[0-9.]*  where is the map' build/language "$folder/language.gguf"
 expect '^says: [a-z]' build/language "$folder/language.gguf" 2
+cp data/bike-chat.txt "$folder/in"
+expect '^A bike for two days is 20 euros' build/device
+expect '^Booked' build/device
+expect '^[1-9][0-9]* of 131072 bytes used$' build/device
 expect '^mgu: .*: right' build/cell
 expect '^4 of 4 first words' build/cell
 expect '^row .* lift ' build/gesture

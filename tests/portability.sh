@@ -5,8 +5,9 @@
 # sh tests/portability.sh quick: aarch64 with a few tests, and the command line for Windows, in
 # seconds.
 #
-# Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user emscripten, and gcc-* with libc6-dev-*-cross
-# for i686-linux-gnu (i386), aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
+# Debian: gcc-mingw-w64-x86-64-posix wine64 wine qemu-user emscripten gcc-arm-none-eabi
+# libnewlib-arm-none-eabi qemu-system-arm, and gcc-* with libc6-dev-*-cross for i686-linux-gnu (i386),
+# aarch64-linux-gnu (arm64), arm-linux-gnueabihf (armhf), s390x-linux-gnu.
 
 . "$(dirname "$0")/check.sh"
 case $1 in
@@ -70,6 +71,34 @@ machine() {
     printf '%-10s %-28s builds: %-4s %s\n' "$name" "$compiler" $built "$said"
 }
 
+# A microcontroller: no operating system, a program in flash. Runs examples/device.c as it does here.
+device() {
+    if ! command -v arm-none-eabi-gcc > "$folder/where" || [ ! -f build/device.inc ]; then
+        echo "left out: Cortex-M7: arm-none-eabi-gcc or build/device.inc is not at hand"
+        return
+    fi
+    cat > "$folder/start.c" <<'END'
+void _start(void);
+static void reset(void) {
+    *(volatile unsigned *)0xE000ED88 |= 0xFu << 20; /* turns on the FPU */
+    _start();
+}
+__attribute__((section(".vectors"), used)) static void *const vectors[2] = {
+    (void *)0x20400000, (void *)reset}; /* the stack's end, where the program begins */
+END
+    check "Cortex-M7: builds" quiet arm-none-eabi-gcc -Os $strict -Wno-pedantic -mthumb \
+        -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16 --specs=rdimon.specs \
+        -Wl,--section-start=.vectors=0 "$folder/start.c" examples/device.c \
+        -o "$folder/device.elf" -lm
+    check "the same here: builds" quiet ${CC:-cc} -std=c99 -o "$folder/device" examples/device.c -lm
+    "$folder/device" < data/bike-chat.txt | sed '$d' > "$folder/here" # without the last line
+    timeout 60 qemu-system-arm -M mps2-an500 -display none -serial none -monitor none \
+        -semihosting-config enable=on,target=native -kernel "$folder/device.elf" \
+        < data/bike-chat.txt > "$folder/there"
+    check "Cortex-M7: says what is said here" test "$(cat "$folder/here")" = "$(sed '$d' "$folder/there")"
+    tail -n 1 "$folder/there" | sed 's/^/Cortex-M7  examples\/device.c: /'
+}
+
 if [ $quick ]; then
     machine aarch64 aarch64-linux-gnu-gcc qemu-aarch64
     tests=
@@ -86,5 +115,6 @@ machine s390x s390x-linux-gnu-gcc qemu-s390x -fexcess-precision=fast
 # Without threads, as in a page that has none.
 machine WebAssembly emcc node -DCARNN_NO_THREADS -Wno-unused-command-line-argument \
     -s SINGLE_FILE=1 -s NODERAWFS=1 -s EXIT_RUNTIME=1 -s ALLOW_MEMORY_GROWTH=1
+device
 
 checked

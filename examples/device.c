@@ -1,0 +1,65 @@
+/* A bot for a microcontroller. The model is a constant of the program, whose weights are used where
+   they are, in flash; all else lies in one block of memory. No heap, no files, no threads: for a
+   Cortex-M the code of the library has some 200 KB, and the memory below is enough.
+
+     ./carnn train --task dialog --train data/bike.txt --hidden 16 --embedding 16 --lr 0.02 \
+         --epochs 60 --out build/device.gguf
+     od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > build/device.inc
+
+   Run: build/device < utterances    (`make build/device` does the above first; `make portability`
+   runs it on a Cortex-M7) */
+#define CARNN_NO_STDIO
+#define CARNN_NO_TEXT
+#define CARNN_NO_THREADS
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+static const unsigned char model_file[]
+#ifdef __GNUC__
+    __attribute__((aligned(64))) /* else the weights are copied */
+#endif
+    = {
+#include "../build/device.inc"
+};
+
+static unsigned char memory[128 * 1024];
+static size_t used;
+
+/* Nothing is given back: all is taken when the program begins. */
+static void *take(size_t bytes, void *user) {
+    void *block = memory + used;
+    (void)user;
+    bytes = (bytes + 15) / 16 * 16;
+    if (bytes > sizeof memory - used) return NULL;
+    used += bytes;
+    return block;
+}
+
+static void *take_again(void *block, size_t bytes, void *user) {
+    void *more = take(bytes, user);
+    if (block && more) memmove(more, block, bytes);
+    return more;
+}
+
+static void keep(void *block, void *user) { (void)block, (void)user; }
+
+int main(void) {
+    static char line[256];
+    carnn_source file = {"model", model_file, sizeof model_file};
+    carnn_allocator allocator = {take, take_again, keep, NULL};
+    carnn_error error = {CARNN_OK, 0, ""};
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    const char *reply;
+
+    if (carnn_model_load(&model, &file, &allocator, &error) ||
+        carnn_session_open(&session, model, NULL, &error))
+        return puts(error.message), 1;
+    while (fgets(line, sizeof line, stdin)) { /* of a board: its serial line */
+        size_t length = strcspn(line, "\r\n");
+        if (!length) carnn_session_reset(session);
+        else if (!carnn_session_reply(session, line, length, &reply, &error)) puts(reply);
+    }
+    printf("%lu of %lu bytes used\n", (unsigned long)used, (unsigned long)sizeof memory);
+    return error.code ? 1 : 0;
+}
