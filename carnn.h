@@ -478,10 +478,10 @@ CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs,
 CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* The texts of an example, without blanks at their ends: of dialog all utterances before it and,
-   last, what the user says; of lm the sentence, after the previous one where there is one. NULL:
-   past the last text, and for rows of numbers. carnn_dataset_target: the name of what is right, of
-   signal also a number as it is written; NULL where it is not known or has no name (labels of
-   answer, grades of pair). Strings end with a NUL and belong to the data set. */
+   last, what the user says; of lm the sentence, after the previous one where there is one; NULL
+   past the last text. Rows of numbers (signal) have no texts. carnn_dataset_target: the name of
+   what is right, of signal also a number as it is written; NULL where it is not known or has no
+   name (labels of answer, grades of pair). Strings end with a NUL and belong to the data set. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -7944,13 +7944,13 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
-    if (example >= carnn_dataset_examples(dataset)) return 0;
+    if (example >= carnn_dataset_examples(dataset) || dataset->columns) return 0;
     return dataset->items[example].count - (size_t)dataset->linked;
 }
 
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number) {
-    if (number >= carnn_dataset_text_count(dataset, example) || dataset->columns) return NULL;
+    if (number >= carnn_dataset_text_count(dataset, example)) return NULL;
     return carnn__text(dataset, carnn__members(dataset, &dataset->items[example])[number].text).at;
 }
 

@@ -186,6 +186,8 @@ static void odd_data_sets(const char *task) {
     n = carnn_dataset_examples(data);
     CHECK_INT(carnn_dataset_text_count(data, n), 0);
     CHECK(carnn_dataset_text(data, 0, SIZE_MAX) == NULL);
+    if (data->columns) CHECK_INT(carnn_dataset_text_count(data, 0), 0); /* rows are no texts */
+    else CHECK(carnn_dataset_text_count(data, 0) > 0);
     CHECK(carnn_dataset_text(data, n, 0) == NULL && carnn_dataset_target(data, SIZE_MAX) == NULL);
     carnn_dataset_free(data);
     CHECK_INT(carnn_dataset_examples(NULL) + carnn_dataset_groups(NULL), 0);
