@@ -21954,6 +21954,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
+        int digits = o->kind == CARNN_OPTION_INTEGER ? 17 : 10;
         char text[3][CARNN__NUMBER_SIZE];
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_TEXT ||
@@ -21968,9 +21969,9 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         }
         if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
             return carnn__refuse(error, "%s is %s, not from %s to %s", o->name,
-                                 carnn__number_text(text[0], 10, number),
-                                 carnn__number_text(text[1], 10, o->low),
-                                 carnn__number_text(text[2], 10, o->high));
+                                 carnn__number_text(text[0], digits, number),
+                                 carnn__number_text(text[1], digits, o->low),
+                                 carnn__number_text(text[2], digits, o->high));
     }
     return CARNN_OK;
 }

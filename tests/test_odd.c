@@ -106,6 +106,10 @@ static void odd_ranges(void) {
             }
     WORKS(carnn_set(&model, &train, "lr-decay", "0.5", NULL)); /* - and _ are the same */
     CHECK(train.lr_decay == 0.5);
+    memset(&model, 0, sizeof model);
+    model.seed = 9007199254740994u; /* 2^53 + 2 */
+    FAILS(carnn_defaults(&model, NULL, &error));
+    CHECK_TEXT(error.message, "seed is 9007199254740994, not from 1 to 9007199254740992");
 }
 
 static void odd_tables(void) {
