@@ -130,7 +130,7 @@
    CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
    shared inputs. Losses are in nats. A pointer may be NULL only where this is said; a carnn_error *
-   always may, and every _free takes NULL.
+   always may, a text of length 0 and room for 0 bytes or entries may, and every _free takes NULL.
 
    WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
    strings, *reply too, belong to the object that was asked.
@@ -23203,7 +23203,7 @@ static int carnn__fill_bytes(carnn__sink sink, void *to, const void *content) {
 CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, size_t size,
                                         carnn_error *error) {
     carnn_allocator allocator = carnn__allocator(NULL);
-    carnn__span all = {(const char *)bytes, size};
+    carnn__span all = {size ? (const char *)bytes : "", size};
     return carnn__file_save(carnn__fill_bytes, &all, file, &allocator, error);
 }
 

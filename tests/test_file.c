@@ -450,6 +450,7 @@ static void test_disk(void) {
     CHECK_INT(carnn__read_file(IMAGE_FILE, &standard, &block, &found.size, &error), CARNN_OK);
     CHECK(found.size == 3 && !memcmp(block, "a\0b", 3));
     carnn__free_aligned(&standard, block);
+    CHECK_INT(carnn_file_write(IMAGE_FILE, NULL, 0, &error), CARNN_OK);
     CHECK_INT(carnn_file_write(FOLDER_THAT_IS_NOT, "", 0, &error), CARNN_ERR_IO);
     CHECK_INT(carnn_model_save(model, IMAGE_FILE, &error), CARNN_OK);
     CHECK_INT(carnn_model_save(model, FOLDER_THAT_IS_NOT, &error), CARNN_ERR_IO);
