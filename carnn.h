@@ -133,10 +133,15 @@
    always may, a text of length 0 and room for 0 bytes or entries may, and every _free takes NULL.
 
    WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
-   strings, *reply too, belong to the object that was asked.
+   where the call fails it is NULL. Strings and arrays, *reply too, belong to the object that was
+   asked. Free a session before its model, and before the model is trained again: it may hold
+   results of the old weights. Nothing else keeps what it was made from, except where this is said:
+   data sets, descriptions and other models may be freed after the call.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
-   set is read-only once it is loaded.
+   set is read-only once it is loaded. Different objects may be made, trained and freed in different
+   threads at the same time. Callbacks and allocators are called in the thread that has made the
+   call, never in one that is started here.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
    fills a carnn_error with words: file, line, what was expected, what was found. Signals are the
@@ -244,7 +249,8 @@ CARNN_API const char *carnn_status_text(carnn_status status);
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* NULL stands for malloc, realloc and free. `realloc` with a NULL block allocates; results must be
-   aligned as malloc's are. */
+   aligned as malloc's are. No call asks for 0 bytes or frees NULL. Objects copy the struct; what
+   `user` points to has to outlive them. */
 typedef struct carnn_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void *(*realloc)(void *block, size_t bytes, void *user);
@@ -254,7 +260,8 @@ typedef struct carnn_allocator {
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
-/* A file by name, unpacked where it is packed by gzip and that program is at hand, or bytes. */
+/* A file by name or bytes. A file of data that is packed by gzip is unpacked, where that program is
+   at hand; a model file is not. */
 typedef struct carnn_source {
     const char *name;  /* file name, or what errors should call the bytes */
     const void *bytes; /* NULL: read the file `name` */
