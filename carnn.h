@@ -281,12 +281,13 @@ typedef struct carnn_dataset carnn_dataset;
 #define CARNN_OPTIONS_MAX 24 /* options that a task may have for itself */
 #define CARNN_TEXT_MAX 256   /* bytes of an option that is a text, with its end */
 
-/* What a model is. All of it but the vectors is kept in the model file. */
+/* What a model is. A model file has all of it but vectors, known, from, simd and allocator. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all */
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all, NULL is the
+                          first of them */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
-    int64_t embedding; /* size of the word embeddings */
+    int64_t embedding; /* size of the word embeddings; signal: numbers in a row */
     int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk>; equal texts
                           count once, but in dialog and lm */
@@ -357,11 +358,12 @@ typedef struct carnn_train_desc {
                               keeps this share of itself in a step */
     int64_t patience;      /* epochs without a better validation score before training stops;
                               CARNN_NONE: no limit */
-    int64_t threads;       /* 0: as many as there are processors */
+    int64_t threads;       /* up to 1,024; 0: as many as there are processors */
     double max_time;       /* seconds of this run; 0: no limit */
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between steps, at most every 10 seconds; NULL: none */
-    int64_t resume;        /* not 0: go on from `checkpoint` */
+    int64_t resume;        /* not 0: go on from `checkpoint`, with the same model, data and options,
+                              but for epochs, patience, threads and max_time */
     int64_t probe;         /* not 0: `progress` gets a carnn_probe after every epoch; of lm,
                               classify and signal whose encoder is an rnn or a graph */
     carnn_progress_fn progress;
@@ -393,8 +395,8 @@ typedef struct carnn_option {
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
-/* Option `number` of a task: those that all tasks have (for task NULL these alone), then its own;
-   NULL past the last. */
+/* Option `number` of a task: those that all tasks have (these alone where the task is NULL or
+   unknown), then its own; NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
 /* What an option of the kind NAME may be: NULL past the last, and for the other kinds. */
@@ -402,23 +404,27 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
 
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
    the library's own string: `value` need not live on. CARNN_ERR_ARGUMENT: the message names the
-   option and, of a number, the range. */
+   option and, of a number, the range. Here and in carnn_option_get the description that does not
+   have the option (see `place`) may be NULL. */
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
 
-/* Writes the value of an option to `text` (size bytes), as carnn_option_set() would read it, ""
-   where a name is not chosen. Returns text. */
+/* Writes the value of an option to `text` (size bytes, CARNN_TEXT_MAX are always enough), as
+   carnn_option_set() would read it, "" where a name is not chosen. Returns text. */
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size);
 
 /* Sets the option that is called `name` (- and _ are the same) of model->task, of the model or of
-   the training. train may be NULL. CARNN_ERR_ARGUMENT: the task has no such option. */
+   the training. train may be NULL. Set the task first. CARNN_ERR_ARGUMENT: it has no such option,
+   or the value is none of it. */
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error);
 
-/* Fills every zero field with the default of the task (and, for the model, of the cell). train may
-   be NULL. */
+/* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
+   all ranges. train may be NULL. carnn_model_create and carnn_train call it themselves: a program
+   that has called it sets `embedding` to 0 again where it shall be the size of `vectors` or of
+   rows, before it makes the model. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -430,8 +436,8 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
-/* How many threads a call uses: `threads`, at most 1,024; 0: as many as there are processors
-   that this program may use. Always 1 with CARNN_NO_THREADS. */
+/* How many threads a call uses: `threads`, at most 1,024; 0 or less: as many as there are
+   processors that this program may use. Always 1 with CARNN_NO_THREADS. */
 CARNN_API size_t carnn_thread_count(int64_t threads);
 
 /* --- data sets -------------------------------------------------------------------------------- */
@@ -450,7 +456,7 @@ typedef struct carnn_rows_desc {
 } carnn_rows_desc;
 
 typedef struct carnn_dataset_desc {
-    const char *task;
+    const char *task;            /* needed, as are sources */
     const carnn_source *sources; /* read one after the other */
     size_t source_count;
     const carnn_source *candidates; /* one candidate per line, for tasks that choose among texts
@@ -475,6 +481,8 @@ typedef struct carnn_dataset_desc {
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
+
+/* What a data set has; NULL has no example. */
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
