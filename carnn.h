@@ -554,8 +554,8 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;     /* 0 where no target has one */
     double seconds;  /* of the call that scored; of several models at once, of all together */
-    double unknown;  /* by carnn_test, and by carnn_train of the best epoch: part of the data's
-                        words that are not in the vocabulary */
+    double unknown;  /* part of the data's words that are not in the vocabulary: of carnn_test and,
+                        for the validation set, of carnn_train; elsewhere 0 */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
                             their text does not have them; answer: all of them, where no question
                             has a right sentence */
@@ -575,22 +575,27 @@ struct carnn_progress {
     double done;               /* of this epoch, 0 to 1 */
     double loss;               /* mean over this epoch so far */
     double rate;               /* examples a second; of language models, words */
-    double lr, gradient_norm;
-    double seconds, seconds_left;
+    double lr;
+    double gradient_norm;      /* of the last step, before it is clipped */
+    double seconds;            /* so far, with those before a resume */
+    double seconds_left;       /* to the end of the last epoch; 0 while that is not known */
     int epoch_ended;           /* 1: this report closes an epoch */
     const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
                                    NULL elsewhere, and always without such a set */
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
-    int64_t best_epoch;
+    int64_t best_epoch;        /* that of `best`, from 1; 0: none */
     const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
 };
 
 #ifndef CARNN_NO_TRAIN
-/* Trains in place. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds
-   the weights with the best validation score. Where valid is NULL it holds those after the last
+/* Trains in place, from the weights that the model has; best epoch and scores are those of this
+   training. Afterwards, also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED, the model holds the
+   weights with the best validation score. Where valid is NULL it holds those after the last
    complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds the
-   weights at which it was stopped (CARNN_ERR_STOPPED) or it began with (CARNN_ERR_DIVERGED). */
+   weights at which it was stopped (CARNN_ERR_STOPPED) or it began with (CARNN_ERR_DIVERGED).
+   CARNN_ERR_IO where the last checkpoint could not be written: the model is trained all the same
+   (carnn_file_check tells beforehand); where none could be read the model is as it was. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -602,7 +607,7 @@ typedef struct carnn_folds_desc {
     const carnn_source *by; /* for every group a line with the name of its fold, in the order of the
                                data. A group without an example has a line, too, but is in no fold.
                                NULL: groups are dealt by chance, drawn by the model's seed */
-    /* after each fold (number from 0, of `count`); may be NULL */
+    /* called after each fold (number from 0, of `count`) with its scores; may be NULL */
     void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
     void *user;
 } carnn_folds_desc;
@@ -621,7 +626,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 
 /* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
    plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
-   probabilities. */
+   probabilities. scores may be NULL. CARNN_ERR_DATA: there is no example. CARNN_ERR_ARGUMENT: the
+   models are of another task than the data, or choose among different things. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -635,7 +641,7 @@ typedef struct carnn_ranked {
     double score;
 } carnn_ranked;
 
-/* carnn_test that tells more. `part` is called with the parts that metric[0] averages: metric[0] =
+/* carnn_test with callbacks. `part` is called with the parts that metric[0] averages: metric[0] =
    sum of values / sum of weights, of perplexity exp of that. A part (value, weight) is a dialog
    (right turns, turns), a question (average precision, 1), a piece of a sentence (-log P, words),
    the neighbours of a sentence (the same), or an example (1 if it is right, 1; of rows with a class
@@ -646,7 +652,7 @@ typedef struct carnn_test_desc {
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
     void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank, in order; or NULL */
     void *user;
-    int alone; /* not 0: several models do not vote */
+    int alone; /* not 0: several models do not vote, and may choose among different things */
 } carnn_test_desc;
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
@@ -667,10 +673,11 @@ typedef struct carnn_prediction {
     carnn_prediction_kind kind;
     size_t example;            /* its number in the data set, from 0 */
     size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
-    size_t count;              /* of the most probable choices */
+    size_t count;              /* of the most probable choices; 0: cloze without a candidate */
     const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
     const struct carnn_text *candidate; /* cloze: choice i is candidate[i] of the example itself, a
-                                  part of the text that was given; elsewhere NULL */
+                                  part of the text that was given, whose bytes are not copied;
+                                  elsewhere NULL */
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood, a vector: words, the sentence's end among them */
@@ -679,8 +686,9 @@ typedef struct carnn_prediction {
     int unsure;                /* 1: the best choice is `unsure` of the model's description */
 } carnn_prediction;
 
-/* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
-   (0: the first one alone), and returns its length, both like snprintf. */
+/* Writes a prediction as the task prints it, and returns its length, both like snprintf: of choices
+   the first `top`, each behind its probability (0: the name of the first alone), a score, a
+   likelihood and its tokens, the numbers of a vector; with tabs between them. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
                                        size_t top, char *text, size_t size);
 
@@ -703,7 +711,8 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 /* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
    its weights with the scores (0 and zeros for a new model), the number of parameters, and the
-   names it knows, NULL past the last. */
+   names it knows, NULL past the last. What was for its making alone (vectors, known, from,
+   allocator) is NULL in the description. */
 CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
@@ -936,16 +945,21 @@ typedef struct carnn_explanation {
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
-   order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit
-   of the best reply; of gated hops with their attention alone. lm: the words of the sentence
-   before with their shares in the context, then those of the sentence with what they add to the
-   logit of the most probable next word. answer, pair: the words of both texts. Where words have
-   scores (models of answer that are told of common words), the rest is the part of the score that
-   the network gives to the pair. Otherwise words have shares: for each text these and its rest
-   add up to 1, and `rest` is the sum of both. cloze: the words of the text, to the probability of
-   the answer, which by default is exactly the sum of the attention to its places; of the models
-   attentive and weighted the rest is the answer's logit (of an ensemble 0). classify, signal and
-   skip-thought do not explain. count is 0 where nothing has been predicted. */
+   order, at most `count` into out[]; none where nothing has been predicted.
+
+     dialog        one for each utterance that was read, to the logit of the best reply; of gated
+                   hops with their attention alone
+     lm            the words of the sentence before with their shares in the context, then those of
+                   the sentence with what they add to the logit of the most probable next word
+     answer, pair  the words of both texts with their shares: for each text these and its rest add
+                   up to 1, and `rest` is the sum of both. Where words have scores, too (models of
+                   answer that are told of common words), `rest` is the part of the score that the
+                   network gives to the pair
+     cloze         the words of the text, to the probability of the answer, which by default is
+                   exactly the sum of the attention to its places; of the models attentive and
+                   weighted the rest is the answer's logit (of an ensemble 0)
+
+   classify, signal and skip-thought do not explain. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
