@@ -756,11 +756,11 @@ typedef struct carnn_ensemble_desc {
     int greedy;   /* not 0: of these, from the best one on, those that make the score of the
                      ensemble on `valid` strictly better, in one pass (5.2 there) */
     int64_t threads;
-    size_t *chosen; /* (models) becomes the numbers of the members; may be NULL */
+    size_t *chosen; /* (models) begins with the numbers of the members, in their order; or NULL */
 } carnn_ensemble_desc;
 
-/* Makes an ensemble with copies of models that have the same task and choose among the same things;
-   models that are ensembles themselves are refused. */
+/* Makes an ensemble with copies of models that have the same task and choose among the same things,
+   with the allocator of the first; models that are ensembles themselves are refused. */
 CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                                             const carnn_model *const *models, size_t count,
                                             const carnn_ensemble_desc *desc, carnn_error *error);
@@ -833,13 +833,20 @@ typedef struct carnn_text { /* of an example */
 /* Of the calls from here on each task has some. The others return CARNN_ERR_ARGUMENT, and the
    message says which ones it has. */
 
-/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
-   which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2",
-   where alignments are read); of classify a text; of skip-thought a sentence; of cloze a text, a
-   question with XXXXX and candidates "c1|c2|...", into which the prediction points. The `top` most
-   probable choices are told, at least one. The prediction belongs to the session and lasts until
-   its next call. */
+/* Predicts an example from its texts:
+
+     dialog        what the user says, after what the session has heard, which is left as it was
+     lm            a sentence, whose context is the one before (none after a reset)
+     answer        a question and a sentence
+     pair          two sentences
+     classify      a text
+     skip-thought  a sentence
+     cloze         a text, a question with XXXXX, and candidates "c1|c2|...", into which the
+                   prediction points
+
+   Models of answer and pair that read alignments have a third text, "0-0 1-2". The `top` most
+   probable choices are told (0: one), as many as there are. The prediction belongs to the session
+   and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -927,8 +934,9 @@ typedef struct carnn_contribution {
                          the weight of a word, where the model has such weights, 1 in all for each
                          text that has them; cloze: of a word of the text */
     double share;     /* lm: what part of the context a word of the sentence before is; answer,
-                         pair: what part of the last states of its text's encoder a word is, or its
-                         state of the vector that is compared (ca, ap, cosine, attention of pair) */
+                         pair: what part of the last states of its text's encoder a word is (0
+                         where these are no sums, see `exact`), or its state of the vector that is
+                         compared (ca, ap, cosine, attention of pair) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -1088,7 +1096,7 @@ CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, 
 
 /* `row` is called once per line; a result other than 0 stops with CARNN_ERR_STOPPED. */
 
-typedef struct carnn_check { /* one line of the gradient check */
+typedef struct carnn_check { /* one line of the gradient check; valid during the callback only */
     const char *group;       /* "cell", "part", "head" (the network of a task) */
     const char *name;        /* "icarnn" */
     size_t numbers;          /* derivatives compared */
