@@ -430,7 +430,7 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
 
 /* Names in the tables of cells, tasks, optimisers and SIMD paths: NULL past the last. */
 CARNN_API const char *carnn_cell_name(size_t number);
-CARNN_API const char *carnn_cell_title(size_t number);
+CARNN_API const char *carnn_cell_title(size_t number); /* what it is, in a few words */
 CARNN_API const char *carnn_task_name(size_t number);
 CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
@@ -523,6 +523,7 @@ typedef struct carnn_book_desc {
     const carnn_allocator *allocator;
 } carnn_book_desc;
 
+/* Reads `asked`. The sources are read question by question, which tells their errors, too. */
 CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc *desc,
                                        carnn_error *error);
 
@@ -705,7 +706,8 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
                                      const carnn_predict_desc *desc, carnn_error *error);
 
 /* The probability that the means of two models over the same parts (values a and b, weights) differ
-   by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. */
+   by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. 1 where there are
+   fewer than two parts. */
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
@@ -1029,9 +1031,11 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
    Related Problems in Natural Language Processing, thesis, Montreal 2019, chapter 4). A file has
    lines of these kinds, and comments after #:
 
-     period M                          the graph repeats itself after M time steps [1]
+     period M                          the graph repeats itself after M time steps [1]; before
+                                       all nodes
      node NAME in|hidden|out TIME      the time is 0 to M - 1 [0]
-     edge FROM TO DELAY                from a node above at time t to one at time t + DELAY
+     edge FROM TO DELAY                from a node above at time t to one at time t + DELAY; below
+                                       0 it leads back
 
    At most 1,024 nodes, 8,192 edges, names of 40 bytes; periods and delays up to 1,000,000. */
 typedef struct carnn_graph carnn_graph;
