@@ -835,16 +835,16 @@ typedef struct carnn_text { /* of an example */
 /* Of the calls from here on each task has some. The others return CARNN_ERR_ARGUMENT, and the
    message says which ones it has. */
 
-/* Predicts an example from its texts:
+/* Predicts an example from its texts, of which the first words are read, as many as in brackets:
 
-     dialog        what the user says, after what the session has heard, which is left as it was
-     lm            a sentence, whose context is the one before (none after a reset)
-     answer        a question and a sentence
-     pair          two sentences
-     classify      a text
-     skip-thought  a sentence
-     cloze         a text, a question with XXXXX, and candidates "c1|c2|...", into which the
-                   prediction points
+     dialog        what the user says [1,023], after what the session has heard, which is left as it
+                   was
+     lm            a sentence [all], whose context is the one before (none after a reset)
+     answer, pair  a question and a sentence; two sentences [512 each]
+     classify      a text [the option max_words]
+     cloze         a text [2,048], a question with XXXXX [512], and candidates "c1|c2|..." [640 of
+                   them], into which the prediction points
+     skip-thought  a sentence [62]
 
    Models of answer and pair that read alignments have a third text, "0-0 1-2". The `top` most
    probable choices are told (0: one), as many as there are. The prediction belongs to the session
@@ -960,7 +960,8 @@ typedef struct carnn_explanation {
      dialog        one for each utterance that was read, to the logit of the best reply; of gated
                    hops with their attention alone
      lm            the words of the sentence before with their shares in the context, then those of
-                   the sentence with what they add to the logit of the most probable next word
+                   the sentence with what they add to the logit of the most probable next word. Of
+                   more than 256 words each piece of 256 is a sentence of its own
      answer, pair  the words of both texts with their shares: for each text these and its rest add
                    up to 1, and `rest` is the sum of both. Where words have scores, too (models of
                    answer that are told of common words), `rest` is the part of the score that the
