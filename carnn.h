@@ -153,8 +153,9 @@
    dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
    with {.utterances = 1024} reads as much as scoring does. Of the stack, making an ensemble takes
-   88 KB, training and saving 64 KB, testing, opening a session and loading an ensemble 40 KB, the
-   rest 20 KB at most; threads that are started here have 256 KB.
+   88 KB; training, saving, carnn_model_size and carnn_gradcheck 64 KB; testing, predicting data
+   sets, opening a session, carnn_session_size and loading an ensemble 40 KB; the rest, of which
+   carnn_session_line takes most, 24 KB at most; threads that are started here have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
