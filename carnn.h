@@ -763,7 +763,8 @@ typedef struct carnn_ensemble_desc {
 } carnn_ensemble_desc;
 
 /* Makes an ensemble with copies of models that have the same task and choose among the same things,
-   with the allocator of the first; models that are ensembles themselves are refused. */
+   with the allocator of the first; models that are ensembles themselves are refused. Where some
+   read alignments (answer, pair), the first does. */
 CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                                             const carnn_model *const *models, size_t count,
                                             const carnn_ensemble_desc *desc, carnn_error *error);
