@@ -1,7 +1,8 @@
 #!/bin/sh
-# Other machines: sh tests/portability.sh [TEST...], in the top folder. For each, the command line and
-# the header must compile without a warning, and the programs of tests/ (default: all) run under an
-# emulator. What is not at hand is not counted as passed.
+# Other machines: sh tests/portability.sh [TEST...], in the top folder after `make`. For each, the command
+# line and the header must compile without a warning; under an emulator a model is trained, whose
+# bytes must be those that ./carnn gives here, and the programs of tests/ (default: all) run. What is
+# not at hand is not counted as passed.
 # sh tests/portability.sh quick: aarch64 with a few tests, and the command line for Windows, in
 # seconds.
 #
@@ -21,6 +22,8 @@ mkdir -p "$folder/include" "$folder/run" "$top/build" # wine makes no folder in 
 ln -s /usr/include/stb "$folder/include/stb" # the one header that is not the compiler's own
 ln -s "$top/data" "$folder/run/data"
 echo '#include <stdio.h>' > "$folder/hello.c"
+small='train --task dialog --train data/bike.txt --hidden 17 --embedding 17 --epochs 3 --quiet'
+./carnn $small --out "$folder/here.gguf" > "$folder/log" 2>&1
 sh tests/gather.sh test_tag $(echo "" $tests | sed 's/ tag / /; s/ / test_/g') > "$folder/tests.c"
 printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$folder/make.c"
 
@@ -53,7 +56,8 @@ machine() {
     build="$compiler $optimise $strict -isystem $folder/include -I."
     warned=$failed
     [ $quick ] || check "$name: the header" quiet $build "$@" -fsyntax-only "$folder/make.c"
-    check "$name: the command line" quiet $build "$@" -o "$folder/carnn" cli.c -lm -lpthread
+    check "$name: the command line" quiet $build "$@" -static -o "$folder/carnn.exe" cli.c \
+        -lm -lpthread
     [ -z "$tests" ] || check "$name: the tests" quiet $build -Itests "$@" -Wno-conversion -static \
         -o "$folder/tests.exe" "$folder/tests.c" -lm -lpthread
     built=yes
@@ -62,6 +66,8 @@ machine() {
     if [ -z "$tests" ] || [ $built = no ]; then
         :
     elif command -v "${runner:-true}" > "$folder/where"; then
+        (cd "$folder/run" && rm -f there.gguf && $runner ../carnn.exe $small --out there.gguf) > "$folder/log" 2>&1
+        check "$name: a model with the same bytes" cmp "$folder/here.gguf" "$folder/run/there.gguf"
         ran "$runner"
         passed=$((passed + good)) failed=$((failed + bad))
         said="tests: $good passed, $bad failed${lost:+:$lost}"
