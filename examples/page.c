@@ -1,5 +1,5 @@
 /* A bot in a web page that needs no server: examples/page.html lets one choose a model file, talks,
-   and draws what each utterance contributed to a reply. With Emscripten (4.0 and older ones):
+   and draws what each utterance contributed to a reply. With Emscripten:
 
      emcc -O2 -s SINGLE_FILE=1 -s ALLOW_MEMORY_GROWTH=1 -s INVOKE_RUN=0 \
          -s EXPORTED_FUNCTIONS=_bot_room,_bot_open,_bot_say,_bot_forget,_main \
