@@ -152,10 +152,8 @@
    of its memory before the first step. A session is one block whose size is known before: of a
    dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
-   with {.utterances = 1024} reads as much as scoring does. Of the stack, making an ensemble takes
-   88 KB; training, saving, carnn_model_size and carnn_gradcheck 64 KB; testing, predicting data
-   sets, opening a session, carnn_session_size and loading an ensemble 40 KB; the rest, of which
-   carnn_session_line takes most, 24 KB at most; threads that are started here have 256 KB.
+   with {.utterances = 1024} reads as much as scoring does. Of the stack, carnn_session_line takes
+   24 KB, training 20 KB, the rest 12 KB at most; threads that are started here have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -3806,10 +3804,13 @@ typedef struct carnn__param {
     int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
 
-#define CARNN__PARAMS_MAX 224
+#define CARNN__PARAMS_MAX 224 /* of a model */
+#define CARNN__CELL_PARAMS 16 /* a cell has fewer */
 
 typedef struct carnn__store {
-    carnn__param item[CARNN__PARAMS_MAX];
+    carnn__param *item; /* (room) those that have room; with none the store only counts */
+    size_t room;
+    carnn__param other; /* stands for those that have no room */
     size_t count;
     size_t size; /* floats in the array, with the padding between pieces (always zero) */
     size_t trained; /* so many of them, from the front, are trained */
@@ -3817,10 +3818,15 @@ typedef struct carnn__store {
     float *value;
 } carnn__store;
 
-/* Parameter `number`. Past the end of the table it is the last entry; carnn__store_check then tells
-   that the store is too small. */
+/* An empty store whose parameters go into `table`, which has so much room. */
+static void carnn__store_open(carnn__store *store, carnn__param *table, size_t room) {
+    memset(store, 0, sizeof *store);
+    store->item = table;
+    store->room = room;
+}
+
 static carnn__param *carnn__param_at(carnn__store *store, size_t number) {
-    return &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+    return number < store->room ? &store->item[number] : &store->other;
 }
 
 /* Declares a matrix and returns its number. */
@@ -3854,15 +3860,22 @@ static float *carnn__named(const carnn__store *store, const char *name) {
     return carnn__piece(store, store->value, i);
 }
 
-static carnn_status carnn__store_check(const carnn__store *store, carnn_error *error) {
-    if (store->count <= CARNN__PARAMS_MAX) return CARNN_OK;
-    return carnn__refuse(error, "more than %d weight matrices: use fewer layers, or a graph with "
-                         "fewer edges", CARNN__PARAMS_MAX);
+/* Empties a store that has counted its parameters, and takes a table that has room for them. */
+static carnn_status carnn__store_table(carnn__store *store, const carnn_allocator *allocator,
+                                       carnn_error *error) {
+    size_t room = store->count;
+    carnn__param *table;
+    if (room > CARNN__PARAMS_MAX)
+        return carnn__refuse(error, "more than %d weight matrices: use fewer layers, or a graph "
+                             "with fewer edges", CARNN__PARAMS_MAX);
+    table = (carnn__param *)carnn__alloc(allocator, room, sizeof *table);
+    if (!table) return carnn__out_of_memory(error);
+    carnn__store_open(store, table, room);
+    return CARNN_OK;
 }
 
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
                                        carnn_error *error) {
-    if (carnn__store_check(store, error)) return CARNN_ERR_ARGUMENT;
     store->value = (float *)carnn__alloc_aligned(allocator, store->size, sizeof(float));
     if (!store->value) return carnn__out_of_memory(error);
     memset(store->value, 0, store->size * sizeof(float));
@@ -12841,11 +12854,10 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
                                    const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     const carnn_graph_edge *edge = s->graph->edge;
-    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], output, wires = 0, i, j;
-    carnn__unit unit[CARNN__GRAPH_UNITS];
+    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], longest[CARNN__GRAPH_UNITS] = {0};
+    size_t c[CARNN__GRAPH_UNITS], output, wires = 0, i, j; /* longest, c: of carnn__unit */
     char name[32];
     memset(m, 0, sizeof *m);
-    memset(unit, 0, sizeof unit);
     m->cell = s->cell;
     m->h = s->h;
     m->units = carnn__graph_order(s->graph, order, &output);
@@ -12854,13 +12866,16 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
         place[order[i]] = i;
         for (j = 0; j < s->graph->edge_count; j++)
             if (edge[j].from == order[i])
-                unit[i].longest = carnn__max(unit[i].longest, (size_t)edge[j].delay);
-        m->states += unit[i].longest;
-        unit[i].c = m->states++ * s->h;
+                longest[i] = carnn__max(longest[i], (size_t)edge[j].delay);
+        m->states += longest[i];
+        c[i] = m->states++ * s->h;
     }
     m->output = place[output];
     for (i = 0; i < m->units; i++) {
-        carnn__unit *v = &unit[i];
+        carnn__unit unit, *v = &unit;
+        memset(v, 0, sizeof *v);
+        v->longest = longest[i];
+        v->c = c[i];
         v->linear = s->graph->node[order[i]].kind == CARNN_NODE_OUT;
         v->width = v->linear ? s->h : k->gates * s->h;
         snprintf(name, sizeof name, "node.%u.bias", (unsigned)order[i] + 1);
@@ -12873,7 +12888,7 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
             carnn__wire_plan(p, &w, prefix, s, j, v->width);
             w.to = i;
             w.from = w.input ? i : place[edge[j].from];
-            w.past = w.input ? m->states * s->h : unit[w.from].c - w.delay * s->h;
+            w.past = w.input ? m->states * s->h : c[w.from] - w.delay * s->h;
             if (w.input) m->states += w.delay * v->width / s->h;
             if (m->wire) m->wire[wires] = w;
             wires++;
@@ -13664,9 +13679,9 @@ static size_t carnn__rnn_state_size(const carnn__rnn *m) {
 static carnn_status carnn__corpus_carried(carnn__work *work, const carnn__rnn *m, size_t rows,
                                           carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
-    carnn__store store; /* scratch: the head sets the sizes of m when it declares its weights */
+    carnn__store store; /* only counts: the head sets the sizes of m when it declares its weights */
     carnn__plan p = {&store, NULL, work, work->model};
-    memset(&store, 0, sizeof store);
+    carnn__store_open(&store, NULL, 0);
     work->model->task->parts(&p, work->state);
     c->carried_count = 2 * rows * carnn__rnn_state_size(m);
     c->carried = (float *)carnn__own(&c->blocks, &work->allocator, c->carried_count, sizeof(float));
@@ -16450,10 +16465,13 @@ static void carnn__net_report(carnn__work *work) {
 static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
     void *state = carnn__alloc_zero(&model->allocator, 1, model->task->state);
     carnn__plan p = {&model->params, NULL, NULL, model};
+    carnn_status status;
     if (!state) return carnn__out_of_memory(error);
-    model->task->parts(&p, state);
+    model->task->parts(&p, state); /* counts them */
+    status = carnn__store_table(&model->params, &model->allocator, error);
+    if (!status) model->task->parts(&p, state);
     carnn__free(&model->allocator, state);
-    return carnn__store_check(&model->params, error);
+    return status;
 }
 
 static void carnn__net_close(carnn__work *work) {
@@ -16481,9 +16499,9 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     size_t choices;
     carnn__net *net = carnn__net_of(work);
-    carnn__store same; /* the weights get the numbers that they have in the model */
+    carnn__store same; /* counts: the weights get the numbers that they have in the model */
     carnn__plan p = {&same, arena, work, work->model};
-    memset(&same, 0, sizeof same);
+    carnn__store_open(&same, NULL, 0);
     net->normal = NULL;
     work->model->task->parts(&p, work->state);
     /* at least 1: in best[0] an ensemble tells its members what to explain */
@@ -17712,17 +17730,17 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
 /* The classes of the columns that are set in bits (n): where two of them have in common half of
    what the smaller one has, all columns of both classes get the smaller class_of. */
 static void carnn__exchange_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
-    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], a, b, i, k;
-    memset(both, 0, sizeof both);
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
-    for (i = 0; i < n; i++) /* both[a][b], a >= b: how often both bits are set */
-        for (a = 0; bits[i] && a < CARNN__EXCHANGE_COLUMNS; a++)
-            for (b = 0; b <= a; b++) both[a][b] += bits[i] >> a & bits[i] >> b & 1;
+    size_t times[CARNN__EXCHANGE_COLUMNS] = {0}, both, a, b, i, k; /* how often a bit is set */
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+        class_of[a] = (uint32_t)a;
+        for (i = 0; i < n; i++) times[a] += bits[i] >> a & 1;
+    }
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
-        for (b = 0; b < a; b++) {
+        for (b = 0; times[a] && b < a; b++) {
             uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
             uint32_t high = class_of[a] ^ class_of[b] ^ low;
-            if (!both[a][b] || 2 * both[a][b] < carnn__min(both[a][a], both[b][b])) continue;
+            for (both = i = 0; times[b] && i < n; i++) both += bits[i] >> a & bits[i] >> b & 1;
+            if (!both || 2 * both < carnn__min(times[a], times[b])) continue;
             for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
                 if (class_of[k] == high) class_of[k] = low;
         }
@@ -22057,9 +22075,10 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
     for (i = 0; i < model->member_count; i++) carnn_model_free(model->members[i]);
-    if (model->members) { /* they had the words, choices and graph */
+    if (model->members) { /* they had the parameters, words, choices and graph */
         carnn__free(&a, model->members);
     } else {
+        carnn__free(&a, model->params.item);
         carnn_graph_free(model->graph);
         carnn__names_free(&model->words, &a);
         carnn__names_free(&model->choices, &a);
@@ -25108,6 +25127,7 @@ struct carnn__subject {
     float *scratch, *scratch_back;
     float setting; /* of a part */
     carnn__store store;
+    carnn__param param[CARNN__CELL_PARAMS];
     carnn__cell cell;
     carnn__cell_run run;
     /* tasks */
@@ -25230,6 +25250,7 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
     if (s->variant == CARNN__CHECK_NORMAL && !(k->flags & CARNN__NORMALISES)) s->how = NULL;
     if (!s->how) return CARNN_OK;
     carnn__check_sequences(s, s->variant);
+    carnn__store_open(&s->store, s->param, CARNN__COUNT(s->param));
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
     s->bends = s->variant == CARNN__CHECK_NORMAL;
     if (s->bends) carnn__cell_declare_norm(&s->cell, &s->store, "");
@@ -25643,6 +25664,7 @@ typedef struct carnn__bench {
     float *x, *y, *z;
     carnn__optimizer optimizer;
     carnn__store store;
+    carnn__param param[CARNN__CELL_PARAMS];
     carnn__cell cell;
     carnn__cell_run run;
     carnn__packed seq;
@@ -25819,7 +25841,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
                                    size_t h, int learn) {
     size_t t, *start = carnn__sizes(&b->arena, T + 1);
     carnn__packed seq = {B, T, B * T, start};
-    memset(&b->store, 0, sizeof b->store);
+    carnn__store_open(&b->store, b->param, CARNN__COUNT(b->param));
     carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
     b->store.value = carnn__bench_floats(b, b->store.size);
     b->x = carnn__bench_floats(b, B * T * e);

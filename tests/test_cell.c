@@ -13,6 +13,7 @@ typedef struct subject {
     size_t *start;
     carnn__packed seq;
     carnn__store store;
+    carnn__param param[CARNN__CELL_PARAMS];
     carnn__cell cell;
     carnn__cell_run run;
     float *w, *g;         /* laid out like the store */
@@ -61,6 +62,7 @@ static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
     s->inputs = shared ? shared : s->rows;
     if (shared) s->index = (uint32_t *)calloc(s->rows + 1, sizeof *s->index);
     for (i = 0; shared && i < s->rows; i++) s->index[i] = (uint32_t)(i * 5 % shared);
+    carnn__store_open(&s->store, s->param, CARNN__CELL_PARAMS);
     carnn__cell_declare(&s->cell, &s->store, "", kind, e, h, d);
     s->w = floats(s->store.size);
     s->g = floats(s->store.size);
@@ -629,10 +631,11 @@ static void test_parameter_counts(void) {
     size_t i, j;
     for (i = 0; i < sizeof want / sizeof *want; i++) {
         carnn__store store;
+        carnn__param param[CARNN__CELL_PARAMS];
         carnn__cell cell;
         size_t count = 0;
         CHECK(carnn__cell_number(want[i].cell) < CARNN__CELL_COUNT);
-        memset(&store, 0, sizeof store);
+        carnn__store_open(&store, param, CARNN__CELL_PARAMS);
         carnn__cell_declare(&cell, &store, "", carnn__cell_number(want[i].cell), 1024, 1024, 1024);
         for (j = 0; j < store.count; j++) count += store.item[j].rows * store.item[j].columns;
         CHECK_INT(count, want[i].count);

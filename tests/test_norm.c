@@ -14,6 +14,7 @@ static const uint32_t bn_length[BN_B] = {3, 7, 5, 0, 6, 1, 1, 2, 1, 1};
 
 typedef struct bn_subject {
     carnn__store store;
+    carnn__param param[CARNN__CELL_PARAMS];
     carnn__cell cell;
     carnn__cell_run run;
     carnn__packed seq;
@@ -45,6 +46,7 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
     s->trains = trains;
     carnn__pack_sequences(&s->seq, bn_length, BN_B, s->rank, s->start);
     for (i = 0; i < s->seq.rows; i++) s->index[i] = (uint32_t)(i * 5 % BN_INPUTS);
+    carnn__store_open(&s->store, s->param, CARNN__CELL_PARAMS);
     carnn__cell_declare(&s->cell, &s->store, "", kind, BN_E, BN_H, 0);
     carnn__cell_declare_skip(&s->cell, &s->store, "", skip);
     carnn__cell_declare_norm(&s->cell, &s->store, "");

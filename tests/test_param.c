@@ -6,8 +6,8 @@
 
 /* --- the store -------------------------------------------------------------------------------- */
 
-static void declare_some(carnn__store *store) {
-    memset(store, 0, sizeof *store);
+static void declare_some(carnn__store *store, carnn__param param[6]) {
+    carnn__store_open(store, param, 6);
     carnn__declare(store, "", "word.weight", 5, 3, 0, CARNN__INIT_NORMAL, 0.1f);
     carnn__declare(store, "cell", "input.weight", 300, 200, 100, CARNN__INIT_UNIFORM, 0.0f);
     carnn__declare(store, "cell", "bias", 1, 16, 1, CARNN__INIT_ZERO, 0.0f);
@@ -21,8 +21,9 @@ static void declare_some(carnn__store *store) {
 static void test_store_layout(void) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__store store;
+    carnn__param param[6];
     size_t i, j, end = 0;
-    declare_some(&store);
+    declare_some(&store, param);
     CHECK_INT(store.count, 6);
     CHECK_TEXT(store.item[0].name, "word.weight");
     CHECK_TEXT(store.item[1].name, "cell.input.weight");
@@ -41,22 +42,33 @@ static void test_store_layout(void) {
     carnn__free_aligned(&a, store.value);
 }
 
-/* Matrices that are too many are counted, kept nowhere, and refused. */
-static void test_store_too_small(void) {
-    static struct {
-        carnn__store store;
-        unsigned char behind[64];
-    } s;
+/* A store counts what it has no room for, and keeps it nowhere; then it takes as much room, but not
+   for too many matrices. */
+static void test_store_counts(void) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn_error error;
-    int i;
-    memset(s.behind, 7, sizeof s.behind);
+    carnn__store store;
+    carnn__param param[3], untouched;
+    int i, pass;
+    memset(param, 7, sizeof param);
+    untouched = param[2];
+    carnn__store_open(&store, param, 2);
     for (i = 0; i < CARNN__PARAMS_MAX + 5; i++)
-        CHECK_INT(carnn__declare(&s.store, "p", "weight", 2, 2, 0, CARNN__INIT_ZERO, 0.0f), i);
-    CHECK_INT(s.store.count, CARNN__PARAMS_MAX + 5);
-    for (i = 0; i < 64; i++) CHECK_INT(s.behind[i], 7);
-    CHECK_INT(carnn__store_alloc(&s.store, &a, &error), CARNN_ERR_ARGUMENT);
-    CHECK(s.store.value == NULL);
+        CHECK_INT(carnn__declare(&store, "p", "weight", 2, 2, 0, CARNN__INIT_ZERO, 0.0f), i);
+    CHECK_INT(store.count, CARNN__PARAMS_MAX + 5);
+    CHECK(!memcmp(&param[2], &untouched, sizeof untouched));
+    CHECK_INT(carnn__store_table(&store, &a, &error), CARNN_ERR_ARGUMENT);
+    CHECK(store.item == param);
+    carnn__store_open(&store, NULL, 0);
+    for (pass = 0; pass < 2; pass++) {
+        for (i = 0; i < 5; i++)
+            carnn__declare(&store, "p", "weight", 2, (size_t)i, 0, CARNN__INIT_ZERO, 0.0f);
+        CHECK_INT(store.count, 5);
+        if (!pass) CHECK_INT(carnn__store_table(&store, &a, &error), CARNN_OK);
+    }
+    CHECK_INT(store.room, 5);
+    for (i = 0; i < 5; i++) CHECK_INT(store.item[i].columns, i);
+    carnn__free(&a, store.item);
 }
 
 /* --- initialisers ----------------------------------------------------------------------------- */
@@ -92,9 +104,10 @@ static void check_uniform(const carnn__store *store, size_t number, double range
 static void test_initialisers(void) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__store store, again;
+    carnn__param param[2][6];
     moments m;
-    declare_some(&store);
-    declare_some(&again);
+    declare_some(&store, param[0]);
+    declare_some(&again, param[1]);
     CHECK_INT(carnn__store_alloc(&store, &a, NULL), CARNN_OK);
     CHECK_INT(carnn__store_alloc(&again, &a, NULL), CARNN_OK);
     carnn__store_init(&store, 5);
@@ -414,7 +427,7 @@ int main(void) {
     carnn__engine e;
     CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_store_layout();
-    test_store_too_small();
+    test_store_counts();
     test_initialisers();
     test_steps(&e);
     test_clipping(&e);

@@ -354,12 +354,14 @@ static void rcrn_numbers(void) {
 
 /* models.md 1.19: an LSTM's RCRN of 1,024 units over 1,024 inputs. */
 static void rcrn_parameters(void) {
-    static carnn__store store;
+    static carnn__param param[CARNN__PARAMS_MAX];
     static carnn__rnn rnn;
+    carnn__store store;
     carnn__plan p = {&store, NULL, NULL, NULL};
     carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0, 0, 0, NULL,
                               0.0f, 0.0f, 0, 0, 0};
     size_t i, sum = 0;
+    carnn__store_open(&store, param, CARNN__PARAMS_MAX);
     carnn__rnn_plan(&p, &rnn, "cell", shape, 1, 1, 1);
     for (i = 0; i < store.count; i++) sum += store.item[i].rows * store.item[i].columns;
     CHECK_INT(sum, 50356224);
