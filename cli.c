@@ -86,21 +86,18 @@ typedef struct line { /* of a file, or a text that grows */
     size_t number; /* from 1 */
 } line;
 
-static void add_bytes(line *l, const char *bytes, size_t count) {
-    while (l->length + count >= l->room)
-        l->text = (char *)grow(l->text, l->room, &l->room, 1);
-    memcpy(l->text + l->length, bytes, count);
-    l->text[l->length += count] = '\0';
-}
-
-/* Adds a text, which is cut where it is not short. */
+/* Adds what printf() would print. */
 static void add_text(line *l, const char *format, ...) {
-    char text[128];
     va_list values;
+    size_t length;
     va_start(values, format);
-    vsnprintf(text, sizeof text, format, values);
+    length = (size_t)vsnprintf(NULL, 0, format, values);
     va_end(values);
-    add_bytes(l, text, strlen(text));
+    while (l->length + length >= l->room) l->text = (char *)grow(l->text, l->room, &l->room, 1);
+    va_start(values, format);
+    vsnprintf(l->text + l->length, length + 1, format, values);
+    va_end(values);
+    l->length += length;
 }
 
 /* ==== Arguments ============================================================================== */
@@ -465,8 +462,9 @@ static void read_arguments(const command *c, int count, char **argument) {
 }
 
 /* ==== JSON =================================================================================== */
-/* Bytes of a well-formed UTF-8 sequence at `s`, 0 if there is none. */
-static size_t utf8(const unsigned char *s) {
+/* Bytes of a well-formed UTF-8 sequence at `text`, 0 if there is none. */
+static size_t utf8(const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
     size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3
                        : s[0] < 0xF5 ? 4 : 0;
     for (i = 1; i < length; i++)
@@ -478,12 +476,13 @@ static size_t utf8(const unsigned char *s) {
 
 /* `special`, control characters and bad bytes are added by `escape`, as numbers. */
 static void add_escaped(line *to, const char *text, const char *special, const char *escape) {
-    const unsigned char *s = (const unsigned char *)text;
     size_t length;
-    for (; *s; s += length ? length : 1) {
-        length = utf8(s);
-        if (length && *s >= 0x20 && !strchr(special, *s)) add_bytes(to, (const char *)s, length);
-        else if (length && (*s >= 0x20 || *escape != '&')) add_text(to, escape, (unsigned)*s);
+    for (; *text; text += most(length, 1)) {
+        unsigned char first = (unsigned char)*text;
+        length = utf8(text);
+        if (length && first >= 0x20 && !strchr(special, first))
+            add_text(to, "%.*s", (int)length, text);
+        else if (length && (first >= 0x20 || *escape != '&')) add_text(to, escape, first);
         else add_text(to, escape, 0xFFFDu); /* no character, or none of XML */
     }
 }
@@ -937,35 +936,41 @@ static void log_probe(const carnn_progress *p) {
     fflush(job.probe);
 }
 
+/* A line of progress; `live`: over the last one. */
+static void show_progress(const carnn_progress *p, int live) {
+    static line text;
+    char left[32], value[32];
+    size_t length;
+    text.length = 0;
+    if (job.fold) add_text(&text, "fold %zu  ", job.fold);
+    add_text(&text, "epoch %lld/%lld %3.0f%%  loss %s", (long long)p->epoch, (long long)p->epochs,
+             100.0 * p->done, decimal(p->loss, value));
+    if (p->scores)
+        add_text(&text, "  %s %s", p->scores->metric[0].name,
+                 decimal(p->scores->metric[0].value, value));
+    if (p->best && (job.valid || job.fold))
+        add_text(&text, "  best %s (%lld)", decimal(p->best->metric[0].value, value),
+                 (long long)p->best_epoch);
+    add_text(&text, "  %s left  %.0f/s  lr %.3g  |g| %.3g  %.0f MiB",
+             duration(p->seconds_left, left), p->rate, p->lr, p->gradient_norm, peak_memory());
+    /* a line that wraps cannot be overwritten: a narrow one does without the last fields */
+    for (length = text.length; live && length > terminal_width();)
+        for (length--; length && text.text[length] != ' ';) length--;
+    fprintf(stderr, "%s%.*s%*s%s", live ? "\r" : "", (int)length, text.text,
+            (int)(job.shown - least(job.shown, length)), "", p->epoch_ended ? "\n" : "");
+    fflush(stderr);
+    job.shown = p->epoch_ended ? 0 : length;
+}
+
 static int on_progress(const carnn_progress *p, void *user) {
-    int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
-    char text[512], left[32], value[32];
-    size_t at = 0;
+    int live = is_terminal(stderr) && !is_plain();
     (void)user;
-#define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
     if (!job.begun++) begin_log(&job.log, arg.log), begin_log(&job.probe, arg.probe);
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
     if (job.log && p->epoch_ended) log_epoch(p);
     if (p->probe) log_probe(p);
-    if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
-    if (job.fold) ADD("fold %zu  ", job.fold);
-    ADD("epoch %lld/%lld %3.0f%%  loss %s", (long long)p->epoch, (long long)p->epochs,
-        100.0 * p->done, decimal(p->loss, value));
-    if (p->scores)
-        ADD("  %.32s %s", p->scores->metric[0].name, decimal(p->scores->metric[0].value, value));
-    if (p->best && (job.valid || job.fold))
-        ADD("  best %s (%lld)", decimal(p->best->metric[0].value, value), (long long)p->best_epoch);
-    ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
-    ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
-#undef ADD
-    /* a line that wraps cannot be overwritten: a narrow one does without the last fields */
-    while (live && at > terminal_width())
-        for (at--; at && text[at] != ' ';) at--;
-    fprintf(stderr, "%s%.*s%*s%s", live ? "\r" : "", (int)at, text,
-            (int)(job.shown - least(job.shown, at)), "", p->epoch_ended ? "\n" : "");
-    fflush(stderr);
-    job.shown = p->epoch_ended ? 0 : at;
+    if (!arg.quiet && (live || p->epoch_ended)) show_progress(p, live);
     return interrupted;
 }
 
@@ -1661,7 +1666,7 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     for (i = 0; is_colored() && i < others; i++) {
         const char *text = column[i].text;
         for (k = 0; k < 5; k++, text += length) {
-            length = k < 4 && *text ? most(utf8((const unsigned char *)text), 1) : 0;
+            length = k < 4 && *text ? most(utf8(text), 1) : 0;
             printf("%.*s", (int)most(length, 1), length ? text : " ");
         }
     }
@@ -2019,7 +2024,7 @@ static void svg(const char *format, ...) {
     va_list values;
     va_start(values, format);
     for (; *format; format++)
-        if (*format != '%') add_bytes(&picture, *format == '\'' ? "\"" : format, 1);
+        if (*format != '%') add_text(&picture, "%c", *format == '\'' ? '"' : *format);
         else if (*++format == 'd') add_text(&picture, "%d", va_arg(values, int));
         else if (strchr("gn", *format))
             add_text(&picture, *format == 'g' ? "%.1f" : "%.6g", va_arg(values, double));
@@ -2151,18 +2156,18 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
 
 /* "fold 1, perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
-    static char text[96];
-    char value[32], fold[32] = "";
+    static line text;
+    char value[32];
     const curve *score = &h->curve[SCORE], *loss = &h->curve[TRAIN_LOSS];
     const point *p = &loss->point[loss->count - 1];
     const char *name = "loss";
     size_t i;
     for (i = 0; i < score->count; i++)
         if (score->point[i].epoch == h->best) name = h->metric, p = &score->point[i];
-    if (h->fold) snprintf(fold, sizeof fold, "fold %zu, ", h->fold);
-    snprintf(text, sizeof text, "%s%s %s at epoch %.0f", fold, name, decimal(p->value, value),
-             p->epoch);
-    return text;
+    text.length = 0;
+    if (h->fold) add_text(&text, "fold %zu, ", h->fold);
+    add_text(&text, "%s %s at epoch %.0f", name, decimal(p->value, value), p->epoch);
+    return text.text;
 }
 
 typedef struct panel { /* a diagram of the curves of one name */
@@ -2690,13 +2695,13 @@ static const command commands[] = {
 
 /* "train, test" */
 static const char *command_names(unsigned bits) {
-    static char text[256];
-    size_t i, at = 0;
+    static line names;
+    size_t i;
+    names.length = 0;
     for (i = 0; i < COUNT(commands); i++)
         if (bits & commands[i].bit)
-            at += (size_t)snprintf(text + at, sizeof text - at, at ? ", %s" : "%s",
-                                   commands[i].name);
-    return text;
+            add_text(&names, names.length ? ", %s" : "%s", commands[i].name);
+    return names.text;
 }
 
 static int is_man; /* help is printed as a man page */
@@ -2730,47 +2735,48 @@ static void print_help(const char *head, const char *text) {
 }
 
 static void print_option(const char *name, const char *value, const char *text) {
-    char head[64];
-    snprintf(head, sizeof head, "  --%s%s%s", dashed(name), value ? " " : "", value ? value : "");
-    print_help(head, text);
+    static line head;
+    head.length = 0;
+    add_text(&head, "  --%s%s%s", dashed(name), value ? " " : "", value ? value : "");
+    print_help(head.text, text);
 }
 
 /* " [default, task its own default]": those that differ from the first are named. */
-static void add_default(char *text, size_t room, const carnn_option *o, const char *only) {
+static void add_default(line *text, const carnn_option *o, const char *only) {
     char first[OPTION_TEXT] = "", own[OPTION_TEXT];
     const char *task;
-    size_t i, at = strlen(text);
+    size_t i;
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
         carnn_model_desc m = {.task = task};
         carnn_train_desc training = {.epochs = 0};
         if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
         option_text(o, &m, &training, own);
         if (!*own || !strcmp(own, first)) continue;
-        at += (size_t)snprintf(text + at, room - at, *first ? ", %s %s" : " [%s%s",
-                               *first ? task : "", own);
-        if (!*first) strcpy(first, own);
+        if (*first) add_text(text, ", %s %s", task, own);
+        else add_text(text, " [%s", strcpy(first, own));
     }
-    if (*first) snprintf(text + at, room - at, "]");
+    if (*first) add_text(text, "]");
 }
 
 /* The options of a place, with a title; those that all tasks have, or those of one. */
 static void print_options(const char *title, const char *task, unsigned bit,
                           carnn_option_place place) {
+    static line text;
     const carnn_option *o;
-    char text[1024];
-    size_t i, k, at;
+    size_t i, k;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         if (o->place != place || !(option_commands(o) & bit)) continue;
         if (title) printf(is_man ? ".SS %s\n" : "\n%s:\n", title);
         title = NULL;
-        snprintf(text, sizeof text / 2, "%s", o->help);
-        add_default(text, sizeof text, o, task);
+        text.length = 0;
+        add_text(&text, "%s", o->help);
+        add_default(&text, o, task);
         print_option(o->name, o->kind >= CARNN_OPTION_NAME ? "NAME" : is_switch(o) ? "[N]" : "N",
-                     text);
-        for (k = at = 0; carnn_option_choice(o, k) && at < sizeof text; k++)
-            at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %s" : "%s",
-                                   carnn_option_choice(o, k));
-        if (at) print_help("", text);
+                     text.text);
+        text.length = 0;
+        for (k = 0; carnn_option_choice(o, k); k++)
+            add_text(&text, k ? ", %s" : "%s", carnn_option_choice(o, k));
+        if (k) print_help("", text.text);
     }
 }
 
