@@ -162,12 +162,12 @@ static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
-    {"ensemble", "RULE", "together they are one: vote, of the choices; mean, of the probabilities; or "
-     "greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
+    {"ensemble", "RULE", "together they are one: vote, of the choices; mean, of the probabilities; "
+     "or greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
     {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
-    {"test", "FILE...", "data to score the finished model on; its words that vectors have are known",
-     TRAIN, AT(test)},
+    {"test", "FILE...", "data to score the finished model on; its words that vectors have are "
+     "known", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
@@ -301,8 +301,8 @@ typedef struct entry { /* an option of some commands */
 static entry *entries;
 static size_t entry_count, entry_room;
 
-/* The entry of this name that one of these commands has (0: any has), which all of them have now. To
-   other commands the same name means something else. */
+/* The entry of this name that one of these commands has (0: any has), which all of them have now.
+   To other commands the same name means something else. */
 static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
     size_t i = 0;
     while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
@@ -781,8 +781,9 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                             arg.permutation ? &order : NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient, .rows = &rows,
-                               .model = model ? carnn_model_describe(reads_most()) : &arg.model};
+                               .clean = clean, .lenient = lenient,
+                               .model = model ? carnn_model_describe(reads_most()) : &arg.model,
+                               .rows = &rows};
     const char *shown = names->count ? *names->item : "";
     carnn_dataset *loaded = NULL;
     used += left.count;
@@ -871,8 +872,8 @@ static void warn_of(const carnn_scores *s, const char *file) {
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
             100.0 * s->unknown);
     if (s->unanswerable && s->unanswerable >= s->examples)
-        say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, or "
-            "no sentence is right", file);
+        say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, "
+            "or no sentence is right", file);
     else if (10 * s->unanswerable >= s->examples && s->unanswerable)
         say(DONE, "%s: %zu of %zu targets are not in the loss, as the model does not know them or "
             "their texts do not have them", file, s->unanswerable, s->examples);
@@ -1182,7 +1183,7 @@ static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
     numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
     numbers weight;                  /* of the parts, the same for all */
-    report report[MODELS + 1];
+    struct report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
     size_t count, voices;            /* models, and with the vote of several that can vote */
     size_t chosen[MODELS];           /* the members of the ensemble */
@@ -1389,7 +1390,7 @@ static void check_ensemble(void) {
 
 /* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
 static void make_ensemble(void) {
-    carnn_ensemble_desc desc = {.threads = arg.training.threads, .share = arg.share,
+    carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
                                 .chosen = tested.chosen};
     const carnn_scores *scores;
     char value[32];
@@ -1521,9 +1522,9 @@ static int lacks_classes(void) {
     return examples && carnn_model_choice_count(model);
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer. But a sequence
-   of rows, and the sentences of a question, are read to the end, unless --stream asks for answers
-   to single lines. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer. But a
+   sequence of rows, and the sentences of a question, are read to the end, unless --stream asks for
+   answers to single lines. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
@@ -2059,7 +2060,7 @@ typedef struct point { double epoch, value; } point;
 
 typedef struct curve {
     const char *name;
-    point *point;
+    struct point *point;
     size_t count, room;
 } curve;
 
@@ -2068,7 +2069,7 @@ typedef struct history { /* a run or a fold of it, as `train --log` wrote it */
     size_t fold;     /* from 1; 0: it has none */
     char metric[32]; /* "" while there is none */
     double best;     /* the epoch with the best one */
-    curve curve[LOGGED];
+    struct curve curve[LOGGED];
 } history;
 
 static const char *logged_name(const history *h, size_t number) {
@@ -2646,8 +2647,8 @@ static const command commands[] = {
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
      "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
      "  carnn test seed?.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n"
-     "\nWithout --ensemble the vote is, in dialog, for the reply that most models choose, elsewhere the\n"
-     "mean of what the models say.\n",
+     "\nWithout --ensemble the vote is, in dialog, for the reply that most models choose, "
+     "elsewhere the\nmean of what the models say.\n",
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
@@ -2664,7 +2665,8 @@ static const command commands[] = {
     {"cloze", "BOOK... [options]", "makes questions that leave out a word of a text from books",
      "  carnn cloze --sentences 8 alice.txt > questions.txt\n"
      "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
-     "it becomes a question for this name, with up to ten candidates.\n", CLOZE, cloze, 1, SIZE_MAX},
+     "it becomes a question for this name, with up to ten candidates.\n",
+     CLOZE, cloze, 1, SIZE_MAX},
     {"rank", "MODEL --question TEXT [--data FILE]",
      "sorts sentences, the best answer first (task answer)",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
@@ -2827,14 +2829,15 @@ static int help_command(const command *c) {
 static int man_page(void) {
     size_t i;
     is_man = 1;
-    printf(".TH CARNN 1 \"\" \"carnn %s\"\n.SH NAME\ncarnn \\- context-dependent additive recurrent "
-           "networks\n.SH SYNOPSIS\n.B carnn\nCOMMAND [options] [files]\n", CARNN_VERSION);
+    printf(".TH CARNN 1 \"\" \"carnn %s\"\n", CARNN_VERSION);
+    puts(".SH NAME\ncarnn \\- context-dependent additive recurrent networks\n"
+         ".SH SYNOPSIS\n.B carnn\nCOMMAND [options] [files]");
     for (i = 0; i < COUNT(commands); i++) help_command(&commands[i]);
-    puts(".SH ENVIRONMENT\n.TP\n.B CARNN_SIMD\nThe instruction set, where --simd names none.\n.TP\n"
-         ".B NO_COLOR\nNeither colours nor lines that are overwritten, if it is set.\n.SH FILES\n.TP\n"
-         ".I MODEL.resume\nThe checkpoint of a training that has not ended.");
-    puts(".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 "
-         "diverged, 130 interrupted");
+    puts(".SH ENVIRONMENT\n.TP\n.B CARNN_SIMD\nThe instruction set, where --simd names none.\n"
+         ".TP\n.B NO_COLOR\nNeither colours nor lines that are overwritten, if it is set.\n"
+         ".SH FILES\n.TP\n.I MODEL.resume\nThe checkpoint of a training that has not ended.\n"
+         ".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, "
+         "5 diverged, 130 interrupted");
     return DONE;
 }
 
@@ -2913,8 +2916,8 @@ static int help(int asked) {
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  help       this text, or all about a command, a task or cells; --man: a man page;\n"
-            "             --complete bash, zsh or fish: a completion script\n\ntasks:\n");
+    fprintf(to, "  help       this text, or all about a command, a task or cells; --man: a man "
+            "page;\n             --complete bash, zsh or fish: a completion script\n\ntasks:\n");
     for (i = 0; carnn_task_name(i); i++)
         fprintf(to, "  %-14s%s\n", carnn_task_name(i), carnn_task_title(i));
     fprintf(to, "\nexamples:\n"

@@ -83,6 +83,7 @@ for compiler in gcc clang; do
         -I"$folder/own" -I. -fsyntax-only "$folder/make.c"
     compiles "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
     compiles "$plus, C++20" $plus -std=c++20 -O1 $strict -I. -fsyntax-only "$folder/make.cpp"
+    compiles "$plus, command line" $plus -std=c++17 -I. -x c++ -fsyntax-only cli.c
     compiles "$plus, declarations" $plus -std=c++17 $strict -I. -c "$folder/use.cpp" -o "$folder/usepp.o"
     compiles "$plus, C++ calls C" $plus "$folder/make.o" "$folder/usepp.o" -o "$folder/three" -lm -lpthread
 done
