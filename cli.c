@@ -285,6 +285,14 @@ static int is_word(guess *g, const char *name) {
     return !strcmp(word, name);
 }
 
+/* Is it one of the library's names of a kind? */
+static int is_one_of(guess *g, const char *(*name)(size_t number)) {
+    int found = 0;
+    size_t i;
+    for (i = 0; name(i); i++) found |= is_word(g, name(i));
+    return found;
+}
+
 static void unknown(const char *what, const guess *g) {
     say(USAGE, "unknown %s \"%s\"%s%s%s (%s)", what, g->word, *g->best ? "; did you mean \"" : "",
         g->best, *g->best ? "\"?" : "", g->names);
@@ -343,17 +351,18 @@ static void read_flag(const flag *f, const char *value) {
     void *field = (char *)&arg + f->offset;
     const char *kind = f->value ? f->value : "";
     int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
-    char *end;
-    double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
-    int right = end > value && !*end && number >= low && number <= 1e15;
-    if ((whole || !strcmp(kind, "X")) && (!right || (whole && number != floor(number))))
-        say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
-            whole ? "whole " : "", low, value);
     if (!*kind) *(int *)field = 1;
     else if (!strcmp(kind, "FILE...")) add_item((list *)field, value);
-    else if (whole) *(int64_t *)field = (int64_t)number;
-    else if (!strcmp(kind, "X")) *(double *)field = number == 0.0 ? CARNN_NONE : number;
-    else *(const char **)field = value;
+    else if (whole || !strcmp(kind, "X")) {
+        char *end;
+        double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
+        if (end == value || *end || !(number >= low && number <= 1e15) ||
+            (whole && number != floor(number)))
+            say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
+                whole ? "whole " : "", low, value);
+        if (whole) *(int64_t *)field = (int64_t)number;
+        else *(double *)field = number == 0.0 ? CARNN_NONE : number;
+    } else *(const char **)field = value;
 }
 
 static void set_option(const carnn_option *o, const char *value) {
@@ -417,7 +426,8 @@ static int is_switch(const carnn_option *o) {
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
 static void read_option(const command *c, int count, char **argument, int *at) {
-    const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
+    const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value = "";
+    const char *next = *at + 1 < count ? argument[*at + 1] : "--"; /* begins so: no value */
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
     const flag *f;
@@ -435,10 +445,12 @@ static void read_option(const command *c, int count, char **argument, int *at) {
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
     if (name[length]) value = name + length + 1;
-    else if (f ? !f->value : is_switch(o) && (*at + 1 == count || *argument[*at + 1] == '-'))
-        value = f ? "" : "1";
-    else value = *at + 1 < count ? argument[++*at] : "--";
-    if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
+    else if (!f && is_switch(o) && *next == '-') value = "1";
+    else if (!f || f->value) {
+        if (!strncmp(next, "--", 2)) say(USAGE, "--%s needs a value", word);
+        value = next;
+        ++*at;
+    }
     if (f && !o) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
     else add_item(&arg.own, o->name), add_item(&arg.own, value);
@@ -978,14 +990,11 @@ static int on_progress(const carnn_progress *p, void *user) {
 /* Finds what is wrong before hours of work are lost. */
 static void check_training(int folds) {
     guess g;
-    size_t i;
-    int is_task = 0;
     if (arg.from) arg.model.from = load_file(arg.from);
     if (arg.from && !arg.task) arg.task = task_of(arg.model.from);
-    g = guess_for(arg.task ? arg.task : "");
     if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
-    for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
-    if (!is_task) unknown("task", &g);
+    g = guess_for(arg.task);
+    if (!is_one_of(&g, carnn_task_name)) unknown("task", &g);
     arg.model.task = arg.task;
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
@@ -1375,15 +1384,14 @@ static void print_test(void) {
 
 static void check_ensemble(void) {
     guess g = guess_for(arg.ensemble ? arg.ensemble : "");
-    int chooses;
+    int vote = is_word(&g, "vote"), mean = is_word(&g, "mean"), greedy = is_word(&g, "greedy");
     if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
         say(USAGE, "test: --valid, --share and --out go with --ensemble");
     if (!arg.ensemble) return;
     if (arg.share < 0.0 || arg.share > 1.0)
         say(USAGE, "test: --share: expected a number above 0, up to 1");
-    if (!(is_word(&g, "vote") | is_word(&g, "mean") | is_word(&g, "greedy"))) unknown("rule", &g);
-    chooses = !strcmp(arg.ensemble, "greedy") || arg.share > 0.0;
-    if (chooses && !arg.valid.count)
+    if (!vote && !mean && !greedy) unknown("rule", &g);
+    if ((greedy || arg.share > 0.0) && !arg.valid.count)
         say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
@@ -2345,11 +2353,8 @@ static int gradcheck(void) {
     carnn_status status = carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error);
     if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
-        int known = 0;
-        size_t i;
-        for (i = 0; carnn_cell_name(i); i++) known |= is_word(&g, carnn_cell_name(i));
-        for (i = 0; carnn_task_name(i); i++) known |= is_word(&g, carnn_task_name(i));
-        if (!known) unknown("cell or task", &g);
+        int is_cell = is_one_of(&g, carnn_cell_name), is_task = is_one_of(&g, carnn_task_name);
+        if (!is_cell && !is_task) unknown("cell or task", &g);
     }
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
@@ -2894,10 +2899,10 @@ static int put_fish(void) {
 
 static int complete(const char *shell) {
     guess g = guess_for(shell);
-    int bash = is_word(&g, "bash"), zsh = is_word(&g, "zsh");
-    if (!is_word(&g, "fish") && !bash && !zsh) unknown("shell", &g);
+    int bash = is_word(&g, "bash"), zsh = is_word(&g, "zsh"), fish = is_word(&g, "fish");
+    if (!bash && !zsh && !fish) unknown("shell", &g);
     add_entries();
-    if (!bash && !zsh) return put_fish();
+    if (fish) return put_fish();
     puts(bash ? "_carnn() {\nlocal list=() at=$COMP_CWORD\n"
                 "case $at:${COMP_WORDS[1]}:${COMP_WORDS[at-1]} in"
               : "#compdef carnn\nlocal -a list\n"
