@@ -458,6 +458,7 @@ static void read_option(const command *c, int count, char **argument, int *at) {
 
 static void read_arguments(const command *c, int count, char **argument) {
     int at, only_files = 0;
+    size_t sources;
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
@@ -471,6 +472,9 @@ static void read_arguments(const command *c, int count, char **argument) {
             c->bit == TRAIN ? "; each file has its option: --train A --train B"
             : c->bit & commands_with("data") ? "; data are given by --data FILE"
                                              : "; options begin with --");
+    sources = arg.train.count + arg.valid.count + arg.test.count + arg.data.count;
+    if (!arg.help && arg.labels.count > most(sources, 1)) /* 1: standard input */
+        say(USAGE, "--labels: expected a file for each file of images, found more");
 }
 
 /* ==== JSON =================================================================================== */
@@ -651,7 +655,10 @@ static void load_model(size_t number) {
 
 static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
-#define STANDARD_INPUT "standard input" /* what errors call it */
+#define STANDARD_INPUT "standard input"
+
+/* What messages call a file. */
+static const char *called(const char *name) { return strcmp(name, "-") ? name : STANDARD_INPUT; }
 
 static void take_standard_input(void) {
     static int taken;
@@ -670,6 +677,9 @@ static int is_file(const char *name) {
     return !stat(name, &found) && S_ISREG(found.st_mode);
 }
 
+/* What the system calls a file. */
+static const char *path_of(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }
+
 /* The name of a file with something behind it. */
 static char *beside(const char *name, const char *ending) {
     char *text = (char *)resize(NULL, strlen(name) + strlen(ending) + 1, 1);
@@ -685,32 +695,30 @@ static char *folder_of(const char *name) {
 }
 
 /* Names the checkpoint. No file may be written that is read, is in a folder of data or that another
-   option writes, and none may be named that is not read. */
+   option writes. */
 static void check_files(void) {
+    static const char *const outputs[] = {"out", "log", "probe", "qrels", "run"};
     const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
-                         arg.candidates, arg.folds_by, arg.from,  arg.text,  arg.permutation};
-    const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
-                          &arg.data,  &arg.vectors, &arg.labels};
-    const list *read[] = {&arg.train, &arg.valid, &arg.test, &arg.data};
-    static const char *const written_by[] = {"out", "log", "probe", "qrels", "run"};
-    list all = {NULL, 0, 0};
-    size_t i, k, data_files = 0, ours; /* ours: names that are made here, the last ones of all */
-    size_t written = arg.out != NULL;  /* these are the first ones */
+                         arg.candidates, arg.folds_by, arg.from,  arg.permutation};
+    const list *many[] = {&arg.train, &arg.valid,   &arg.test,  &arg.data,
+                          &arg.files, &arg.vectors, &arg.labels};
+    list all = {NULL, 0, 0}; /* those that are written first */
+    size_t i, k, written = arg.out != NULL;
     if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
     for (i = 0; i < COUNT(one); i++) {
-        if (one[i] && i < COUNT(written_by) && !strcmp(one[i], "-"))
-            say(USAGE, "--%s: expected the name of a file to write, found \"-\"", written_by[i]);
-        if (one[i]) add_item(&all, one[i]), written += i < COUNT(written_by);
+        if (one[i] && i < COUNT(outputs) && !strcmp(one[i], "-"))
+            say(USAGE, "--%s: expected the name of a file to write, found \"-\"", outputs[i]);
+        if (one[i]) add_item(&all, path_of(one[i])), written += i < COUNT(outputs);
     }
     for (i = 0; i < COUNT(many); i++)
-        for (k = 0; k < many[i]->count; k++)
-            add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : "/dev/stdin");
+        for (k = 0; k < many[i]->count; k++) {
+            add_item(&all, path_of(many[i]->item[k]));
+            if (i < 4) add_item(&all, beside(many[i]->item[k], ".align")); /* of data */
+        }
     for (i = 0; i < arg.own.count; i += 2)
         if (!strcmp(arg.own.item[i], "graph")) add_item(&all, arg.own.item[i + 1]);
-    for (ours = all.count, i = 0; i < COUNT(read); data_files += read[i++]->count)
-        for (k = 0; k < read[i]->count; k++) add_item(&all, beside(read[i]->item[k], ".align"));
     for (i = 0; i < written; i++) {
-        char *folder = folder_of(all.item[i]);
+        const char *folder = folder_of(all.item[i]);
         for (k = i + 1; k < all.count; k++) {
             int same = is_same_file(all.item[i], all.item[k]);
             if (same && !strcmp(all.item[i], all.item[k]))
@@ -719,12 +727,7 @@ static void check_files(void) {
             if (k >= written && is_same_file(folder, all.item[k]))
                 say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
         }
-        free(folder);
     }
-    while (all.count > ours) free((void *)all.item[--all.count]);
-    if (arg.labels.count > most(data_files, 1)) /* 1: standard input */
-        say(USAGE, "--labels: expected a file for each file of images, found more");
-    free((void *)all.item);
 }
 
 /* What begins like a file of gzip is no text. */
@@ -796,10 +799,8 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                                .clean = clean, .lenient = lenient,
                                .model = model ? carnn_model_describe(reads_most()) : &arg.model,
                                .rows = &rows};
-    const char *shown = names->count ? *names->item : "";
     carnn_dataset *loaded = NULL;
     used += left.count;
-    if (!strcmp(shown, "-")) shown = STANDARD_INPUT;
     if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
         int code = failed();
         if (model && code == BAD_DATA)
@@ -807,10 +808,10 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
         exit(code);
     }
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
-        fprintf(stderr, "%s: read as %s\n", shown, carnn_dataset_format(loaded));
+        fprintf(stderr, "%s: read as %s\n", called(*names->item), carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
-                shown, carnn_dataset_left_out(loaded));
+                called(*names->item), carnn_dataset_left_out(loaded));
     free(labels);
     free(sources);
     return loaded;
@@ -879,7 +880,7 @@ static void print_metrics(const carnn_scores *s, int counts) {
 
 /* Says what makes scores on a file doubtful. */
 static void warn_of(const carnn_scores *s, const char *file) {
-    if (!strcmp(file, "-")) file = STANDARD_INPUT;
+    file = called(file);
     if (s->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
             100.0 * s->unknown);
@@ -1032,8 +1033,8 @@ static void warn_of_training(void) {
     size_t words, found = carnn_model_vectors_found(model, &words), i, k;
     if (strcmp(arg.task, "dialog") &&
         (classes == 1 || (classes > 2 && 2 * classes > examples)))
-        say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)", *arg.train.item,
-            examples, classes, data_of(arg.task));
+        say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)",
+            called(*arg.train.item), examples, classes, data_of(arg.task));
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1041,7 +1042,7 @@ static void warn_of_training(void) {
                     arg.train.item[i]);
     if (arg.vectors.count && 10 * found < 3 * words)
         say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
-            *arg.vectors.item, words, found);
+            called(*arg.vectors.item), words, found);
     if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
         say(DONE, "%s will be overwritten; --resume would go on with the training that was stopped",
             arg.training.checkpoint);
@@ -1410,7 +1411,7 @@ static void make_ensemble(void) {
                                tested.count, &desc, &error));
     if (!desc.valid) return;
     scores = carnn_model_scores(models[tested.count]);
-    fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, *arg.valid.item,
+    fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, called(*arg.valid.item),
             scores->metric[0].name, decimal(scores->metric[0].value, value));
     for (i = 0; carnn_model_member(models[tested.count], i); i++)
         fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
@@ -1471,9 +1472,10 @@ static line input;
 static size_t predicted; /* examples so far */
 
 /* As much as there can be: the answers are those of scoring. task: whose models the command is for,
-   or NULL. */
+   or NULL. Without --data it reads standard input. */
 static void open_session(const char *task) {
     carnn_session_desc desc = {.utterances = SIZE_MAX};
+    if (!arg.data.count) add_item(&arg.data, "-");
     load_model(0);
     if (task && strcmp(task, task_of(model)))
         say(USAGE, "%s is a model of the task %s, expected one of the task %s", *arg.files.item,
@@ -1492,12 +1494,6 @@ static int next_said(void) {
     found = next_line(stdin, STANDARD_INPUT, &input);
     if (!found && is_talk()) putchar('\n');
     return found;
-}
-
-static void load_examples(void) {
-    static const char *name = "-";
-    list names = {.item = &name, .count = 1};
-    data = load_data(task_of(model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
 }
 
 /* Writes the line of one example; its parts come one after the other. */
@@ -1530,30 +1526,14 @@ static int lacks_classes(void) {
     return examples && carnn_model_choice_count(model);
 }
 
-/* Files are predicted in batches; on standard input somebody may wait for each answer. But a
-   sequence of rows, and the sentences of a question, are read to the end, unless --stream asks for
-   answers to single lines. */
-static int predict(void) {
-    carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
+/* Answers each line of standard input before the next one: somebody may wait for it. */
+static void predict_lines(void) {
     carnn_prediction p;
     size_t i;
-    int found, waits;
-    open_session(NULL);
-    waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
-    if (arg.stream && arg.data.count) say(USAGE, "--stream is for standard input, not for --data");
-    if (arg.stream && !waits)
-        say(USAGE, "--stream: this model answers each line at once without it");
-    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
-        (waits && !arg.stream)) {
-        load_examples();
-        if (carnn_session_columns(session) && !arg.group && !arg.target && !arg.labels.count &&
-            lacks_classes())
-            say(DONE, "no line begins with a class that the model knows: a line whose class is not "
-                "known begins with its tab or comma");
-        check(carnn_predict(model, data, &desc, &error));
-    } else while (next_line(stdin, STANDARD_INPUT, &input)) {
-        check(carnn_session_line(session, input.text, input.length, input.number, desc.top, &found,
-                                 &p, &error));
+    int found;
+    while (next_line(stdin, STANDARD_INPUT, &input)) {
+        check(carnn_session_line(session, input.text, input.length, input.number, (size_t)arg.top,
+                                 &found, &p, &error));
         if (found) on_prediction(&p, NULL);
         for (i = 1; found && i < p.parts; i++) {
             check(carnn_session_part(session, i, &p, &error));
@@ -1561,6 +1541,27 @@ static int predict(void) {
         }
         fflush(stdout);
     }
+}
+
+/* Files are predicted in batches. A sequence of rows, and the sentences of a question, are read to
+   the end on standard input, too, unless --stream asks for answers to single lines. */
+static int predict(void) {
+    carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
+    int files, waits;
+    open_session(NULL);
+    files = arg.data.count > 1 || strcmp(*arg.data.item, "-");
+    waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
+    if (arg.stream && files) say(USAGE, "--stream is for standard input, not for --data");
+    if (arg.stream && !waits)
+        say(USAGE, "--stream: this model answers each line at once without it");
+    if (files || (waits && !arg.stream)) {
+        data = load_data(task_of(model), &arg.data, NULL, 0, 1);
+        if (carnn_session_columns(session) && !arg.group && !arg.target && !arg.labels.count &&
+            lacks_classes())
+            say(DONE, "no line begins with a class that the model knows: a line whose class is not "
+                "known begins with its tab or comma");
+        check(carnn_predict(model, data, &desc, &error));
+    } else predict_lines();
     if (!predicted)
         say(DONE, "nothing to answer: no line is an example of %s, whose data are %s%s",
             task_of(model), data_of(task_of(model)),
@@ -1720,11 +1721,9 @@ static int explain(void) {
     carnn_prediction p;
     open_session(NULL);
     check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
-    load_examples();
+    data = load_data(task_of(model), &arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
-    if (i >= count)
-        say(BAD_DATA, "%s: has only %zu examples",
-            arg.data.count ? *arg.data.item : STANDARD_INPUT, count);
+    if (i >= count) say(BAD_DATA, "%s: has only %zu examples", called(*arg.data.item), count);
     check(carnn_session_example(session, data, i, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
@@ -1762,16 +1761,17 @@ static int by_score(const void *a_, const void *b_) {
 }
 
 static int rank(void) {
-    static sentence *sentences, *s;
+    static sentence *sentences;
     size_t i, count = 0, room = 0, tabs = 0;
-    const char *name = arg.data.count ? *arg.data.item : "-";
     carnn_text pair[2] = {{arg.question, arg.question ? strlen(arg.question) : 0}, {NULL, 0}};
     carnn_prediction p;
+    const char *name;
     FILE *in;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
     open_session("answer");
-    in = open_input(name);
+    name = called(*arg.data.item);
+    in = open_input(*arg.data.item);
     for (; next_line(in, name, &input); count++) {
         tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
@@ -1787,11 +1787,11 @@ static int rank(void) {
         sentences[i].score = p.score;
     }
     if (!count || tabs)
-        say(DONE, "%s: %s", strcmp(name, "-") ? name : STANDARD_INPUT,
+        say(DONE, "%s: %s", name,
             tabs ? "has tabs; each line is taken for one sentence" : "has no sentences to rank");
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0, s = sentences; i < (arg.top ? least(count, (size_t)arg.top) : count); i++, s++)
-        printf("%.9g\t%s\n", s->score, s->text.at);
+    for (i = 0; i < count && (!arg.top || i < (size_t)arg.top); i++)
+        printf("%.9g\t%s\n", sentences[i].score, sentences[i].text.at);
     return DONE;
 }
 
@@ -2133,18 +2133,19 @@ static int read_epoch(history *h, double *e, const char *s) {
 
 /* Reads a file to runs[*count] and on: a run, or its folds one after the other. */
 static void read_histories(history runs[MODELS], size_t *count, const char *file) {
+    const char *name = called(file);
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
     history *h = NULL;
     size_t i;
-    while (next_line(in, file, &l)) {
+    while (next_line(in, name, &l)) {
         double e[LOGGED];
         size_t fold = 0;
         int right;
         sscanf(l.text, " {\"fold\" : %zu", &fold);
         if (!h || h->fold != fold) {
             if (*count == MODELS)
-                say(USAGE, "%s:%zu: %d runs and folds can be drawn together, not more", file,
+                say(USAGE, "%s:%zu: %d runs and folds can be drawn together, not more", name,
                     l.number, MODELS);
             h = &runs[(*count)++];
             *h = (history){.file = file, .fold = fold, .best = NAN};
@@ -2153,12 +2154,12 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
-                "writes it", file, l.number);
+                "writes it", name, l.number);
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
         for (i = TRAIN_LOSS; i < ACTIVATIONS; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
         for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     }
-    if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
+    if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", name);
     fclose(in);
     free(l.text);
 }

@@ -1242,6 +1242,8 @@ done
 check 'bad data, but a picture' [ ! -e g.svg ]
 run 3 plot log.jsonl nothing
 says err 'nothing:1: expected an epoch, found an empty file'
+run 3 plot -
+says err '^carnn: standard input:1: expected an epoch, found an empty file'
 run 1 plot no-such-file
 run 1 plot /
 lines err 1
@@ -1315,6 +1317,8 @@ check 'standard input tells the same' cmp -s out told
 head -n 1 asked.txt | cut -f 2- | tr '\t' '\n' | paste - - >rows.txt
 { cat rows.txt; echo; cat rows.txt; } | "$carnn" predict s.gguf --stream >out 2>err
 lines out $((2 * $(wc -l <rows.txt)))
+{ cat rows.txt; echo; cat rows.txt; } | "$carnn" predict s.gguf --stream --data - 2>err | cmp -s - out
+check 'other answers from -, line by line' [ $? -eq 0 ]
 check 'the last row tells what the sequence does' [ "$(tail -n 1 out)" = "$(head -n 1 told)" ]
 check 'another sequence tells the same' \
     [ "$(tail -n 1 out)" = "$(sed -n "$(wc -l <rows.txt)p" out)" ]
@@ -1497,11 +1501,15 @@ says err 'before.tsv: has tabs; each line is taken for one sentence'
 : >nothing.txt
 run 0 rank rank.gguf --question who --data nothing.txt
 says err 'nothing.txt: has no sentences to rank'
+gzip -c before.tsv | "$carnn" rank rank.gguf --question who >out 2>err
+says err '^carnn: standard input: is packed'
 run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --out talk.gguf
 echo hello | "$carnn" predict talk.gguf >out 2>err
 says err 'nothing to answer: .*; a user.s line ends with its tab'
 run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
 says err 'dialog-dev.txt: has only [0-9]* examples'
+"$carnn" explain talk.gguf --data - --example 100000 <"$data/dialog-dev.txt" >out 2>err
+says err '^carnn: standard input: has only [0-9]* examples'
 
 # ---- gradcheck
 
