@@ -677,9 +677,6 @@ static int is_file(const char *name) {
     return !stat(name, &found) && S_ISREG(found.st_mode);
 }
 
-/* What the system calls a file. */
-static const char *path_of(const char *name) { return strcmp(name, "-") ? name : "/dev/stdin"; }
-
 /* The name of a file with something behind it. */
 static char *beside(const char *name, const char *ending) {
     char *text = (char *)resize(NULL, strlen(name) + strlen(ending) + 1, 1);
@@ -694,40 +691,48 @@ static char *folder_of(const char *name) {
     return folder;
 }
 
-/* Names the checkpoint. No file may be written that is read, is in a folder of data or that another
-   option writes. */
+/* Adds what the system calls a file, or one beside it. */
+static void add_path(list *paths, const char *name, const char *ending) {
+    add_item(paths, beside(strcmp(name, "-") ? name : "/dev/stdin", ending));
+}
+
+/* No file may be written that is read, is in a folder of data or that another option writes. */
 static void check_files(void) {
     static const char *const outputs[] = {"out", "log", "probe", "qrels", "run"};
     const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
                          arg.candidates, arg.folds_by, arg.from,  arg.permutation};
     const list *many[] = {&arg.train, &arg.valid,   &arg.test,  &arg.data,
                           &arg.files, &arg.vectors, &arg.labels};
-    list all = {NULL, 0, 0}; /* those that are written first */
+    list paths = {NULL, 0, 0}; /* those that are written first */
     size_t i, k, written = arg.out != NULL;
-    if (arg.out) add_item(&all, arg.training.checkpoint = beside(arg.out, ".resume"));
+    if (arg.out) add_path(&paths, arg.training.checkpoint, "");
     for (i = 0; i < COUNT(one); i++) {
         if (one[i] && i < COUNT(outputs) && !strcmp(one[i], "-"))
             say(USAGE, "--%s: expected the name of a file to write, found \"-\"", outputs[i]);
-        if (one[i]) add_item(&all, path_of(one[i])), written += i < COUNT(outputs);
+        if (one[i]) add_path(&paths, one[i], ""), written += i < COUNT(outputs);
     }
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++) {
-            add_item(&all, path_of(many[i]->item[k]));
-            if (i < 4) add_item(&all, beside(many[i]->item[k], ".align")); /* of data */
+            add_path(&paths, many[i]->item[k], "");
+            if (i < 4) add_path(&paths, many[i]->item[k], ".align"); /* of data */
         }
     for (i = 0; i < arg.own.count; i += 2)
-        if (!strcmp(arg.own.item[i], "graph")) add_item(&all, arg.own.item[i + 1]);
+        if (!strcmp(arg.own.item[i], "graph")) add_path(&paths, arg.own.item[i + 1], "");
     for (i = 0; i < written; i++) {
-        const char *folder = folder_of(all.item[i]);
-        for (k = i + 1; k < all.count; k++) {
-            int same = is_same_file(all.item[i], all.item[k]);
-            if (same && !strcmp(all.item[i], all.item[k]))
-                say(USAGE, "%s is to be written, and is named once more", all.item[i]);
-            if (same) say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
-            if (k >= written && is_same_file(folder, all.item[k]))
-                say(USAGE, "%s is in the folder %s, which is read", all.item[i], all.item[k]);
+        const char *path = paths.item[i];
+        char *folder = folder_of(path);
+        for (k = i + 1; k < paths.count; k++) {
+            int same = is_same_file(path, paths.item[k]);
+            if (same && !strcmp(path, paths.item[k]))
+                say(USAGE, "%s is to be written, and is named once more", path);
+            if (same) say(USAGE, "%s and %s are the same file", path, paths.item[k]);
+            if (k >= written && is_same_file(folder, paths.item[k]))
+                say(USAGE, "%s is in the folder %s, which is read", path, paths.item[k]);
         }
+        free(folder);
     }
+    while (paths.count) free((void *)paths.item[--paths.count]);
+    free((void *)paths.item);
 }
 
 /* What begins like a file of gzip is no text. */
@@ -858,9 +863,11 @@ static int next_line(FILE *in, const char *name, line *l) {
     return 1;
 }
 
-/* "0.5012", or "5.0e-05": four decimals would leave too little of small numbers. */
+/* "0.5012", or "5.0e-05": four decimals would leave too little of small numbers, too much of huge
+   ones. */
 static const char *decimal(double value, char text[32]) {
-    snprintf(text, 32, value != 0.0 && fabs(value) < 0.001 ? "%.1e" : "%.4f", value);
+    double size = fabs(value);
+    snprintf(text, 32, size >= 1e15 ? "%.4e" : size < 0.001 && size > 0.0 ? "%.1e" : "%.4f", value);
     return text;
 }
 
@@ -976,6 +983,12 @@ static void show_progress(const carnn_progress *p, int live) {
     job.shown = p->epoch_ended ? 0 : length;
 }
 
+/* Nothing overwrites the line of progress any more. */
+static void end_progress(void) {
+    if (job.shown) fputc('\n', stderr);
+    job.shown = 0;
+}
+
 static int on_progress(const carnn_progress *p, void *user) {
     int live = is_terminal(stderr) && !is_plain();
     (void)user;
@@ -1057,7 +1070,7 @@ static int run_training(void) {
     int patient = patience > 0 && job.epochs - best >= patience, result;
     int done = patient || job.epochs >= used->epochs;
     int kept = status == CARNN_OK || status == CARNN_ERR_STOPPED; /* in the checkpoint */
-    if (job.shown) fputc('\n', stderr);
+    end_progress();
     result = kept ? DONE : failed();
     if (status == CARNN_ERR_IO && best && done) status = CARNN_OK, result = DONE; /* not needed */
     if (result && !best) return result;
@@ -1109,8 +1122,7 @@ static void json_training(const carnn_scores *s, const carnn_scores *sd) {
 
 static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
     (void)user;
-    if (job.shown) fputc('\n', stderr);
-    job.shown = 0;
+    end_progress();
     job.fold = number + 2;
     job.before += job.seconds;
     job.seconds = 0.0;
@@ -1125,10 +1137,13 @@ static void cross_validate(void) {
     static carnn_folds_desc folds = {.fold = on_fold};
     list names = {.item = &arg.folds_by, .count = 1};
     carnn_scores mean, sd;
+    carnn_status status;
     folds.count = arg.folds;
     if (arg.folds_by) folds.by = open_sources(&names);
     job.fold = 1;
-    check(carnn_cross_validate(&arg.model, &arg.training, data, &folds, &mean, &sd, &error));
+    status = carnn_cross_validate(&arg.model, &arg.training, data, &folds, &mean, &sd, &error);
+    end_progress();
+    check(status);
     if (arg.json) json_training(&mean, &sd);
     else {
         printf("mean  "), print_metrics(&mean, 0);
@@ -1790,8 +1805,11 @@ static int rank(void) {
         say(DONE, "%s: %s", name,
             tabs ? "has tabs; each line is taken for one sentence" : "has no sentences to rank");
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0; i < count && (!arg.top || i < (size_t)arg.top); i++)
-        printf("%.9g\t%s\n", sentences[i].score, sentences[i].text.at);
+    for (i = 0; i < count && (!arg.top || i < (size_t)arg.top); i++) {
+        printf("%.9g\t", sentences[i].score);
+        fwrite(sentences[i].text.at, 1, sentences[i].text.length, stdout);
+        putchar('\n');
+    }
     return DONE;
 }
 
@@ -1802,6 +1820,8 @@ static int generate(void) {
     open_session("lm");
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
+    if (arg.sampling.top_p < 0.0 || arg.sampling.top_p > 1.0) /* 0 is CARNN_NONE */
+        say(USAGE, "generate: --top-p: expected a number above 0, up to 1");
     if (arg.sampling.words > CARNN_SAMPLING_WORDS)
         say(USAGE, "generate: --words: expected up to %d", CARNN_SAMPLING_WORDS);
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
@@ -2954,6 +2974,7 @@ static int run(int count, char **argument) {
     if (!asks) read_arguments(c, count, argument);
     i = task_number(arg.task ? arg.task : "");
     if (arg.help && carnn_task_name(i)) return help_task(i);
+    if (arg.out) arg.training.checkpoint = beside(arg.out, ".resume");
     if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }

@@ -876,6 +876,8 @@ check 'the scores do not add up' awk 'substr($0, 1, 10) ~ /[0-9]$/ {
     total += $1; n++ }' out
 run 2 generate l.gguf --words 1000001
 says err 'words: expected up to 1000000$'
+run 2 generate l.gguf --top-p 0
+says err '.-top-p: expected a number above 0, up to 1$'
 generate='generate l.gguf --sentences 20 --words 6'
 # shellcheck disable=SC2086
 {
@@ -1051,6 +1053,20 @@ says err 'expected three groups of data or more'
 check 'a refused run has emptied a log' [ "$(cat kept.jsonl)" = kept ]
 run 2 train $small --folds 3 --max-time 1
 says err '--folds has several'
+if script -qec true typed >out 2>err </dev/null; then # on a terminal a message does not go on with the line of progress
+    head -n 100000 long.txt >many.txt
+    SHELL=/bin/sh script -qfec "echo \$\$ >process; exec '$carnn' train --task lm --train many.txt --hidden 32 --folds 3" \
+        typed </dev/null >out 2>err &
+    while ! grep -q 'fold 1' typed 2>grep && kill -0 $! 2>grep; do
+        sleep 0.1 2>sleep || sleep 1
+    done
+    kill -INT "$(cat process)"
+    wait $!
+    tr '\r' '\n' <typed >out
+    says out '^carnn: stopped in epoch 1'
+else
+    echo 'left out: there is no script -c, which gives a terminal'
+fi
 run 2 train $small --folds 1
 run 2 train $small --folds 1000
 run 2 train $small --folds 0
@@ -1344,6 +1360,9 @@ run 0 train ${small% --quiet} --train near.csv --valid near.csv --group trip --t
     --out n.gguf --log near.jsonl
 says err ' mse [1-9]\.[0-9]e-0[5-9]  best [1-9]\.[0-9]e-0[5-9] '
 says out '^valid  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
+awk -v OFS='\t' 'BEGIN { for (i = 1; i < 9; i++) print i "e19", i, 1 }' >far.tsv
+run 0 train --task signal --target-kind number --train far.tsv --epochs 1 --hidden 4 --out n.gguf
+says out '^train  mse [1-9]\.[0-9]*e+3[0-9]  loss [0-9]' # not the first digits of 40
 run 0 plot near.jsonl
 says out ' mse [1-9]\.[0-9]e-0[5-9] at epoch [12]'
 run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
@@ -1501,6 +1520,8 @@ says err 'before.tsv: has tabs; each line is taken for one sentence'
 : >nothing.txt
 run 0 rank rank.gguf --question who --data nothing.txt
 says err 'nothing.txt: has no sentences to rank'
+printf 'zero \0 zero\n' | "$carnn" rank rank.gguf --question who | cut -f 2 | tr '\0' x >out
+says out '^zero x zero$'
 gzip -c before.tsv | "$carnn" rank rank.gguf --question who >out 2>err
 says err '^carnn: standard input: is packed'
 run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --out talk.gguf
