@@ -1331,8 +1331,11 @@ static void make_report(report *r, const carnn_model *m) {
             task_of(m));
 }
 
-/* The name of the last line, of what the files say together. */
-static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
+/* What a line of scores is of: a model, or all of them together. */
+static const char *scored_name(size_t number) {
+    if (number < tested.count) return arg.files.item[number];
+    return arg.ensemble ? arg.ensemble : "vote";
+}
 
 static void json_members(void) {
     size_t i;
@@ -1381,19 +1384,18 @@ static void json_test(void) {
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(void) {
-    const char *const *file = arg.files.item;
     const carnn_scores *s = tested.scores;
-    size_t i, width = strlen(voice());
-    for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
+    size_t i, width = 0;
+    for (i = 0; i <= tested.count; i++) width = most(width, strlen(scored_name(i)));
     for (i = 0; i < tested.voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < tested.count ? file[i] : voice());
+        printf("%-*s  ", (int)width, scored_name(i));
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(i));
         printf(")\n");
     }
     for (i = 0; models[i] && arg.report; i++) {
-        if (models[1]) printf("\n%s\n", i < tested.count ? file[i] : voice());
+        if (models[1]) printf("\n%s\n", scored_name(i));
         print_report(&tested.report[i]);
     }
 }
@@ -1485,6 +1487,8 @@ static int test(void) {
 static carnn_session *session;
 static line input;
 static size_t predicted; /* examples so far */
+
+static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
 
 /* As much as there can be: the answers are those of scoring. task: whose models the command is for,
    or NULL. Without --data it reads standard input. */
@@ -1631,7 +1635,7 @@ static carnn_contribution *explained(carnn_explanation *e) {
 /* What each part contributed to the last answer, or the `rows` that added or took most, of at least
    so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
    freed. */
-static carnn_contribution *print_parts(const char *of, size_t rows, double least) {
+static carnn_contribution *print_parts(const char *of, size_t rows, double lowest) {
     carnn_explanation e;
     carnn_contribution *part = explained(&e), *c;
     double rest, sum, low = 1.0, high = 0.0;
@@ -1654,7 +1658,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
         sum += c->score;
-        if (c->attention < least ||
+        if (c->attention < lowest ||
             (rows < e.count && larger_parts(part, e.count, c) >= rows)) {
             rest += c->score;
             continue;
@@ -1716,12 +1720,11 @@ static void explain_example(size_t number) {
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         puts(carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    if (p.candidate && p.count)
-        printf("answer: %.*s (probability %.4f)\n", (int)p.candidate[*p.choice].length,
-               p.candidate[*p.choice].at, p.probability[0]);
-    else if (p.kind == CARNN_PREDICTS_CHOICES && p.count)
-        printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
-               p.probability[0]);
+    if (p.kind == CARNN_PREDICTS_CHOICES && p.count) {
+        carnn_text answer = p.candidate ? p.candidate[*p.choice]
+                                        : text_of(carnn_model_choice(model, *p.choice));
+        printf("answer: %.*s (probability %.4f)\n", (int)answer.length, answer.at, *p.probability);
+    }
     part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1,
                        p.candidate ? 0.005 : 0.0);
     print_alignment(0, part);
@@ -1778,7 +1781,7 @@ static int by_score(const void *a_, const void *b_) {
 static int rank(void) {
     static sentence *sentences;
     size_t i, count = 0, room = 0, tabs = 0;
-    carnn_text pair[2] = {{arg.question, arg.question ? strlen(arg.question) : 0}, {NULL, 0}};
+    carnn_text pair[2];
     carnn_prediction p;
     const char *name;
     FILE *in;
@@ -1787,6 +1790,7 @@ static int rank(void) {
     open_session("answer");
     name = called(*arg.data.item);
     in = open_input(*arg.data.item);
+    pair[0] = text_of(arg.question);
     for (; next_line(in, name, &input); count++) {
         tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
@@ -1860,8 +1864,6 @@ static int cloze(void) {
 }
 
 /* ==== ask ==================================================================================== */
-static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
-
 /* A text as words with blanks between them. */
 static char *words_of(const char *text, size_t length) {
     size_t size = 2 * length + 1;
@@ -2443,15 +2445,15 @@ static void print_measure(const carnn_graph *g, size_t number, const carnn_graph
     size_t size = carnn_graph_path(g, v, NULL, 0) + 1;
     char *path = (char *)resize(NULL, size, 1);
     carnn_graph_path(g, v, path, size);
-    if (arg.json) json(stdout, "%s: ", measures[number].name);
-    else printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
     if (arg.json && v->denominator)
-        json(stdout, "{'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, 'path': %s}",
-             (double)v->numerator, (double)v->denominator, v->length, (double)v->delay, path);
-    else if (arg.json) json(stdout, "%s", NULL);
-    else if (v->denominator)
+        json(stdout, "%s: {'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, "
+             "'path': %s}", measures[number].name, (double)v->numerator, (double)v->denominator,
+             v->length, (double)v->delay, path);
+    else if (arg.json) json(stdout, "%s: %s", measures[number].name, (char *)NULL);
+    else printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
+    if (!arg.json && v->denominator)
         printf("length %zu, delay %lld: %s\n", v->length, (long long)v->delay, path);
-    else puts("no path from an input to an output");
+    else if (!arg.json) puts("no path from an input to an output");
     free(path);
 }
 
@@ -2631,10 +2633,10 @@ static void draw_graph(const carnn_graph *g, const char *name) {
     svg("<defs><marker id='arrow' refX='6' refY='4' markerWidth='8' markerHeight='8' "
         "orient='auto'><path d='M0 1L7 4L0 7z' fill='#333'/></marker></defs>\n"
         "<text x='16' y='24' font-weight='bold'>%s</text>\n", name);
-    for (k = 0; k < 2; k++) {
-        drawn.left = MARGIN / 2 + (k ? folded : 0);
-        draw_part(!k);
-    }
+    drawn.left = MARGIN / 2;
+    draw_part(1);
+    drawn.left += folded;
+    draw_part(0);
     for (k = 0; k < COUNT(measures); k++, below += LEGEND) {
         svg("<path d='M16 %dh24' stroke='%s' stroke-width='%d' opacity='0.5'/><text x='48' y='%d'>"
             "%s", below, measures[k].color, 12 - 3 * (int)k, below + 4, measures[k].title);
