@@ -477,7 +477,7 @@ static void read_arguments(const command *c, int count, char **argument) {
         say(USAGE, "--labels: expected a file for each file of images, found more");
 }
 
-/* ==== JSON =================================================================================== */
+/* ==== Characters, JSON ======================================================================= */
 /* Bytes of a well-formed UTF-8 sequence at `text`, 0 if there is none. */
 static size_t utf8(const char *text) {
     const unsigned char *s = (const unsigned char *)text;
@@ -488,6 +488,13 @@ static size_t utf8(const char *text) {
     if (length == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F))) return 0;
     if (length == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))) return 0;
     return length;
+}
+
+/* Bytes of the first `width` characters of a text; *blanks: how many characters it lacks. */
+static int cut(const char *text, int width, int *blanks) {
+    const char *end = text;
+    for (*blanks = width; *end && *blanks; --*blanks) end += most(utf8(end), 1);
+    return (int)(end - text);
 }
 
 /* `special`, control characters and bad bytes are added by `escape`, as numbers. */
@@ -1279,10 +1286,15 @@ static void print_confused(const report *r) {
 
 static void print_matrix(const report *r, const size_t *shown, size_t count) {
     size_t i, j;
+    int bytes, blanks;
     printf("\n%-20s", "right \\ predicted");
-    for (j = 0; j < count; j++) printf(" %8.8s", class_name(r, shown[j]));
+    for (j = 0; j < count; j++) {
+        bytes = cut(class_name(r, shown[j]), 8, &blanks);
+        printf(" %*s%.*s", blanks, "", bytes, class_name(r, shown[j]));
+    }
     for (i = 0; i < count; i++) {
-        printf("\n%-20.20s", class_name(r, shown[i]));
+        bytes = cut(class_name(r, shown[i]), 20, &blanks);
+        printf("\n%.*s%*s", bytes, class_name(r, shown[i]), blanks, "");
         for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
     }
     printf("\n");
@@ -1684,7 +1696,8 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double lowes
 /* An alignment, row by row. In colour its columns have the first letters of their words; without it
    there are numbers only, for programs. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
-    size_t rows, others, i, k, length;
+    size_t rows, others, i;
+    int bytes, blanks;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
     const carnn_contribution *column = of_second ? word : word + rows;
     double low = 1.0, high = 0.0;
@@ -1693,11 +1706,8 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     for (i = 0; i < rows * others; i++) low = fmin(low, E[i]), high = fmax(high, E[i]);
     printf("alignment of the words of the %s%s", word->role, is_colored() ? "\n" : "");
     for (i = 0; is_colored() && i < others; i++) {
-        const char *text = column[i].text;
-        for (k = 0; k < 5; k++, text += length) {
-            length = k < 4 && *text ? most(utf8(text), 1) : 0;
-            printf("%.*s", (int)most(length, 1), length ? text : " ");
-        }
+        bytes = cut(column[i].text, 4, &blanks);
+        printf("%.*s%*s", bytes, column[i].text, blanks + 1, "");
     }
     for (i = 0; i < rows * others; i++) {
         if (i % others == 0) putchar('\n');

@@ -945,6 +945,11 @@ awk 'BEGIN { while ((getline <"pairs") > 0) { n[$2, $3] = $1; right[$2] += $1; c
         for (i = 2; i <= NF; i++) if ($i != n[$1, name[i]] + 0) exit 1 }
     END { exit !(classes == 3 && rows == 3) }' out
 check 'the report is wrong' [ $? -eq 0 ]
+printf 'ébauchées\ta\nautre\tb\n' >accents.txt
+run 0 train --task classify --train accents.txt --hidden 4 --epochs 1 --out accents.gguf
+run 0 test accents.gguf --data accents.txt --report
+says out ' ébauchée\( \|$\)'
+says out '^ébauchées \{19\}[01] '
 run 0 test t.gguf --data classes.txt --report --json
 lines out 1
 says out '"classes": \[{"class": "c[0-2]", "count": 40, "precision": '
