@@ -223,15 +223,13 @@ static unsigned option_commands(const carnn_option *o) {
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE | CLOZE;
 }
 
-#define OPTION_TEXT CARNN_TEXT_MAX
 #define NO_LIMIT "no limit"
 
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
-                               const carnn_train_desc *training, char text[OPTION_TEXT]) {
-    carnn_option_get(o, model, training, text, OPTION_TEXT);
-    if (o->none == 1 && o->kind == CARNN_OPTION_INTEGER && !strcmp(text, "0"))
-        strcpy(text, NO_LIMIT);
-    return text;
+                               const carnn_train_desc *training) {
+    static char text[CARNN_TEXT_MAX];
+    carnn_option_get(o, model, training, text, sizeof text);
+    return o->none == 1 && o->kind == CARNN_OPTION_INTEGER && !strcmp(text, "0") ? NO_LIMIT : text;
 }
 
 #define LONGEST_NAME 40
@@ -557,12 +555,12 @@ static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
 
 /* The numbers and names of a description; null where there is no limit. */
 static void json_options(const carnn_model_desc *model, const carnn_train_desc *training) {
-    char text[OPTION_TEXT];
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
+        const char *text;
         if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
-        option_text(o, model, training, text);
+        text = option_text(o, model, training);
         json(stdout, "%s: ", o->name);
         if (o->kind >= CARNN_OPTION_NAME) json(stdout, "%s", text);
         else json(stdout, "%g", strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
@@ -616,11 +614,12 @@ static const char *simd_used(void) {
 }
 
 /* "45 s", "3 min 20 s", "2 h 05 min" */
-static const char *duration(double seconds, char text[32]) {
+static const char *duration(double seconds) {
+    static char text[32];
     unsigned long s = seconds > 0.0 && seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 0;
-    if (s < 60) snprintf(text, 32, "%lu s", s);
-    else if (s < 3600) snprintf(text, 32, "%lu min %02lu s", s / 60, s % 60);
-    else snprintf(text, 32, "%lu h %02lu min", s / 3600, s / 60 % 60);
+    if (s < 60) snprintf(text, sizeof text, "%lu s", s);
+    else if (s < 3600) snprintf(text, sizeof text, "%lu min %02lu s", s / 60, s % 60);
+    else snprintf(text, sizeof text, "%lu h %02lu min", s / 3600, s / 60 % 60);
     return text;
 }
 
@@ -750,9 +749,10 @@ static void check_plain(const line *l, const char *name) {
 
 /* Adds all of a file. */
 static void read_all(FILE *in, const char *name, line *l) {
-    for (; !feof(in) && !ferror(in); l->length += fread(l->text + l->length, 1,
-                                                        l->room - l->length, in))
+    while (!feof(in) && !ferror(in)) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
+        l->length += fread(l->text + l->length, 1, l->room - l->length, in);
+    }
     if (ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
 }
 
@@ -772,10 +772,9 @@ static carnn_source *open_sources(const list *names) {
 }
 
 static int has_option(const carnn_model *m, const char *name, const char *value) {
-    char text[OPTION_TEXT];
     guess g = guess_for(name);
     const carnn_option *o = option_named(task_of(m), TRAIN, &g);
-    return o && !strcmp(option_text(o, carnn_model_describe(m), NULL, text), value);
+    return o && !strcmp(option_text(o, carnn_model_describe(m), NULL), value);
 }
 
 /* Of the models the first one that reads alignments, else the first one. */
@@ -872,22 +871,23 @@ static int next_line(FILE *in, const char *name, line *l) {
 
 /* "0.5012", or "5.0e-05": four decimals would leave too little of small numbers, too much of huge
    ones. */
-static const char *decimal(double value, char text[32]) {
+static const char *decimal(double value) {
+    static char text[32];
     double size = fabs(value);
-    snprintf(text, 32, size >= 1e15 ? "%.4e" : size < 0.001 && size > 0.0 ? "%.1e" : "%.4f", value);
+    const char *format = size >= 1e15 ? "%.4e" : size < 0.001 && size > 0.0 ? "%.1e" : "%.4f";
+    snprintf(text, sizeof text, format, value);
     return text;
 }
 
 /* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
 static void print_metrics(const carnn_scores *s, int counts) {
     const char *gap = "";
-    char value[32];
     size_t i;
     for (i = 0; i <= s->count; i++) {
         double number = i < s->count ? s->metric[i].value : loss_of(s);
         if (i < s->count && !counts && s->metric[i].secondary) continue;
         if (!is_finite(number)) continue;
-        printf("%s%s %s", gap, i < s->count ? s->metric[i].name : "loss", decimal(number, value));
+        printf("%s%s %s", gap, i < s->count ? s->metric[i].name : "loss", decimal(number));
         gap = "  ";
     }
 }
@@ -967,20 +967,18 @@ static void log_probe(const carnn_progress *p) {
 /* A line of progress; `live`: over the last one. */
 static void show_progress(const carnn_progress *p, int live) {
     static line text;
-    char left[32], value[32];
     size_t length;
     text.length = 0;
     if (job.fold) add_text(&text, "fold %zu  ", job.fold);
     add_text(&text, "epoch %lld/%lld %3.0f%%  loss %s", (long long)p->epoch, (long long)p->epochs,
-             100.0 * p->done, decimal(p->loss, value));
+             100.0 * p->done, decimal(p->loss));
     if (p->scores)
-        add_text(&text, "  %s %s", p->scores->metric[0].name,
-                 decimal(p->scores->metric[0].value, value));
+        add_text(&text, "  %s %s", p->scores->metric[0].name, decimal(p->scores->metric[0].value));
     if (p->best && (job.valid || job.fold))
-        add_text(&text, "  best %s (%lld)", decimal(p->best->metric[0].value, value),
+        add_text(&text, "  best %s (%lld)", decimal(p->best->metric[0].value),
                  (long long)p->best_epoch);
     add_text(&text, "  %s left  %.0f/s  lr %.3g  |g| %.3g  %.0f MiB",
-             duration(p->seconds_left, left), p->rate, p->lr, p->gradient_norm, peak_memory());
+             duration(p->seconds_left), p->rate, p->lr, p->gradient_norm, peak_memory());
     /* a line that wraps cannot be overwritten: a narrow one does without the last fields */
     for (length = text.length; live && length > terminal_width();)
         for (length--; length && text.text[length] != ' ';) length--;
@@ -1098,10 +1096,9 @@ static int run_training(void) {
 }
 
 static void print_training(void) {
-    char time[32];
     printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", arg.out,
            carnn_model_parameters(model), (long long)carnn_model_best_epoch(model),
-           duration(job.seconds, time), job.valid ? "valid" : "train");
+           duration(job.seconds), job.valid ? "valid" : "train");
     print_metrics(carnn_model_scores(model), 0);
     if (job.test) printf("\ntest   "), print_metrics(&job.tested, 0);
     printf("\n");
@@ -1188,10 +1185,9 @@ static int train(void) {
     if (folds) cross_validate();
     else result = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
-    models[0] = model;
     if (!result && job.valid && !folds) warn_of(carnn_model_scores(model), *arg.valid.item);
     if (!result && job.test) {
-        check(carnn_test((const carnn_model *const *)models, 1, job.test, arg.training.threads,
+        check(carnn_test((const carnn_model *const *)&model, 1, job.test, arg.training.threads,
                          &job.tested, &error));
         warn_of(&job.tested, *arg.test.item);
     }
@@ -1349,14 +1345,6 @@ static const char *scored_name(size_t number) {
     return arg.ensemble ? arg.ensemble : "vote";
 }
 
-static void json_members(void) {
-    size_t i;
-    json(stdout, "'rule': %s, 'members': [", arg.ensemble);
-    for (i = 0; carnn_model_member(models[tested.count], i); i++)
-        json(stdout, "%s", arg.files.item[tested.chosen[i]]);
-    json(stdout, "]");
-}
-
 /* Of a model, or of the vote: then what the models share, and their parameters together. */
 static void json_score(size_t number) {
     int vote = number == tested.count && !models[number];
@@ -1378,7 +1366,12 @@ static void json_score(size_t number) {
     if (i) json(stdout, "'left_out': %z", i);
     if (number) json(stdout, "'p_value': %g", significance(number));
     if (number < tested.count) json(stdout, "'file': %s", arg.files.item[number]);
-    else if (arg.ensemble) json_members();
+    else if (arg.ensemble) {
+        json(stdout, "'rule': %s, 'members': [", arg.ensemble);
+        for (i = 0; carnn_model_member(models[number], i); i++)
+            json(stdout, "%s", arg.files.item[tested.chosen[i]]);
+        json(stdout, "]");
+    }
     if (models[number] && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
@@ -1431,7 +1424,6 @@ static void make_ensemble(void) {
     carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
                                 .chosen = tested.chosen};
     const carnn_scores *scores;
-    char value[32];
     size_t i;
     if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
     desc.greedy = !strcmp(arg.ensemble, "greedy");
@@ -1441,7 +1433,7 @@ static void make_ensemble(void) {
     if (!desc.valid) return;
     scores = carnn_model_scores(models[tested.count]);
     fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, called(*arg.valid.item),
-            scores->metric[0].name, decimal(scores->metric[0].value, value));
+            scores->metric[0].name, decimal(scores->metric[0].value));
     for (i = 0; carnn_model_member(models[tested.count], i); i++)
         fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
     fputc('\n', stderr);
@@ -2022,13 +2014,12 @@ static void print_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_option *o;
     carnn_tensor t;
-    char text[OPTION_TEXT];
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
     print_members();
     for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
-        option_text(o, d, trained, text);
+        const char *text = option_text(o, d, trained);
         if (o->kind >= CARNN_OPTION_NAME && !*text) continue;
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-13s %s\n", o->name, text);
@@ -2199,7 +2190,6 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
 /* "fold 1, perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
     static line text;
-    char value[32];
     const curve *score = &h->curve[SCORE], *loss = &h->curve[TRAIN_LOSS];
     const point *p = &loss->point[loss->count - 1];
     const char *name = "loss";
@@ -2208,7 +2198,7 @@ static const char *summary(const history *h) {
         if (score->point[i].epoch == h->best) name = h->metric, p = &score->point[i];
     text.length = 0;
     if (h->fold) add_text(&text, "fold %zu, ", h->fold);
-    add_text(&text, "%s %s at epoch %.0f", name, decimal(p->value, value), p->epoch);
+    add_text(&text, "%s %s at epoch %.0f", name, decimal(p->value), p->epoch);
     return text.text;
 }
 
@@ -2442,13 +2432,11 @@ static const carnn_graph_value *measured(const carnn_graph_measures *m, size_t n
 
 /* "3/2", "2", "none" */
 static const char *fraction(const carnn_graph_value *v) {
-    static char text[48];
-    if (!v->denominator) return "none";
-    snprintf(text, sizeof text, "%lld", (long long)v->numerator);
-    if (v->denominator > 1)
-        snprintf(text, sizeof text, "%lld/%lld", (long long)v->numerator,
-                 (long long)v->denominator);
-    return text;
+    static line text;
+    text.length = 0;
+    add_text(&text, v->denominator ? "%lld" : "none", (long long)v->numerator);
+    if (v->denominator > 1) add_text(&text, "/%lld", (long long)v->denominator);
+    return text.text;
 }
 
 static void print_measure(const carnn_graph *g, size_t number, const carnn_graph_value *v) {
@@ -2783,14 +2771,14 @@ static void print_option(const char *name, const char *value, const char *text) 
 
 /* " [default, task its own default]": those that differ from the first are named. */
 static void add_default(line *text, const carnn_option *o, const char *only) {
-    char first[OPTION_TEXT] = "", own[OPTION_TEXT];
-    const char *task;
+    char first[CARNN_TEXT_MAX] = "";
+    const char *task, *own;
     size_t i;
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
         carnn_model_desc m = {.task = task};
         carnn_train_desc training = {.epochs = 0};
         if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
-        option_text(o, &m, &training, own);
+        own = option_text(o, &m, &training);
         if (!*own || !strcmp(own, first)) continue;
         if (*first) add_text(text, ", %s %s", task, own);
         else add_text(text, " [%s", strcpy(first, own));
