@@ -666,14 +666,10 @@ static const char *task_of(const carnn_model *m) { return carnn_model_describe(m
 /* What messages call a file. */
 static const char *called(const char *name) { return strcmp(name, "-") ? name : STANDARD_INPUT; }
 
-static void take_standard_input(void) {
-    static int taken;
-    if (taken++) say(USAGE, "standard input can be read only once");
-}
-
 static FILE *open_input(const char *name) {
+    static int taken;
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
-    if (in == stdin) take_standard_input();
+    if (in == stdin && taken++) say(USAGE, "standard input can be read only once");
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
 }
@@ -764,8 +760,7 @@ static carnn_source *open_sources(const list *names) {
     for (i = 0; i < names->count; i++) {
         sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
-        take_standard_input();
-        read_all(stdin, STANDARD_INPUT, &all);
+        read_all(open_input("-"), STANDARD_INPUT, &all);
         sources[i] = (carnn_source){STANDARD_INPUT, all.text, all.length};
     }
     return sources;
@@ -1124,6 +1119,18 @@ static void json_training(const carnn_scores *s, const carnn_scores *sd) {
     json(stdout, "}\n");
 }
 
+/* Scores the finished model on --test, too. */
+static void tell_training(void) {
+    const carnn_model *const *trained = (const carnn_model *const *)&model;
+    if (job.valid) warn_of(carnn_model_scores(model), *arg.valid.item);
+    if (job.test) {
+        check(carnn_test(trained, 1, job.test, arg.training.threads, &job.tested, &error));
+        warn_of(&job.tested, *arg.test.item);
+    }
+    if (arg.json) json_training(carnn_model_scores(model), NULL);
+    else print_training();
+}
+
 static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
     (void)user;
     end_progress();
@@ -1185,14 +1192,7 @@ static int train(void) {
     if (folds) cross_validate();
     else result = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
-    if (!result && job.valid && !folds) warn_of(carnn_model_scores(model), *arg.valid.item);
-    if (!result && job.test) {
-        check(carnn_test((const carnn_model *const *)&model, 1, job.test, arg.training.threads,
-                         &job.tested, &error));
-        warn_of(&job.tested, *arg.test.item);
-    }
-    if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
-    if (!result && !folds && !arg.json) print_training();
+    if (!result && !folds) tell_training();
     close_result(job.log, arg.log);
     close_result(job.probe, arg.probe);
     return result;
@@ -1688,7 +1688,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double lowes
 /* An alignment, row by row. In colour its columns have the first letters of their words; without it
    there are numbers only, for programs. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
-    size_t rows, others, i;
+    size_t rows, others, i, k;
     int bytes, blanks;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
     const carnn_contribution *column = of_second ? word : word + rows;
@@ -1701,12 +1701,13 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
         bytes = cut(column[i].text, 4, &blanks);
         printf("%.*s%*s", bytes, column[i].text, blanks + 1, "");
     }
-    for (i = 0; i < rows * others; i++) {
-        if (i % others == 0) putchar('\n');
-        if (is_colored()) begin_color((double)E[i], low, high);
-        printf("%.2f ", (double)E[i]);
-        if ((i + 1) % others == 0)
-            printf("%s %s", is_colored() ? "\033[0m" : "", word[i / others].text);
+    for (i = 0; i < rows; i++) {
+        putchar('\n');
+        for (k = 0; k < others; k++, E++) {
+            if (is_colored()) begin_color((double)*E, low, high);
+            printf("%.2f ", (double)*E);
+        }
+        printf("%s %s", is_colored() ? "\033[0m" : "", word[i].text);
     }
     putchar('\n');
 }
