@@ -283,7 +283,7 @@ static int is_word(guess *g, const char *name) {
     return !strcmp(word, name);
 }
 
-/* Is it one of the library's names of a kind? */
+/* Is it one of the names that `name` counts, such as carnn_task_name? */
 static int is_one_of(guess *g, const char *(*name)(size_t number)) {
     int found = 0;
     size_t i;
@@ -307,8 +307,8 @@ typedef struct entry { /* an option of some commands */
 static entry *entries;
 static size_t entry_count, entry_room;
 
-/* The entry of this name that one of these commands has (0: any has), which all of them have now.
-   To other commands the same name means something else. */
+/* Adds an option of these commands: one that any of them has by this name becomes that of all. To
+   other commands the same name means something else. No commands: finds that of any command. */
 static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
     size_t i = 0;
     while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
@@ -716,7 +716,7 @@ static void check_files(void) {
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++) {
             add_path(&paths, many[i]->item[k], "");
-            if (i < 4) add_path(&paths, many[i]->item[k], ".align"); /* of data */
+            if (i < 4) add_path(&paths, many[i]->item[k], ".align"); /* beside data */
         }
     for (i = 0; i < arg.own.count; i += 2)
         if (!strcmp(arg.own.item[i], "graph")) add_path(&paths, arg.own.item[i + 1], "");
@@ -790,7 +790,8 @@ static size_t task_number(const char *name) {
 /* What the data of a task look like. */
 static const char *data_of(const char *task) { return carnn_task_data(task_number(task)); }
 
-/* One file or several as one data set; NULL where there is none. Files of labels are used up. */
+/* One file or several as one data set; NULL where there is none. Each takes the next file of
+   --labels. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
     static size_t used; /* of the labels */
@@ -823,14 +824,14 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     return loaded;
 }
 
-/* What is added to line by line. */
+/* Opens a file that grows line by line. */
 static FILE *open_result(const char *name) {
     FILE *file = name ? fopen(name, "a") : NULL;
     if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
     return file;
 }
 
-/* Takes the place of the file when all of it is written. */
+/* Writes a file at once: it takes the place of an old one when all of it is written. */
 static void write_result(const line *text, const char *name) {
     if (!name) return;
     begin_writing();
@@ -838,7 +839,7 @@ static void write_result(const line *text, const char *name) {
     end_writing();
 }
 
-/* The reason why a write before failed is no longer known here. */
+/* Also tells of a write that failed before, whose reason errno no longer has. */
 static void close_result(FILE *file, const char *name) {
     int lost = file && ferror(file);
     if (file && (fclose(file) || lost))
@@ -864,8 +865,7 @@ static int next_line(FILE *in, const char *name, line *l) {
     return 1;
 }
 
-/* "0.5012", or "5.0e-05": four decimals would leave too little of small numbers, too much of huge
-   ones. */
+/* "0.5012"; "5.0e-05", of which four decimals would leave nothing; "1.2346e+20". */
 static const char *decimal(double value) {
     static char text[32];
     double size = fabs(value);
@@ -983,7 +983,7 @@ static void show_progress(const carnn_progress *p, int live) {
     job.shown = p->epoch_ended ? 0 : length;
 }
 
-/* Nothing overwrites the line of progress any more. */
+/* What is printed next is below the line of progress. */
 static void end_progress(void) {
     if (job.shown) fputc('\n', stderr);
     job.shown = 0;
@@ -1213,7 +1213,7 @@ static struct { /* what is scored */
     numbers weight;                  /* of the parts, the same for all */
     struct report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
-    size_t count, voices;            /* models, and with the vote of several that can vote */
+    size_t count, voices;            /* models; those that are scored, with their vote, if any */
     size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
@@ -1224,7 +1224,7 @@ static void on_part(size_t number, double value, double weight, void *user) {
     if (!number) add_number(&tested.weight, weight);
 }
 
-/* Of several models the vote is told. */
+/* The files of a ranking have one score for each item: of several models that of their vote. */
 static void on_ranked(const carnn_ranked *r, void *user) {
     size_t group = r->group + 1, member = r->member + 1;
     (void)user;
@@ -1494,8 +1494,8 @@ static size_t predicted; /* examples so far */
 
 static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
 
-/* As much as there can be: the answers are those of scoring. task: whose models the command is for,
-   or NULL. Without --data it reads standard input. */
+/* Opens a session that reads as much as scoring does, so that the answers are the same; without
+   --data it is for standard input. task: the one that the model must have, or NULL. */
 static void open_session(const char *task) {
     carnn_session_desc desc = {.utterances = SIZE_MAX};
     if (!arg.data.count) add_item(&arg.data, "-");
@@ -1592,8 +1592,9 @@ static int predict(void) {
     return DONE;
 }
 
-/* The numbers of a row of an explanation: of the columns that are shown the row has some; the first
-   one is signed. There are two at least, with and without a context. */
+/* The numbers of a row of an explanation. A column that is shown, but that the row does not have,
+   is blank; the first one is signed. There is room for two at least: a table looks the same whether
+   the example has a context or not. */
 static void print_numbers(unsigned shown, unsigned has, double score, double share,
                           double attention) {
     static const unsigned bit[] = {CARNN_HAS_SCORE, CARNN_HAS_SHARE, CARNN_HAS_ATTENTION};
@@ -1615,7 +1616,7 @@ static void begin_color(double number, double low, double high) {
     printf("\033[48;5;%d;38;5;%dm", colors[color], color > COUNT(colors) / 2 - 1 ? 16 : 231);
 }
 
-/* How much a part counts: by its score, where it has none by its attention. */
+/* How much a part counts: its score or, where it has none, its attention. */
 static double part_weight(const carnn_contribution *part) {
     return part->has & CARNN_HAS_SCORE ? fabs(part->score) : part->attention;
 }
@@ -1712,7 +1713,7 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     putchar('\n');
 }
 
-/* Of what is scored all texts are told, else the last: the table has those before it. */
+/* Where texts are scored together all are shown, elsewhere the last: the table has the others. */
 static void explain_example(size_t number) {
     carnn_prediction p;
     carnn_contribution *part;
@@ -2584,7 +2585,7 @@ static size_t draw_walk(const carnn_graph_value *v, int64_t t, int cycle, const 
     return i;
 }
 
-/* The longest one that the picture has room for. */
+/* What attains a value; in the unfolding from where on most of it has room in the picture. */
 static void draw_value(const carnn_graph_value *v, size_t number, int folded) {
     int64_t t, best = 0;
     int cycle = number != 1;
