@@ -150,7 +150,7 @@
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all
    of its memory before the first step. A session is one block whose size is known before: of a
-   dialog model with 16 dimensions some 100 KB. A session opened with desc NULL reads dialogs as
+   dialog model with 16 dimensions some 20 KB. A session opened with desc NULL reads dialogs as
    long as the longest of the training data, and forgets the oldest utterances of longer ones; one
    with {.utterances = 1024} reads as much as scoring does. Of the stack, carnn_session_line takes
    24 KB, training 20 KB, the rest 12 KB at most; threads that are started here have 256 KB.
@@ -3446,26 +3446,30 @@ enum {
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
-    float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
+    float *scratch;            /* CARNN__PANEL_SIZE floats for each worker; borrowed: panel_size */
+    size_t panel_size;         /* floats of a panel, 16 rows or more */
     float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
     size_t block_size;         /* floats in use of a block */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
 /* Rows of a panel where B has k. */
-static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
-    size_t most = carnn__min(CARNN__PANEL_SIZE / kernels->tile_columns, CARNN__DEPTH_MOST);
+static size_t carnn__depth(const carnn__engine *e, size_t k) {
+    size_t most = carnn__min(e->panel_size / e->k->tile_columns, CARNN__DEPTH_MOST);
     k = carnn__max(k, 1);
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* An engine of one thread, not to be closed, for products of few rows; scratch (CARNN__PANEL_SIZE),
-   or NULL where every product has one row and a B that is packed or stored (n, k). */
-static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
+/* An engine of one thread, not to be closed, for products of few rows; scratch (panel_size), NULL
+   where every product has one row and a B that is packed or stored (n, k). What an engine packs is
+   for engines with panels of its size alone. */
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch,
+                                 size_t panel_size) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
     e->scratch = scratch;
+    e->panel_size = panel_size;
 }
 
 static void carnn__engine_close(carnn__engine *e) {
@@ -3479,6 +3483,7 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
     size_t cache = carnn__second_cache();
     memset(e, 0, sizeof *e);
     e->allocator = a;
+    e->panel_size = CARNN__PANEL_SIZE;
     e->block_size = CARNN__BLOCK_SIZE / 2;
     if (carnn__simd_open(&e->k, simd, error)) return CARNN_ERR_ARGUMENT;
     if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
@@ -3495,7 +3500,7 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
 /* The engine of one worker in a job of carnn__parallel: one thread, its own scratch memory. */
 static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
     carnn__engine own;
-    carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
+    carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE, e->panel_size);
     return own;
 }
 
@@ -3594,7 +3599,7 @@ static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, siz
     x.b = b;
     x.ldb = ldb;
     x.c = packed;
-    x.depth = carnn__depth(e->k, k);
+    x.depth = carnn__depth(e, k);
     x.j0 = j0;
     carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
@@ -3743,7 +3748,7 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
 static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
-    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e->k, k),
+    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e, k),
                         m, n, 0, 0};
     size_t threads = carnn__pool_active(e->pool);
     if (!m || !n) return;
@@ -17130,6 +17135,16 @@ static void carnn__predictor_step(carnn_session *s) {
 
 /* --- what a program calls -------------------------------------------------------------------- */
 
+/* Floats of a panel of products: as many rows as the widest matrix of weights has columns. */
+static size_t carnn__session_panel(const carnn_model *model, const carnn__kernels *k) {
+    const carnn__store *store = &model->params;
+    size_t rows = 1, i;
+    for (i = 0; i < store->count; i++)
+        if (store->item[i].rows > 1) rows = carnn__max(rows, store->item[i].columns);
+    rows = carnn__min(carnn__round_up(rows, CARNN__LANES), CARNN__DEPTH_MOST);
+    return carnn__min(rows * k->tile_columns, CARNN__PANEL_SIZE);
+}
+
 /* Takes the memory of a session; an arena without memory counts its size. The state of a head that
    reads rows ends with the array of its layers (carnn__layers), which is cut to those in use. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
@@ -17137,12 +17152,13 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     int rows = carnn__session_of(s)->row != NULL;
     size_t unused = rows ? CARNN__LAYERS_MAX - (size_t)model->desc.layers : 0;
     size_t bytes = model->task->state - unused * sizeof(carnn__rnn_layer);
+    size_t panel = carnn__session_panel(model, k);
     void *state;
     carnn__take(arena, 1, sizeof *s);
     state = carnn__take(arena, 1, bytes);
     if (state) s->work.state = memset(state, 0, bytes);
     /* products of one row need no scratch memory */
-    carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
+    carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, panel), panel);
     if (carnn__session_of(s)->explain)
         s->carry = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;

@@ -22,7 +22,7 @@ static const unsigned char model_file[]
 #include "../build/device.inc"
 };
 
-static unsigned char memory[96 * 1024];
+static unsigned char memory[40 * 1024];
 static size_t used;
 
 /* Nothing is given back: all is taken when the program begins. */

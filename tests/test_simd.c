@@ -10,15 +10,21 @@ extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
 extern int unsetenv(const char *);
 #endif
 
-/* A panel, and a strip of A, fit into their memory; the parts of k are nearly equal. */
+/* A panel fits into its memory, whatever that is, and a strip of A into that of a large one; the
+   parts of k are nearly equal. */
 static void check_depth(const carnn__kernels *k) {
-    size_t rows, wrong = 0;
-    for (rows = 0; rows < 3000; rows++) {
-        size_t depth = carnn__depth(k, rows), parts = (rows + depth - 1) / depth;
-        wrong += !depth || depth * k->tile_columns > CARNN__PANEL_SIZE;
-        wrong += depth * k->tile_rows > CARNN__PANEL_SIZE;
-        wrong += parts && rows - (parts - 1) * depth + 16 * parts <= depth;
-    }
+    size_t rows, size, wrong = 0;
+    for (size = CARNN__PANEL_SIZE; size >= 16 * k->tile_columns; size -= 16 * k->tile_columns)
+        for (rows = 0; rows < 3000; rows++) {
+            carnn__engine e;
+            size_t depth, parts;
+            carnn__engine_borrow(&e, k, NULL, size);
+            depth = carnn__depth(&e, rows);
+            parts = (rows + depth - 1) / depth;
+            wrong += !depth || depth * k->tile_columns > size;
+            wrong += depth * k->tile_rows > CARNN__PANEL_SIZE;
+            wrong += parts && rows - (parts - 1) * depth + 16 * parts <= depth;
+        }
     CHECK_INT(wrong, 0);
     CHECK(k->tile_columns % 16 == 0);
 }
