@@ -22,12 +22,15 @@ static const unsigned char model_file[]
 #include "../build/device.inc"
 };
 
-static unsigned char memory[40 * 1024];
+static union {
+    long double aligned; /* as malloc's blocks are */
+    unsigned char byte[40 * 1024];
+} memory;
 static size_t used;
 
 /* Nothing is given back: all is taken when the program begins. */
 static void *take(size_t bytes, void *user) {
-    void *block = memory + used;
+    void *block = memory.byte + used;
     (void)user;
     bytes = (bytes + 15) / 16 * 16;
     if (bytes > sizeof memory - used) return NULL;
