@@ -101,7 +101,7 @@ static void test_learns(void) {
     size_t i;
     CHECK_INT(carnn_dataset_examples(data), 23);
     for (i = 0; carnn_cell_name(i); i++) {
-        carnn_train_desc train = train_desc(150);
+        carnn_train_desc train = train_desc(TEST_SANITIZED ? 5 : 150);
         carnn_model *model = new_model(carnn_cell_name(i), 24, data);
         double before = accuracy(model, data);
         train.dropout = train.smoothing = train.weight_decay = CARNN_NONE;
@@ -109,12 +109,12 @@ static void test_learns(void) {
         train.lr_decay = 1.0;
         train.patience = 40;
         CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
-        if (test_fails(accuracy(model, data) == 1.0 && before < 0.5, "learnt by heart", __FILE__,
-                       __LINE__))
+        if (!TEST_SANITIZED && test_fails(accuracy(model, data) == 1.0 && before < 0.5,
+                                          "learnt by heart", __FILE__, __LINE__))
             printf(": not with %s: %g, at first %g\n", carnn_cell_name(i), accuracy(model, data),
                    before);
         CHECK_NEAR(carnn_model_scores(model)->metric[0].value, accuracy(model, data), 0.0);
-        CHECK_INT(carnn_model_training(model)->epochs, 150);
+        CHECK_INT(carnn_model_training(model)->epochs, train.epochs);
         carnn_model_free(model);
     }
     carnn_dataset_free(data);
