@@ -2677,13 +2677,13 @@ CARNN__LANEWISE(set1, (float x), x)
 CARNN__LANEWISE(sqrt, (carnn__v a), sqrtf(a.x[i]))
 CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
 CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
+#if defined(FP_FAST_FMAF)
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), fmaf(a.x[i], b.x[i], c.x[i]))
+#else
 /* A fused multiply-add without the instruction. The product of two floats is exact in a double; the
    sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
    gives the result of a single one (Boldo and Melquiond 2008). */
-static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF)
-    return fmaf(a, b, c);
-#else
+static float CARNN__K(fma)(float a, float b, float c) {
     double product = (double)a * b, sum = product + c, part = sum - product;
     double error = (product - (sum - part)) + ((double)c - part);
     int64_t bits, step;
@@ -2693,11 +2693,35 @@ static inline float CARNN__K(fma)(float a, float b, float c) {
     bits += step & ((bits & 1) - 1); /* without branches: they are unpredictable */
     memcpy(&sum, &bits, sizeof bits);
     return (float)sum;
-#endif
 }
-CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), CARNN__K(fma)(a.x[i], b.x[i], c.x[i]))
-CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
-                CARNN__K(fma)(-a.x[i], b.x[i], c.x[i]))
+/* How the sum was rounded to double matters only where it is halfway between two floats (the 29
+   bits that a float lacks are 10...0), or too small for a normal float, which has fewer bits. Where
+   no lane is such a case, half of the operations do. Compilers make vectors of both loops. */
+static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
+    double sum[CARNN__LANES];
+    uint64_t bits[CARNN__LANES], sign = (uint64_t)1 << 63, found = 0;
+    carnn__v r;
+    int i;
+    for (i = 0; i < CARNN__LANES; i++) {
+        sum[i] = (double)a.x[i] * b.x[i] + c.x[i];
+        r.x[i] = (float)sum[i];
+    }
+    memcpy(bits, sum, sizeof bits);
+    for (i = 0; i < CARNN__LANES; i++) { /* x - 1 has the sign bit where x is 0 */
+        uint64_t halfway = (bits[i] & 0x1fffffff) ^ 0x10000000, size = bits[i] & (sign - 1);
+        uint64_t normal = (uint64_t)(1023 - 126) << 52;
+        found |= (halfway - 1) | ((size - normal) & ~(size - 1));
+    }
+    if (found & sign)
+        for (i = 0; i < CARNN__LANES; i++) r.x[i] = CARNN__K(fma)(a.x[i], b.x[i], c.x[i]);
+    return r;
+}
+#endif
+static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
+    int i;
+    for (i = 0; i < CARNN__LANES; i++) a.x[i] = -a.x[i];
+    return CARNN__V(fma)(a, b, c);
+}
 static inline float CARNN__V(part_power2)(float n) {
     uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
     float power;

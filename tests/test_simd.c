@@ -54,24 +54,36 @@ static void check_choice(void) {
 #endif
 }
 
+static int same_float(float a, float b) { return !memcmp(&a, &b, sizeof a) || (a != a && b != b); }
+
 /* The portable multiply-add without the instruction must round once: against fmaf, on numbers that
-   cancel, overflow, vanish, and on all kinds of bits. */
+   cancel, overflow, vanish, and on all kinds of bits; a vector has numbers of one kind, or of all. */
 static void check_fma(void) {
-    uint64_t i;
+    uint64_t i, kind;
     long wrong = 0;
-    for (i = 0; i < 2000000; i++) {
-        float v[3], mine, right;
-        int j;
-        for (j = 0; j < 3; j++) {
-            uint32_t bits = (uint32_t)(carnn__random(5, i * 3 + (uint64_t)j) >> 32);
-            if (i % 2) bits = (bits & 0x80ffffffu) | 0x3f000000u; /* of like size */
-            if (i % 4 == 1 && j < 2) bits &= 0xfffff000u;         /* short products: ties */
-            memcpy(&v[j], &bits, sizeof bits);
+    int j, lane;
+    for (i = 0; i < 250000; i++) {
+        carnn__v_portable v[3], sum, difference;
+        for (lane = 0; lane < CARNN__LANES; lane++) {
+            kind = i % 16 < 8 ? i % 8 : (uint64_t)lane % 8;
+            for (j = 0; j < 3; j++) {
+                uint64_t at = (i * CARNN__LANES + (uint64_t)lane) * 3 + (uint64_t)j;
+                uint32_t bits = (uint32_t)(carnn__random(5, at) >> 32);
+                if (kind % 2) bits = (bits & 0x80ffffffu) | 0x3f000000u; /* of like size */
+                if (kind % 4 == 1 && j < 2) bits &= 0xfffff000u;         /* short products: ties */
+                if (kind == 4) bits = (bits & 0x87ffffffu) | (j < 2 ? 0x1c000000u : 0u); /* small */
+                if (kind == 6 && j != 1) bits = 0;
+                memcpy(&v[j].x[lane], &bits, sizeof bits);
+            }
+            if (kind == 3) v[2].x[lane] = -v[0].x[lane] * v[1].x[lane]; /* nearly cancels */
         }
-        if (i % 8 == 3) v[2] = -v[0] * v[1]; /* nearly cancels */
-        mine = carnn__fma_portable(v[0], v[1], v[2]);
-        right = fmaf(v[0], v[1], v[2]);
-        if (memcmp(&mine, &right, sizeof mine) && !(mine != mine && right != right)) wrong++;
+        sum = carnn__v_fma_portable(v[0], v[1], v[2]);
+        difference = carnn__v_fnma_portable(v[0], v[1], v[2]);
+        for (lane = 0; lane < CARNN__LANES; lane++) {
+            float a = v[0].x[lane], b = v[1].x[lane], c = v[2].x[lane];
+            wrong += !same_float(sum.x[lane], fmaf(a, b, c));
+            wrong += !same_float(difference.x[lane], fmaf(-a, b, c));
+        }
     }
 #if defined(__MINGW32__)
     printf("left out: the fmaf of this C library rounds twice (%ld numbers)\n", wrong);
