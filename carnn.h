@@ -148,13 +148,13 @@
    program's: who writes to a FIFO that its reader has left gets SIGPIPE, as from any write.
 
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
-   (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all
-   of its memory before the first step. A session is one block whose size is known before: of a
-   dialog model with 16 dimensions some 20 KB. A session opened with desc NULL reads dialogs as
-   long as the longest of the training data, and forgets the oldest utterances of longer ones; one
-   with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions take
-   8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most; threads that are
-   started here have 256 KB.
+   (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
+   its memory before the first step, but for names of files while a checkpoint is written. A session
+   is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB. A
+   session opened with desc NULL reads dialogs as long as the longest of the training data, and
+   forgets the oldest utterances of longer ones; one with {.utterances = 1024} reads as much as
+   scoring does. Of the stack, sessions take 8 KB (24 KB for a line that is a tree), training 20 KB,
+   the rest 12 KB at most; threads that are started here have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -24580,6 +24580,8 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
     now.power_b = t->optimizer.power_b;
     t->save = carnn__file_save(carnn__fill_checkpoint, &now, t->desc.checkpoint,
                                &t->model->allocator, error);
+    if (t->save == CARNN_ERR_MEMORY) /* which would say that there has been no training */
+        t->save = carnn__io_error(error, t->desc.checkpoint, "cannot be written: out of memory");
     t->saved = carnn__clock();
 }
 

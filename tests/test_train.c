@@ -735,6 +735,40 @@ static void test_checkpoint_not_written(void) {
 
 #endif
 
+/* Nor does it lose the training where there is no memory for the checkpoint's name. */
+static void test_checkpoint_without_memory(void) {
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_model_desc desc = model_desc("icarnn", 8);
+    carnn_train_desc train = train_desc(2);
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = test_allocator(&memory);
+    uint64_t kept = 0;
+    long calls = 0, back;
+    desc.allocator = &a;
+    train.checkpoint = CHECKPOINT;
+    for (back = -1; back < 2; back++) { /* the last two allocations are for names */
+        carnn_model *model = NULL;
+        carnn_error error;
+        memory.calls = 0;
+        memory.fail_at = back < 0 ? 0 : calls - back;
+        CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+        if (back < 0) {
+            CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+            kept = model_digest(model);
+            calls = memory.calls;
+        } else {
+            CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_ERR_IO);
+            CHECK(strstr(error.message, CHECKPOINT ": cannot be written: out of memory") != NULL);
+            CHECK(model_digest(model) == kept);
+        }
+        remove(CHECKPOINT);
+        memory.fail_at = 0;
+        carnn_model_free(model);
+        CHECK_INT(memory.blocks, 0);
+    }
+    carnn_dataset_free(data);
+}
+
 typedef struct calls {
     const test_memory *memory;
     long after_first;
@@ -817,7 +851,8 @@ static void test_out_of_memory(void) {
         carnn_allocator a = test_allocator(&memory);
         memory.fail_at = fail_at;
         status = whole_life(&a);
-        if (test_fails(memory.blocks == 0 && (!status || status == CARNN_ERR_MEMORY),
+        if (test_fails(memory.blocks == 0 && (!status || status == CARNN_ERR_MEMORY ||
+                                              status == CARNN_ERR_IO), /* of a checkpoint */
                        "out of memory", __FILE__, __LINE__))
             printf(" at call %ld: %ld blocks left, status %d\n", fail_at, memory.blocks, status);
     }
@@ -1131,6 +1166,7 @@ int main(void) {
 #if defined(__linux__)
     test_checkpoint_not_written();
 #endif
+    test_checkpoint_without_memory();
     test_vote_parts();
     test_no_allocation();
     test_out_of_memory();
