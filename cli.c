@@ -1085,8 +1085,9 @@ static int run_training(void) {
     if (!done && (status || arg.training.max_time > 0.0)) /* a resumed run may have no epoch */
         say(DONE, "%s; the same command with --resume goes on",
             status ? "interrupted" : "the time is over");
-    else if (kept)
-        remove(arg.training.checkpoint);
+    else if (kept || (is_file(arg.training.checkpoint) &&
+                      !carnn_file_check(arg.training.checkpoint, &error)))
+        remove(arg.training.checkpoint); /* also an earlier one that could not be replaced */
     return interrupted ? INTERRUPTED : DONE;
 }
 

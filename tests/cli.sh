@@ -292,6 +292,11 @@ run 0 $train --epochs 1 --out d.gguf --quiet --seed 9 # that checkpoint is not n
 says err 'd.gguf.resume: cannot be written: '
 check 'what is no checkpoint was removed' [ -d d.gguf.resume ]
 rmdir d.gguf.resume
+run 0 $train --epochs 1 --max-time 0.001 --out d.gguf --quiet --seed 9
+(ulimit -f 100 && "$carnn" $train --epochs 1 --out d.gguf --quiet --seed 9 --resume) >out 2>err
+check 'the model was small enough' [ $? -eq 0 ]
+says err 'd.gguf.resume: cannot be written: '
+check 'an earlier checkpoint of a training that is done was left' [ ! -e d.gguf.resume ]
 run 0 info d.gguf
 says out '^seed  *9$'
 
