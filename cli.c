@@ -1056,7 +1056,9 @@ static void warn_of_training(void) {
     if (arg.vectors.count && 10 * found < 3 * words)
         say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
             called(*arg.vectors.item), words, found);
-    if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
+    if (arg.out && carnn_file_check(arg.training.checkpoint, &error))
+        say(DONE, "%s; so --resume cannot go on if this training is interrupted", error.message);
+    else if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
         say(DONE, "%s will be overwritten; --resume would go on with the training that was stopped",
             arg.training.checkpoint);
 }

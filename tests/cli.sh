@@ -291,6 +291,7 @@ run 1 $train --epochs 100000 --patience 0 --max-time 0.1 --out d.gguf --quiet --
 run 0 $train --epochs 1 --out d.gguf --quiet --seed 9 # that checkpoint is not needed
 says err 'd.gguf.resume: cannot be written: '
 check 'what is no checkpoint was removed' [ -d d.gguf.resume ]
+says err 'd.gguf.resume: cannot be written: .*; so --resume cannot go on'
 rmdir d.gguf.resume
 run 0 $train --epochs 1 --max-time 0.001 --out d.gguf --quiet --seed 9
 (ulimit -f 100 && "$carnn" $train --epochs 1 --out d.gguf --quiet --seed 9 --resume) >out 2>err
