@@ -23261,12 +23261,14 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
                        strerror(reason));
 }
 
-/* A whole file in an aligned block, which the caller frees, also after a failure. */
+/* A whole file of GGUF in an aligned block, which the caller frees, also after a failure. What
+   begins otherwise, perhaps gigabytes of data, is refused before it is read. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
     FILE *file = special ? NULL : carnn__open_file(name, "rb");
     long end = -1;
+    char mark[4];
     carnn_status status = CARNN_OK;
     *block = NULL;
     if (!file)
@@ -23275,8 +23277,14 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     *size = (size_t)end;
     if (end < 0 || fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, "not a regular file");
+    else if (fread(mark, 1, 4, file) == 4 && memcmp(mark, "GGUF", 4) != 0)
+        status = carnn__fail(error, CARNN_ERR_MODEL, 0, "%s: not a GGUF file",
+                             carnn__name_end(name));
+    else if (fseek(file, 0, SEEK_SET) != 0)
+        status = carnn__io_error(error, name, strerror(errno));
     else if (!(*block = carnn__alloc_aligned(allocator, *size, 1)))
-        status = carnn__out_of_memory(error);
+        status = carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                             carnn__name_end(name));
     else if (fread(*block, 1, *size, file) != *size)
         status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
     fclose(file);

@@ -422,6 +422,19 @@ static void test_no_memory(void) {
     }
     CHECK_INT(status, CARNN_OK);
     carnn_model_free(loaded);
+    source.name = IMAGE_FILE;
+    source.bytes = NULL;
+    memory.fail_at = 0;
+    do {
+        memory.calls = 0;
+        memory.fail_at++;
+        status = carnn_model_load(&loaded, &source, &failing, &error);
+    } while (status == CARNN_ERR_MEMORY && !strstr(error.message, "memory reading " IMAGE_FILE));
+    CHECK_INT(status, CARNN_ERR_MEMORY);
+    CHECK_INT(carnn_file_write(IMAGE_FILE, "1 hello\thi\n", 11, NULL), CARNN_OK);
+    memory.calls = 0; /* data are refused before there is memory for them */
+    CHECK_INT(carnn_model_load(&loaded, &source, &failing, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, IMAGE_FILE ": not a GGUF file") != NULL);
     CHECK_INT(memory.blocks, 0);
     remove(IMAGE_FILE);
     image_free(i);
