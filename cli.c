@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #ifdef _WIN32
 #include <io.h>
 #else
@@ -625,11 +626,32 @@ static const char *duration(double seconds) {
 
 static volatile sig_atomic_t interrupted, can_stop;
 
-/* The first interrupt asks a training to stop, the second (or the first elsewhere) ends at once. */
+/* The first interrupt asks a training to stop, a later one (or the first elsewhere) ends at once.
+   What comes within a second is the same one: timeout signals the process, then its group. */
 static void on_interrupt(int number) {
-    if (!can_stop || interrupted) _Exit(INTERRUPTED);
+    static time_t first;
+    time_t now = time(NULL);
+    if (!can_stop || (interrupted && now - first > 1)) _Exit(INTERRUPTED);
+    if (!interrupted) first = now;
     interrupted = 1;
+#ifdef _WIN32
     signal(number, on_interrupt);
+#else
+    (void)number;
+#endif
+}
+
+/* signal() of -std=c99 is that of System V: a second one kills before the handler is set again. */
+static void await_interrupt(int number) {
+#ifdef _WIN32
+    signal(number, on_interrupt);
+#else
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    action.sa_flags = SA_RESTART;
+    sigaction(number, &action, NULL);
+#endif
 }
 
 /* An interrupt waits while a file is written: nothing of it is left half written. */
@@ -2988,15 +3010,15 @@ int main(int count, char **argument) {
     int result;
 #ifndef _WIN32
     FILE *spare;
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) await_interrupt(SIGHUP); /* else nohup has asked */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing */
     signal(SIGCHLD, SIG_DFL); /* else the exit code of gzip is lost */
     /* no file is to get the number of a standard stream that is closed */
     while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
     if (spare) fclose(spare);
 #endif
-    signal(SIGINT, on_interrupt);
-    signal(SIGTERM, on_interrupt);
+    await_interrupt(SIGINT);
+    await_interrupt(SIGTERM);
     result = run(count, argument);
     if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
         say(result ? result : FAILED, "cannot write to standard output");
