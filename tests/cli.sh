@@ -406,7 +406,7 @@ says err 'f and same/f are the same file'
 
 run 0 $train --epochs 20 --patience 0 --out whole.gguf --quiet
 start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf --log parts.jsonl
-kill -INT $process # one more: timeout signals a process and its group
+kill -TERM $process # one more: timeout signals a process and its group
 interrupt 130
 check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
 check 'no model after an interrupt' [ -s parts.gguf ]
