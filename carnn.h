@@ -21223,6 +21223,10 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
         status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
                                     "class takes them as names)", error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
+    if (!status && carnn__signal_is(model, CARNN__SIGNAL_STEPS) && !model->desc.from &&
+        carnn__chosen(model, CARNN__SIGNAL_POOLING) != CARNN__POOL_LAST)
+        return carnn__refuse(error, "pooling has an effect only where target_kind is one of these: "
+                             "class number");
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
     carnn__vocabulary_init(&v, &model->allocator, error);

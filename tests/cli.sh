@@ -981,6 +981,8 @@ run 0 test t.gguf --data unknown.txt --json
 check "loss $loss, with an unknown class $(value out loss)" [ "$(value out loss)" = "$loss" ]
 printf 'a\t1\t2\t3\nb\t4\t3\t2\na b -\t4\t3\t2\n' >steps.tsv
 run 0 train --task signal --target-kind steps --train steps.tsv --epochs 1 --hidden 4 --out steps.gguf
+run 2 train --task signal --target-kind steps --pooling max --train steps.tsv --epochs 1 --hidden 4 --out no.gguf
+says err 'pooling has an effect only where target_kind is one of these: class number$'
 run 0 test steps.gguf --data steps.tsv --report --json
 says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
 check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
