@@ -9086,7 +9086,8 @@ static const carnn__reader carnn__answer_reader = {
 /* --- classes ------------------------------------------------------------------------------------
    A text and its class, a line each, in one of these styles:
 
-       class<TAB>text          or text<TAB>class, where a first line names the columns
+       class<TAB>text          or text<TAB>class, or both among other columns, where a first line
+                               names the columns
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
@@ -9106,14 +9107,19 @@ enum {
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_TREE,
     CARNN__CLASS_NONE,      /* texts without classes */
-    CARNN__CLASS_TEXT_FIRST /* and tabbed; the first line says so */
+    CARNN__CLASS_TEXT_FIRST, /* and tabbed; the first line says so */
+    CARNN__CLASS_NAMED       /* more than two columns; the first line says which */
 };
+
+/* In carnn__parser.column of these: which column is which, and how many there are. */
+enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS };
 
 /* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a tree with a digit at every node", "a text", "text<TAB>class"};
+    "a tree with a digit at every node", "a text", "text<TAB>class",
+    "the columns that the first line names"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 #define CARNN__PHRASE_BYTES 4096  /* of a tree each of whose nodes is an example */
@@ -9144,6 +9150,23 @@ static int carnn__has_label(carnn__span text) {
     return 0;
 }
 
+/* Finds class and text in a line whose columns have names. Where classes may be missing, so may the
+   columns behind the text. */
+static int carnn__class_cells(const carnn__parser *p, carnn__span line, carnn__span *label,
+                              carnn__span *text) {
+    carnn__span cell;
+    size_t i;
+    int more = 1;
+    label->length = 0;
+    for (i = 0; more; i++) {
+        more = carnn__cut(&line, '\t', &cell);
+        if (i == p->column[CARNN__CLASS_LABEL]) *label = cell;
+        if (i == p->column[CARNN__CLASS_TEXT]) *text = cell;
+    }
+    return i == p->column[CARNN__CLASS_COLUMNS] ||
+           (p->lenient && i > p->column[CARNN__CLASS_TEXT]);
+}
+
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
@@ -9151,6 +9174,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     *text = *label = line;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
     if (style == CARNN__CLASS_TEXT_FIRST) return carnn__cut(label, '\t', text);
+    if (style == CARNN__CLASS_NAMED) return carnn__class_cells(p, line, label, text);
     if (!p->lenient) *text = *label = line = carnn__trim(line);
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
@@ -9174,18 +9198,26 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     return 1;
 }
 
-/* Are there the names of two columns in a line that others follow? They tell the style. */
+/* Are class and text among the names of columns, in a line that others follow? Then it tells the
+   style. */
 static int carnn__class_header(carnn__parser *p) {
-    static const carnn__column_name names[] = { /* with the style if it is the first */
-        {"label", CARNN__CLASS_TABBED}, {"class", CARNN__CLASS_TABBED},
-        {"text", CARNN__CLASS_TEXT_FIRST}, {"sentence", CARNN__CLASS_TEXT_FIRST}};
+    static const carnn__column_name names[] = {
+        {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
+        {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     carnn__span rest = p->lines.line, field;
-    size_t first, second;
-    if (!p->lines.rest.length || !carnn__cut(&rest, '\t', &field)) return 0;
-    first = carnn__column_named(names, CARNN__COUNT(names), field);
-    second = carnn__column_named(names, CARNN__COUNT(names), rest);
-    if (first == SIZE_MAX || second == SIZE_MAX || first == second) return 0;
-    p->style = (int)first;
+    size_t *c = p->column, i, k;
+    int more = 1;
+    if (!p->lines.rest.length) return 0;
+    c[CARNN__CLASS_LABEL] = c[CARNN__CLASS_TEXT] = SIZE_MAX;
+    for (i = 0; more; i++) {
+        more = carnn__cut(&rest, '\t', &field);
+        k = carnn__column_named(names, CARNN__COUNT(names), field);
+        if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
+    }
+    c[CARNN__CLASS_COLUMNS] = i;
+    if (c[CARNN__CLASS_LABEL] == SIZE_MAX || c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
+    p->style = i > 2 ? CARNN__CLASS_NAMED
+                     : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST : CARNN__CLASS_TABBED;
     return 1;
 }
 

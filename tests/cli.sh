@@ -1492,6 +1492,15 @@ for file in before behind; do
     run 0 test $file.gguf --data named.tsv
 done
 check 'columns exchanged make a difference' cmp -s before.gguf behind.gguf
+awk -F '\t' 'BEGIN { print "id\ttext\tnote\tlabel" } { print NR "\t" $1 "\tn\t" $2 }' behind.tsv >named.tsv
+run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 4 --threads 1 \
+    --out among.gguf
+check 'other columns make a difference' cmp -s among.gguf behind.gguf
+printf '4\ty\tn\n' >>named.tsv
+run 3 test among.gguf --data named.tsv
+says err 'named.tsv:5: expected the columns that the first line names, found "4\\ty\\tn"$'
+run 0 predict among.gguf --data named.tsv
+lines out 4
 printf 'label\ttext\n' >named.tsv
 run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hidden 4 --embedding 4 \
     --out named.gguf
