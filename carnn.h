@@ -8921,12 +8921,14 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
         {"questionid", CARNN__ANSWER_NUMBER}, {"question", CARNN__ANSWER_QUESTION},
         {"sentence", CARNN__ANSWER_SENTENCE}, {"answer", CARNN__ANSWER_SENTENCE},
         {"label", CARNN__ANSWER_LABEL}};
-    carnn__span rest = p->lines.line, field;
+    carnn__span rest = p->lines.line, field, second = {NULL, 0};
     size_t *c = p->column, i, k, next;
+    double value;
     int more = 1;
     for (i = 0; i < CARNN__ANSWER_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
+        if (i == 1) second = carnn__trim(field);
         k = carnn__column_named(names, CARNN__COUNT(names), field);
         if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
     }
@@ -8936,6 +8938,9 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
         if (i != 3 && i != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
+        /* most likely lines of a file whose first one, with the names, is missing */
+        if (i == 4 && p->lenient && second.length && !carnn__number(second, &value))
+            return carnn__unexpected(p, "the label 0 or 1", second);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }

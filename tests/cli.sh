@@ -740,6 +740,10 @@ check 'other scores without labels' cmp -s scores out
 tail -n +2 "$data/answer-test.tsv" | awk -F '\t' '{ print $1 "\t" $4 "\t" $2 "\t" $3 }' |
     "$carnn" predict q.gguf --data - >out
 check 'other scores of four columns' cmp -s scores out
+tail -n +2 "$data/answer-test.tsv" >headless.tsv
+run 3 test q.gguf --data headless.tsv
+run 3 predict q.gguf --data headless.tsv
+says err 'headless.tsv:1: expected the label 0 or 1, found "'
 printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q.gguf >odd
 lines odd 4
 run 0 predict q.gguf --data odd.tsv
