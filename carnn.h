@@ -8206,18 +8206,26 @@ static int carnn__line_numbered(carnn__parser *p, int has) {
     return has && p->numbered;
 }
 
-/* What a field of a first line names, by a table; SIZE_MAX: nothing. */
+/* What a field of a first line names. */
 typedef struct carnn__column_name {
     const char *name; /* in lower case */
     size_t column;
 } carnn__column_name;
 
-static size_t carnn__column_named(const carnn__column_name *names, size_t count,
-                                  carnn__span field) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (carnn__is(names[i].name, carnn__trim(field), 1)) return names[i].column;
-    return SIZE_MAX;
+/* Finds the columns that a first line names, among the first `most`: column[i], i < kinds, is where
+   i is, of several the first, or SIZE_MAX. Returns the number of columns, at most `most`. */
+static size_t carnn__columns_named(const carnn__column_name *names, size_t count, carnn__span line,
+                                   size_t most, size_t *column, size_t kinds) {
+    carnn__span field;
+    size_t at, i;
+    int more = 1;
+    for (i = 0; i < kinds; i++) column[i] = SIZE_MAX;
+    for (at = 0; more && at < most; at++) {
+        more = carnn__cut(&line, '\t', &field);
+        for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
+        if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = at;
+    }
+    return at;
 }
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -8921,27 +8929,23 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
         {"questionid", CARNN__ANSWER_NUMBER}, {"question", CARNN__ANSWER_QUESTION},
         {"sentence", CARNN__ANSWER_SENTENCE}, {"answer", CARNN__ANSWER_SENTENCE},
         {"label", CARNN__ANSWER_LABEL}};
-    carnn__span rest = p->lines.line, field, second = {NULL, 0};
-    size_t *c = p->column, i, k, next;
+    carnn__span rest = p->lines.line, first, second;
+    size_t *c = p->column, next, count = carnn__columns_named(names, CARNN__COUNT(names), rest,
+                                                              SIZE_MAX, c, CARNN__ANSWER_FIELDS);
     double value;
-    int more = 1;
-    for (i = 0; i < CARNN__ANSWER_FIELDS; i++) c[i] = SIZE_MAX;
-    for (i = 0; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        if (i == 1) second = carnn__trim(field);
-        k = carnn__column_named(names, CARNN__COUNT(names), field);
-        if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
-    }
-    c[CARNN__ANSWER_FIELDS] = i;
+    c[CARNN__ANSWER_FIELDS] = count;
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
-        if (i != 3 && i != 4 && !p->lenient)
+        if (count != 3 && count != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
-        /* most likely lines of a file whose first one, with the names, is missing */
-        if (i == 4 && p->lenient && second.length && !carnn__number(second, &value))
+        carnn__cut(&rest, '\t', &first);
+        carnn__cut(&rest, '\t', &second);
+        second = carnn__trim(second);
+        /* else most likely lines of a file whose first one, with the names, is missing */
+        if (count == 4 && p->lenient && second.length && !carnn__number(second, &value))
             return carnn__unexpected(p, "the label 0 or 1", second);
-        memcpy(c, i == 4 ? four : three, sizeof three);
+        memcpy(c, count == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
     next = c[CARNN__ANSWER_QUESTION] + 1;
@@ -9209,20 +9213,14 @@ static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
-    carnn__span rest = p->lines.line, field;
-    size_t *c = p->column, i, k;
-    int more = 1;
+    size_t *c = p->column;
     if (!p->lines.rest.length) return 0;
-    c[CARNN__CLASS_LABEL] = c[CARNN__CLASS_TEXT] = SIZE_MAX;
-    for (i = 0; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        k = carnn__column_named(names, CARNN__COUNT(names), field);
-        if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
-    }
-    c[CARNN__CLASS_COLUMNS] = i;
+    c[CARNN__CLASS_COLUMNS] = carnn__columns_named(names, CARNN__COUNT(names), p->lines.line,
+                                                   SIZE_MAX, c, CARNN__CLASS_COLUMNS);
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX || c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
-    p->style = i > 2 ? CARNN__CLASS_NAMED
-                     : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST : CARNN__CLASS_TABBED;
+    p->style = c[CARNN__CLASS_COLUMNS] > 2 ? CARNN__CLASS_NAMED
+               : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
+                                           : CARNN__CLASS_TABBED;
     return 1;
 }
 
@@ -9302,9 +9300,10 @@ static const carnn__reader carnn__class_reader = {
 
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
 enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED }; /* columns, in parser.style */
+enum { CARNN__PAIR_COLUMNS = 16 };                 /* of a line, at most */
 
 /* Is the first line a list of names? Then the columns are where they say. */
-static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t count) {
+static int carnn__pair_names(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
         {"entailment_judgment", CARNN__LABEL}, {"entailment_label", CARNN__LABEL},
@@ -9313,13 +9312,9 @@ static int carnn__pair_names(carnn__parser *p, const carnn__span *field, size_t 
         {"sentence2", CARNN__SECOND}, {"premise", CARNN__FIRST}, {"hypothesis", CARNN__SECOND},
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
-    size_t *c = p->column, i, k;
-    for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
-    for (i = 0; i < count; i++) {
-        k = carnn__column_named(names, CARNN__COUNT(names), field[i]);
-        if (k != SIZE_MAX && c[k] == SIZE_MAX) c[k] = i; /* of several the first */
-    }
-    c[4] = count;
+    size_t *c = p->column;
+    c[4] = carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, CARNN__PAIR_COLUMNS, c,
+                                4);
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
@@ -9344,7 +9339,7 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
     const size_t *c = p->column;
-    carnn__span rest = p->lines.line, field[16];
+    carnn__span rest = p->lines.line, field[CARNN__PAIR_COLUMNS];
     carnn_status status;
     size_t n = 0, i;
     int more = 1;
@@ -9357,7 +9352,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     if (!p->style) {
         if (more && !p->lenient)
             return carnn__unexpected(p, "no more than 16 columns", p->lines.line);
-        p->style = carnn__pair_names(p, field, n) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
+        p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
         if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
             return carnn__unexpected(p, "a column of labels", p->lines.line);
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
