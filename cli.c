@@ -444,7 +444,8 @@ static void read_option(const command *c, int count, char **argument, int *at) {
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
     if (name[length]) value = name + length + 1;
-    else if (!f && is_switch(o) && *next == '-') value = "1";
+    else if (!f && is_switch(o) && *next == '-' && !(next[1] >= '0' && next[1] <= '9'))
+        value = "1";
     else if (!f || f->value) {
         if (!strncmp(next, "--", 2)) say(USAGE, "--%s needs a value", word);
         value = next;

@@ -186,6 +186,8 @@ run 2 train --task lm --train x y --out z
 says err '"y" is one file too many; each file has its option: --train A --train B'
 run 2 predict x y
 says err '"y" is one file too many; data are given by --data FILE'
+run 2 $train --told -1 --out d.gguf
+says err '^carnn: --told: expected a whole number from 0 to 1, found "-1"$'
 run 2 train --task answer --train x --out y --overlap much
 says err 'overlap: expected a whole number'
 run 2 train --lr
