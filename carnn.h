@@ -2679,6 +2679,7 @@ CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
 CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
 #if defined(FP_FAST_FMAF)
 CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), fmaf(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c), fmaf(-a.x[i], b.x[i], c.x[i]))
 #else
 /* A fused multiply-add without the instruction. The product of two floats is exact in a double; the
    sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
@@ -2686,11 +2687,9 @@ CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), fmaf(a.x[i], b.x[i], 
 static float CARNN__K(fma)(float a, float b, float c) {
     double product = (double)a * b, sum = product + c, part = sum - product;
     double error = (product - (sum - part)) + ((double)c - part);
-    int64_t bits, step;
+    int64_t bits;
     memcpy(&bits, &sum, sizeof bits);
-    step = error * sum > 0 ? 1 : -1;
-    step = error < 0 || error > 0 ? step : 0;
-    bits += step & ((bits & 1) - 1); /* without branches: they are unpredictable */
+    if ((error < 0 || error > 0) && !(bits & 1)) bits += error * sum > 0 ? 1 : -1;
     memcpy(&sum, &bits, sizeof bits);
     return (float)sum;
 }
@@ -2716,12 +2715,12 @@ static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) 
         for (i = 0; i < CARNN__LANES; i++) r.x[i] = CARNN__K(fma)(a.x[i], b.x[i], c.x[i]);
     return r;
 }
-#endif
 static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
     int i;
     for (i = 0; i < CARNN__LANES; i++) a.x[i] = -a.x[i];
     return CARNN__V(fma)(a, b, c);
 }
+#endif
 static inline float CARNN__V(part_power2)(float n) {
     uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
     float power;
@@ -8212,10 +8211,11 @@ typedef struct carnn__column_name {
     size_t column;
 } carnn__column_name;
 
-/* Finds the columns that a first line names, among the first `most`: column[i], i < kinds, is where
-   i is, of several the first, or SIZE_MAX. Returns the number of columns, at most `most`. */
-static size_t carnn__columns_named(const carnn__column_name *names, size_t count, carnn__span line,
-                                   size_t most, size_t *column, size_t kinds) {
+/* Finds the columns that a first line names, among the first `most`. column (kinds + 1): for each
+   kind the number of its column, of several the first, SIZE_MAX if there is none; then how many
+   columns there are, at most `most`. */
+static void carnn__columns_named(const carnn__column_name *names, size_t count, carnn__span line,
+                                 size_t most, size_t *column, size_t kinds) {
     carnn__span field;
     size_t at, i;
     int more = 1;
@@ -8224,6 +8224,22 @@ static size_t carnn__columns_named(const carnn__column_name *names, size_t count
         more = carnn__cut(&line, '\t', &field);
         for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
         if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = at;
+    }
+    column[kinds] = at;
+}
+
+/* field (kinds): what a line has in these columns, {NULL, 0} where it has no such column. Returns
+   how many columns it has. */
+static size_t carnn__columns_cut(const size_t *column, size_t kinds, carnn__span line,
+                                 carnn__span *field) {
+    carnn__span cell;
+    size_t at, i;
+    int more = 1;
+    memset(field, 0, kinds * sizeof *field);
+    for (at = 0; more; at++) {
+        more = carnn__cut(&line, '\t', &cell);
+        for (i = 0; i < kinds; i++)
+            if (column[i] == at) field[i] = cell;
     }
     return at;
 }
@@ -8929,23 +8945,23 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
         {"questionid", CARNN__ANSWER_NUMBER}, {"question", CARNN__ANSWER_QUESTION},
         {"sentence", CARNN__ANSWER_SENTENCE}, {"answer", CARNN__ANSWER_SENTENCE},
         {"label", CARNN__ANSWER_LABEL}};
-    carnn__span rest = p->lines.line, first, second;
-    size_t *c = p->column, next, count = carnn__columns_named(names, CARNN__COUNT(names), rest,
-                                                              SIZE_MAX, c, CARNN__ANSWER_FIELDS);
+    carnn__span field[CARNN__ANSWER_FIELDS], label;
+    size_t *c = p->column, count, next;
     double value;
-    c[CARNN__ANSWER_FIELDS] = count;
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, SIZE_MAX, c,
+                         CARNN__ANSWER_FIELDS);
+    count = c[CARNN__ANSWER_FIELDS];
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (count != 3 && count != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
-        carnn__cut(&rest, '\t', &first);
-        carnn__cut(&rest, '\t', &second);
-        second = carnn__trim(second);
-        /* else most likely lines of a file whose first one, with the names, is missing */
-        if (count == 4 && p->lenient && second.length && !carnn__number(second, &value))
-            return carnn__unexpected(p, "the label 0 or 1", second);
         memcpy(c, count == 4 ? four : three, sizeof three);
+        carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
+        label = carnn__trim(field[CARNN__ANSWER_LABEL]);
+        /* else most likely lines of a file whose first one, with the names, is missing */
+        if (count == 4 && p->lenient && label.length && !carnn__number(label, &value))
+            return carnn__unexpected(p, "the label 0 or 1", label);
         return CARNN_OK;
     }
     next = c[CARNN__ANSWER_QUESTION] + 1;
@@ -8992,24 +9008,17 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
 }
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, cell, field[CARNN__ANSWER_FIELDS];
+    carnn__span field[CARNN__ANSWER_FIELDS];
     char what[64];
-    size_t i = 0, j;
-    int more = 1, named = 0;
+    size_t *c = p->column, count;
+    int named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!p->column[CARNN__ANSWER_FIELDS]) status = carnn__answer_header(p, &named);
+    if (!c[CARNN__ANSWER_FIELDS]) status = carnn__answer_header(p, &named);
     if (status || named) return status;
-    memset(field, 0, sizeof field);
-    for (; more; i++) {
-        more = carnn__cut(&rest, '\t', &cell);
-        for (j = 0; j < CARNN__ANSWER_FIELDS; j++)
-            if (p->column[j] == i) field[j] = cell;
-    }
-    if (i == p->column[CARNN__ANSWER_FIELDS] || p->lenient)
-        return carnn__answer_record(p, field, r);
-    i = p->column[CARNN__ANSWER_FIELDS];
-    snprintf(what, sizeof what, "%zu columns with tabs between them", i);
+    count = carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
+    if (count == c[CARNN__ANSWER_FIELDS] || p->lenient) return carnn__answer_record(p, field, r);
+    snprintf(what, sizeof what, "%zu columns with tabs between them", c[CARNN__ANSWER_FIELDS]);
     return carnn__unexpected(p, what, p->lines.line);
 }
 
@@ -9163,17 +9172,11 @@ static int carnn__has_label(carnn__span text) {
    columns behind the text. */
 static int carnn__class_cells(const carnn__parser *p, carnn__span line, carnn__span *label,
                               carnn__span *text) {
-    carnn__span cell;
-    size_t i;
-    int more = 1;
-    label->length = 0;
-    for (i = 0; more; i++) {
-        more = carnn__cut(&line, '\t', &cell);
-        if (i == p->column[CARNN__CLASS_LABEL]) *label = cell;
-        if (i == p->column[CARNN__CLASS_TEXT]) *text = cell;
-    }
-    return i == p->column[CARNN__CLASS_COLUMNS] ||
-           (p->lenient && i > p->column[CARNN__CLASS_TEXT]);
+    carnn__span field[CARNN__CLASS_COLUMNS];
+    size_t count = carnn__columns_cut(p->column, CARNN__CLASS_COLUMNS, line, field);
+    *label = field[CARNN__CLASS_LABEL];
+    *text = field[CARNN__CLASS_TEXT];
+    return count == p->column[CARNN__CLASS_COLUMNS] || (p->lenient && text->at);
 }
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
@@ -9215,8 +9218,8 @@ static int carnn__class_header(carnn__parser *p) {
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
     if (!p->lines.rest.length) return 0;
-    c[CARNN__CLASS_COLUMNS] = carnn__columns_named(names, CARNN__COUNT(names), p->lines.line,
-                                                   SIZE_MAX, c, CARNN__CLASS_COLUMNS);
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, SIZE_MAX, c,
+                         CARNN__CLASS_COLUMNS);
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX || c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     p->style = c[CARNN__CLASS_COLUMNS] > 2 ? CARNN__CLASS_NAMED
                : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
@@ -9313,8 +9316,7 @@ static int carnn__pair_names(carnn__parser *p) {
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
     size_t *c = p->column;
-    c[4] = carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, CARNN__PAIR_COLUMNS, c,
-                                4);
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, CARNN__PAIR_COLUMNS, c, 4);
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
@@ -21255,10 +21257,6 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
         status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
                                     "class takes them as names)", error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
-    if (!status && carnn__signal_is(model, CARNN__SIGNAL_STEPS) && !model->desc.from &&
-        carnn__chosen(model, CARNN__SIGNAL_POOLING) != CARNN__POOL_LAST)
-        return carnn__refuse(error, "pooling has an effect only where target_kind is one of these: "
-                             "class number");
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
     carnn__vocabulary_init(&v, &model->allocator, error);
@@ -22417,7 +22415,8 @@ static const struct {
     {"answer", "weighting", "model", "iwan"},
     {"answer", "redundancy", "model", "iwan siamese"},
     {"pair", "direction", "alignment or pooling", "overlap file attention"},
-    {"pair", "grades", "target", "relatedness"}};
+    {"pair", "grades", "target", "relatedness"},
+    {"signal", "pooling", "target_kind", "class number"}};
 
 /* Is the option left open, or as its default (carnn_defaults may have set it)? */
 static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *asked) {
@@ -22446,7 +22445,7 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
     return 0;
 }
 
-/* asked: what the caller wants of a model that is described completely. */
+/* asked: what the caller wants of a model that is described completely, also by its data. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
                                            const carnn_model_desc *complete, carnn_error *error) {
     const carnn_option *skip = carnn__option_named(complete->task, "skip");
@@ -22488,7 +22487,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, NULL, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
-    if (!status) status = carnn__check_dependent(desc, &model->desc, error);
     if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
     for (i = 0; !status && i < desc->known_count; i++)
@@ -22496,6 +22494,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status && train->columns && desc->vector_count)
         status = carnn__refuse(error, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
+    if (!status) status = carnn__check_dependent(desc, &model->desc, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_graph(model, desc, error);
     if (!status) status = carnn__model_declare(model, error);

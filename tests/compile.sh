@@ -92,9 +92,9 @@ if [ -s "$folder/gcc.gguf" ] && [ -s "$folder/clang.gguf" ]; then
     check "gcc and clang: other model files" cmp -s "$folder/gcc.gguf" "$folder/clang.gguf"
 fi
 
-# No, one, two, all but one and all of the option macros; each of them alone (but for CARNN_NO_SIMD,
-# with which compiling takes a fifth of the time) also as a program that answers by a model of the
-# training above, all with the same number.
+# No, one, two, all but one and all of the option macros; each of them alone also as a program that
+# answers by a model of the training above, all with the same number. One of these programs has SIMD;
+# compiling the others takes a fifth of the time.
 quickest=${CC:-cc}
 command -v clang > /dev/null && quickest=clang # twice as fast without optimisation
 options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
