@@ -121,6 +121,7 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_TASKS                     the tasks that the program has, X(dialog) X(answer): less code
        CARNN_EXTRA_HEADS               tasks of your own (above)
        CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
@@ -1164,8 +1165,10 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #pragma GCC diagnostic push
 #endif
 #if defined(__GNUC__) && (defined(CARNN_STATIC) || defined(CARNN_NO_TRAIN) ||                      \
-                          defined(CARNN_NO_STDIO) || defined(CARNN_NO_THREADS))
+                          defined(CARNN_NO_STDIO) || defined(CARNN_NO_THREADS) ||                  \
+                          defined(CARNN_TASKS))
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-const-variable"
 #endif
 
 #include <errno.h>
@@ -2301,8 +2304,6 @@ typedef struct carnn__panel {
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
-    /* y += share (x - y) */                                                                       \
-    X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
     /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
@@ -2312,29 +2313,36 @@ typedef struct carnn__panel {
     X(panel, void, (const carnn__panel *job))                                                      \
     X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
     X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
-    X(pack_strip, void, (size_t rows, size_t k, const float *a, size_t lda, float *strip))         \
     X(gemv_nt, void,                                                                               \
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
-    /* @@PARAM, on a range of weights */                                                           \
-    X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     X(listen, void, (const void *job, size_t from, size_t to))                                     \
-    X(listen_back, void, (const void *job, size_t from, size_t to))                                \
     X(norm, void, (const void *job, size_t from, size_t to))                                       \
-    X(norm_back, void, (const void *job, size_t from, size_t to))                                  \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
+    X(attend, void, (const void *job, size_t from, size_t to))                                     \
+    X(reduce, void, (const void *job, size_t from, size_t to))                                     \
+    X(cross_entropy, void, (const void *job, size_t from, size_t to))                              \
+    X(compose, void, (const carnn__compose *job))
+
+/* Those of training. */
+#define CARNN__TRAINING_KERNELS(X)                                                                 \
+    /* @@MATH: y += share (x - y) */                                                               \
+    X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
+    /* @@MAT */                                                                                    \
+    X(pack_strip, void, (size_t rows, size_t k, const float *a, size_t lda, float *strip))         \
+    /* @@PARAM, on a range of weights */                                                           \
+    X(optimize, void, (const void *job, size_t from, size_t to))                                   \
+    /* @@CELL and @@PART, backward */                                                              \
+    X(listen_back, void, (const void *job, size_t from, size_t to))                                \
+    X(norm_back, void, (const void *job, size_t from, size_t to))                                  \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
     X(scatter_add, void, (const void *job, size_t from, size_t to))                                \
-    X(attend, void, (const void *job, size_t from, size_t to))                                     \
     X(attend_back, void, (const void *job, size_t from, size_t to))                                \
-    X(reduce, void, (const void *job, size_t from, size_t to))                                     \
     X(reduce_back, void, (const void *job, size_t from, size_t to))                                \
-    X(cross_entropy, void, (const void *job, size_t from, size_t to))                              \
-    X(compose, void, (const carnn__compose *job))                                                  \
     X(compose_back, void, (const carnn__compose *job))                                             \
     /* @@BENCH */                                                                                  \
     X(multiply_add, float, (size_t rounds))
@@ -2345,9 +2353,17 @@ typedef struct carnn__kernels {
                                        width of a panel */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
+    CARNN__TRAINING_KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
     carnn__range_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward, on columns */
 } carnn__kernels;
+
+/* What only training calls is in no table without it, so that a compiler leaves it out. */
+#ifdef CARNN_NO_TRAIN
+#define CARNN__TRAIN_ONLY(x) NULL
+#else
+#define CARNN__TRAIN_ONLY(x) x
+#endif
 
 /* --- the passes ------------------------------------------------------------------------------ */
 
@@ -10638,21 +10654,25 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         {"fig4.3b:2:", CARNN__STACKED "abK"},
         {"fig4.3b:3:", CARNN__STACKED "baK"},
         {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
-    unsigned K = 1, R = 0, F = 0;
-    size_t i, length = 0;
-    int end = 0;
+    carnn__span rest = {name, strlen(name)}, rows;
+    uint64_t K = 1, R, F;
+    size_t i = 0, length;
     const char *at;
-    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
-        carnn__max(R, F) <= CARNN__GRAPH_GRID)
-        return carnn__graph_grid(g, R, F), 1;
-    for (i = 0; i < CARNN__COUNT(known); i++) {
-        length = strlen(known[i][0]);
-        if (!strncmp(name, known[i][0], length)) break;
+    if (carnn__begins(rest, "grid:")) {
+        carnn__skip(&rest, 5);
+        carnn__cut(&rest, 'x', &rows);
+        if (!carnn__whole(rows, &R) || !carnn__whole(rest, &F) || R < 1 || F < 2 ||
+            carnn__max((size_t)R, (size_t)F) > CARNN__GRAPH_GRID)
+            return 0;
+        carnn__graph_grid(g, (size_t)R, (size_t)F);
+        return 1;
     }
+    while (i < CARNN__COUNT(known) && !carnn__begins(rest, known[i][0])) i++;
     if (i == CARNN__COUNT(known)) return 0;
-    end = 0;
-    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
-    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
+    length = strlen(known[i][0]);
+    carnn__skip(&rest, length);
+    if (known[i][0][length - 1] == ':' ? !carnn__whole(rest, &K) : rest.length > 0) return 0;
+    if (K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
     for (at = known[i][1]; *at; at += 3) {
         size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
         carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
@@ -11140,6 +11160,16 @@ static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
 }
 
+/* Whether gradients are asked for: where there is no training a compiler leaves out what follows. */
+static inline int carnn__learns(const carnn__work *work) {
+#ifdef CARNN_NO_TRAIN
+    (void)work;
+    return 0;
+#else
+    return work->g != NULL;
+#endif
+}
+
 static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
@@ -11436,12 +11466,6 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
 #endif
 
 /* --- the benchmark of a task: data of its usual size, made of random words -------------------- */
-
-#ifdef CARNN_NO_TRAIN
-#define CARNN__TRAIN_ONLY(x) NULL
-#else
-#define CARNN__TRAIN_ONLY(x) x
-#endif
 
 #define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
 
@@ -16686,7 +16710,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     }
     carnn__net_forward(work, number, key);
     tally->loss += carnn__net_loss(work, tally);
-    if (work->g) task->backward(work, key);
+    if (carnn__learns(work)) task->backward(work, key);
     if (work->predict && task->output)
         carnn__net_report(work); /* after the loss: it uses the same memory */
 }
@@ -19127,12 +19151,12 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
-        if (work->g) carnn__dialog_backward(work, key);
+        if (carnn__learns(work)) carnn__dialog_backward(work, key);
     }
     carnn__dialog_count_batch(work, tally);
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->predict) carnn__net_report(work);
-    if (!work->g) return;
+    if (!carnn__learns(work)) return;
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
     carnn__dialog_drop(work, e->d, key);
@@ -19882,7 +19906,7 @@ static const carnn__task carnn__lm_task = {
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens,
     {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL, carnn__lm_loss,
-    carnn__lm_backward, NULL, carnn__lm_vote,
+    CARNN__TRAIN_ONLY(carnn__lm_backward), NULL, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
      {NULL, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
@@ -20305,8 +20329,8 @@ static const carnn__task carnn__answer_task = {
     CARNN__TEXT_ONLY(carnn__answer_build), carnn__answer_check, sizeof(carnn__answer),
     carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
-    NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
-    NULL, NULL,
+    NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss,
+    CARNN__TRAIN_ONLY(carnn__answer_backward), NULL, NULL,
     {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
@@ -20546,7 +20570,8 @@ static const carnn__task carnn__classify_task = {
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, carnn__corpus_cut_items, carnn__classify_forward,
-    carnn__classify_output, carnn__classify_loss, carnn__classify_backward, NULL, NULL,
+    carnn__classify_output, carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL,
+    NULL,
     {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
@@ -20843,7 +20868,7 @@ static const carnn__task carnn__pair_task = {
     CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
     carnn__pair_init, carnn__two_tokens,
     {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces), carnn__pair_forward,
-    carnn__pair_output, carnn__pair_loss, carnn__pair_backward, NULL, NULL,
+    carnn__pair_output, carnn__pair_loss, CARNN__TRAIN_ONLY(carnn__pair_backward), NULL, NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
      {NULL, 0, 0}}, carnn__pair_score, &carnn__pair_session, NULL,
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
@@ -21137,7 +21162,7 @@ static const carnn__task carnn__cloze_task = {
     CARNN__TEXT_ONLY(carnn__words_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
-    carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward, NULL, NULL,
+    carnn__cloze_output, carnn__cloze_loss, CARNN__TRAIN_ONLY(carnn__cloze_backward), NULL, NULL,
     {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, NULL,
     &carnn__cloze_session, carnn__cloze_session_words,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
@@ -21477,8 +21502,8 @@ static const carnn__task carnn__signal_task = {
     NULL, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check,
     sizeof(carnn__signal), carnn__signal_parts, carnn__signal_init, NULL,
     {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
-    carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward, NULL,
-    NULL,
+    carnn__signal_forward, carnn__signal_output, carnn__signal_loss,
+    CARNN__TRAIN_ONLY(carnn__signal_backward), NULL, NULL,
     {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score, &carnn__signal_session,
     NULL,
     "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
@@ -21820,8 +21845,8 @@ static const carnn__task carnn__thought_task = {
     CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
     {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__corpus_cut_items,
-    carnn__thought_forward, NULL, carnn__thought_loss, carnn__thought_backward, NULL,
-    carnn__thought_vote,
+    carnn__thought_forward, NULL, carnn__thought_loss,
+    CARNN__TRAIN_ONLY(carnn__thought_backward), NULL, carnn__thought_vote,
     {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
     carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
     "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
@@ -21841,9 +21866,13 @@ static const carnn__task carnn__thought_task = {
 CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 #endif
 
+#ifndef CARNN_TASKS
+#define CARNN_TASKS(X) X(dialog) X(lm) X(answer) X(classify) X(pair) X(cloze) X(signal) X(thought)
+#endif
+#define CARNN__TASK_ENTRY(task) &carnn__##task##_task,
+
 static const carnn__task *const carnn__tasks[] = {
-    &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task, &carnn__cloze_task, &carnn__signal_task, &carnn__thought_task,
+    CARNN_TASKS(CARNN__TASK_ENTRY)
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -26369,12 +26398,15 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #if defined(CARNN__ISA)
 
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
-#define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
+#define CARNN__TRAINING_ENTRY(name, result, arguments) CARNN__TRAIN_ONLY(CARNN__K(name)),
+#define CARNN__CELL_SCAN(id, ...)                                                                  \
+    {CARNN__K(id##_scan), CARNN__TRAIN_ONLY(CARNN__K(id##_scan_back))},
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
-    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__CELLS(CARNN__CELL_SCAN)}};
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY) CARNN__TRAINING_KERNELS(CARNN__TRAINING_ENTRY){
+        CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS

@@ -1,6 +1,6 @@
 /* A bot for a microcontroller. The model is a constant of the program, whose weights are used where
    they are, in flash; all else lies in one block of memory. No heap, no files, no threads: for a
-   Cortex-M the code of the library has some 200 KB, and the memory below is enough.
+   Cortex-M the code of the library has some 100 KB, and the memory below is enough.
 
      ./carnn train --task dialog --train data/bike.txt --hidden 16 --embedding 16 --lr 0.02 \
          --epochs 60 --out build/device.gguf
@@ -11,6 +11,7 @@
 #define CARNN_NO_STDIO
 #define CARNN_NO_TEXT
 #define CARNN_NO_THREADS
+#define CARNN_TASKS(X) X(dialog)
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
 

@@ -11,6 +11,7 @@
    Run: build/page MODEL < utterances    prints what the page would get. */
 #define CARNN_NO_TEXT    /* neither training nor data sets: needs nothing but this header */
 #define CARNN_NO_THREADS /* a page has one */
+#define CARNN_TASKS(X) X(dialog)
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What must compile, without a warning, and link: gcc and clang, C99 and C++17, the declarations
-# alone, all combinations of the option macros, two translation units. Compilers that are not there
-# are named.
+# alone, all combinations of the option macros, each task alone, two translation units. Compilers that
+# are not there are named.
 
 . "$(dirname "$0")/check.sh"
 strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
@@ -121,6 +121,17 @@ for option in $options; do
     check "$option: loads a model and answers" [ $? -eq 0 ]
     check "$option: another answer" cmp -s "$folder/$option.says" "$folder/CARNN_STATIC.says"
 done
+for task in answer classify pair cloze signal thought; do
+    compiles "$task alone" $quickest -std=c99 $strict -DCARNN_NO_SIMD "-DCARNN_TASKS(X)=X($task)" -I. \
+        -fsyntax-only "$folder/answer.c"
+done
+for task in dialog lm; do
+    compiles "$task alone" $quickest -std=c99 $strict -O0 -DCARNN_NO_SIMD -DCARNN_NO_TRAIN \
+        "-DCARNN_TASKS(X)=X($task)" -I. "$folder/answer.c" -o "$folder/$task" -lm -lpthread
+done
+"$folder/lm" "$model" > "$folder/CARNN_TASKS.says"
+check "lm alone: another answer" cmp -s "$folder/CARNN_TASKS.says" "$folder/CARNN_STATIC.says"
+check "dialog alone: refuses other models" test "$("$folder/dialog" "$model")" = 'memory: unknown task "lm"'
 cp carnn.h "$folder/own/renamed.h"
 printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' > "$folder/own/renamed.c"
 compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "$folder/own/renamed.c"
