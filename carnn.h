@@ -1249,7 +1249,8 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Arguments are checked against the format: its place, and that of the first of them. */
+/* The compiler checks the arguments against the format: the places of the format and of the first
+   argument. */
 #if defined(__MINGW_PRINTF_FORMAT) /* of C99, not of msvcrt.dll, which has no %zu */
 #define CARNN__PRINTF(format_at, first) \
     __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, first)))
@@ -1353,7 +1354,7 @@ typedef struct carnn__arena {
 } carnn__arena;
 
 /* `count` items of `size` bytes, aligned to a cache line. NULL where the arena only counts or is
-   full; `peak` then exceeds `size`, so one check after many calls is enough. NULL of no arena. */
+   full; `peak` then exceeds `size`, so one check after many calls is enough. NULL without arena. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
     size_t bytes = carnn__times(count, size);
@@ -1586,9 +1587,10 @@ struct carnn__pool {
     volatile long asleep;  /* workers that wait for `work` */
     volatile long waiting; /* 1 while the caller waits for `finished` */
     volatile long active;  /* threads that work at present: those whose number is lower */
-    long preemptions;      /* those below: of carnn__pool_watch; seen at the time `watched` */
-    double watched, hold, held_until; /* seconds */
-    volatile long stop;
+    volatile long stop;    /* 1: the workers return */
+    /* of carnn__pool_watch, times in seconds */
+    long preemptions;      /* so far, at the time `watched` */
+    double watched, hold, held_until;
 };
 
 /* Seconds that an idle thread spins before it sleeps, about as long as waking one takes: the steps
@@ -1604,8 +1606,8 @@ static inline void carnn__spin(void) {
 #endif
 }
 
-/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. The turns
-   are some hundred; only where the clock stands still are they as many as that. */
+/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. That takes
+   some hundred turns; their number is bounded for a clock that stands still. */
 #define CARNN__SPIN_TURNS 10000
 static int carnn__pool_spin(volatile long *word, long least) {
     double start = carnn__clock();
@@ -1630,9 +1632,9 @@ static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
     carnn__unlock(&pool->mutex);
 }
 
-/* Claims and runs pieces until none is left or `worker` is no longer active. A value of `left` that
-   was read during an earlier job may be valid again: the claim then succeeds, and the fields read
-   after it are those of the current job. */
+/* Claims and runs pieces until none is left or `worker` is no longer active. `left` may have been
+   read during an earlier job and have the same value again, so that the claim succeeds (ABA). That
+   does no harm: the fields are read after it, and are those of the current job. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
     while (left > 0 && carnn__pool_works(pool, worker)) {
@@ -1680,13 +1682,13 @@ static void carnn__thread_join(carnn__worker *w) {
     WaitForSingleObject(w->thread, INFINITE);
     CloseHandle(w->thread);
 }
-static int carnn__pool_locks(carnn__pool *pool) {
+static int carnn__pool_open_locks(carnn__pool *pool) {
     InitializeCriticalSection(&pool->mutex);
     InitializeConditionVariable(&pool->work);
     InitializeConditionVariable(&pool->finished);
     return 1;
 }
-static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
+static void carnn__pool_close_locks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
 #else
 #define CARNN__WORKER_STACK 262144 /* bytes; the usual 8 MB are much where addresses are few */
 static int carnn__thread_start(carnn__worker *w) {
@@ -1700,7 +1702,7 @@ static int carnn__thread_start(carnn__worker *w) {
     return !problem || !pthread_create(&w->thread, NULL, carnn__worker_main, w);
 }
 static void carnn__thread_join(carnn__worker *w) { pthread_join(w->thread, NULL); }
-static int carnn__pool_locks(carnn__pool *pool) {
+static int carnn__pool_open_locks(carnn__pool *pool) {
     if (pthread_mutex_init(&pool->mutex, NULL)) return 0;
     if (!pthread_cond_init(&pool->work, NULL)) {
         if (!pthread_cond_init(&pool->finished, NULL)) return 1;
@@ -1709,7 +1711,7 @@ static int carnn__pool_locks(carnn__pool *pool) {
     pthread_mutex_destroy(&pool->mutex);
     return 0;
 }
-static void carnn__pool_unlocks(carnn__pool *pool) {
+static void carnn__pool_close_locks(carnn__pool *pool) {
     pthread_cond_destroy(&pool->finished);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mutex);
@@ -1722,7 +1724,7 @@ static void carnn__pool_free(carnn__pool *pool) {
     carnn__put(&pool->stop, 1);
     carnn__pool_wake(pool, &pool->work);
     for (i = 1; i < pool->threads; i++) carnn__thread_join(&pool->workers[i - 1]);
-    carnn__pool_unlocks(pool);
+    carnn__pool_close_locks(pool);
     carnn__free(&pool->allocator, pool);
 }
 /* Sets the number of active threads; between jobs only. */
@@ -1742,7 +1744,7 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     p->allocator = a;
     p->workers = (carnn__worker *)(void *)(p + 1);
     p->active = (long)threads;
-    if (!carnn__pool_locks(p)) {
+    if (!carnn__pool_open_locks(p)) {
         carnn__free(&a, p);
         return CARNN_ERR_MEMORY;
     }
@@ -1855,14 +1857,14 @@ enum { /* in the order of carnn__optimizers (@@PARAM) */
 typedef struct carnn__optimizer_kind {
     const char *name;
     size_t moments;      /* arrays beside the weights */
-    double lr, a, b, eps; /* a, b: decay rates; lr: the learning rate unless chosen otherwise */
+    double lr, a, b, eps; /* the default learning rate; decay rates; against division by 0 */
 } carnn__optimizer_kind;
 
 typedef struct carnn__optimizer {
     size_t number;    /* in carnn__optimizers */
     const carnn__optimizer_kind *kind;
     size_t size;      /* of the store */
-    float *moment[2];
+    float *moment[2]; /* (size) each, as many as the kind has */
     double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
     double power_a, power_b; /* a^t and b^t after t steps */
 } carnn__optimizer;
@@ -1870,8 +1872,8 @@ typedef struct carnn__optimizer {
 /* One step of an optimiser. */
 typedef struct carnn__update {
     const carnn__optimizer *o;
-    float *w;         /* weights */
-    float *g;         /* gradients, same layout; zeros afterwards */
+    float *w;         /* (size) weights */
+    float *g;         /* (size) gradients, same layout; zeros afterwards */
     float clip;       /* factor that brings the gradient to the clipping norm */
     float keep;       /* 1 - lr weight_decay */
     float lr;
@@ -1896,9 +1898,9 @@ static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
 
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
-    size_t texts, D;
-    const uint32_t *which; /* (texts) the text of each row of out; NULL: row i has text i */
-    const uint32_t *ids;
+    size_t texts, D;       /* rows of out; D columns */
+    const uint32_t *which; /* (texts) the text of each row; NULL: row i has text i */
+    const uint32_t *ids;   /* words of all texts, rows of table */
     const size_t *at;
     const float *ramp;     /* (D) k/D, k from 1 */
     const float *table;    /* (V, D) word embedding */
@@ -1914,7 +1916,7 @@ typedef struct carnn__scatter {
     float *to;             /* (.., columns): to[index[i]] += from[i] */
 } carnn__scatter;
 
-/* Attention over packed histories (@@PART); B sequences, N rows, T steps, D columns. */
+/* Attention over packed histories (@@PART); B sequences, N rows, U inputs, T steps, D columns. */
 typedef struct carnn__attention {
     const carnn__packed *seq;
     size_t D;
@@ -1931,8 +1933,8 @@ typedef struct carnn__attention {
     int adds;              /* 1: dh is added to, too */
 } carnn__attention;
 
-/* A layer of query reduction over packed sequences (@@PART); B sequences, N rows, T steps, D
-   columns. R is B in the first layer, whose steps all have the same query, else N. */
+/* A layer of query reduction over packed sequences (@@PART); B sequences, N rows, U memories, T
+   steps, D columns. R is B in the first layer, whose steps all have the same query, else N. */
 enum { CARNN__REDUCE_A, CARNN__REDUCE_R, CARNN__REDUCE_GATES = 3 }; /* a; r, and r' behind it */
 typedef struct carnn__reduction {
     const carnn__packed *seq;
@@ -1947,7 +1949,7 @@ typedef struct carnn__reduction {
     float *gate;            /* (B, 3 T) a, r and r' of each step */
     float *k, *fw, *bw;     /* (N, D) candidates; states forwards (last layer: h), backwards */
     float *out;             /* (N, D) fw + bw; of the last layer (B, D) o */
-    const float *dout;      /* gradient at out */
+    const float *dout;      /* gradient at out, of its shape */
     float *dgate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
     float *dw, *dbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
     float *dk;              /* (N, D) gradient at V m + b, and at W q */
@@ -1976,7 +1978,7 @@ typedef struct carnn__compose {
     const float *weight; /* (rows) */
     float *share;        /* (rows) how much of a is in x */
     float *f;            /* (2 D), direct (D) */
-    const float *df;     /* its gradient */
+    const float *df;     /* gradient at f */
     float *dx, *da;      /* (rows, D) */
     float *dweight;      /* (rows) */
 } carnn__compose;
@@ -2002,7 +2004,7 @@ typedef struct carnn__listener {
     const carnn__packed *seq;
     size_t h;
     int raw;                  /* the output gate is s2 itself */
-    const uint32_t *reversed; /* (N) the row that the bases have for each row; NULL: the same */
+    const uint32_t *reversed; /* (N) the row of s that each row reads; NULL: the same */
     const float *s[3];        /* (N, h) s1, s2, s3 */
     const float *first;       /* (B, h) c before the first step; NULL: 0 */
     float *c, *out;           /* (N, h) */
@@ -2017,7 +2019,7 @@ typedef struct carnn__norm {
     const float *v;               /* (.., columns) */
     const float *gain, *shift;    /* (columns); shift NULL: 0 */
     const float *mean, *variance; /* (columns) of the population */
-    int own;                      /* mean and variance of the rows are used, not these */
+    int own;                      /* 1: by mean and variance of the rows; 0: of the population */
     float rate;                   /* the share of this batch in the population */
     float *new_mean, *new_variance; /* (columns) of the population after this batch; or NULL */
     float *y;                     /* (rows, columns) */
@@ -2193,8 +2195,8 @@ typedef struct carnn__lanes {
     float *alpha, *beta1, *beta2, *bias; /* (gates h) */
     float *before;                       /* (h) h', the state one step before */
     float *c_before;                     /* (h) c' */
-    float *tanh_c; /* (h) of what h reads of c; NULL: tanh(c) */
-    float *dout;   /* (h) of backward alone, like those that begin with d below */
+    float *tanh_c;                       /* (h) tanh(BN(c)) of a normalised cell, else NULL */
+    float *dout;                         /* (h) NULL in forward, like all d... below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;           /* (tape h), (h), (h) */
     float *dh, *dc, *dpx, *dpc, *dph;    /* (h), (h), and as px, pc, ph */
@@ -2378,36 +2380,29 @@ typedef struct carnn__kernels {
 #define carnn__v CARNN__K(v)
 
 #if defined(CARNN__HAS_X86)
+#define CARNN__PRAGMA(...) _Pragma(#__VA_ARGS__)
 #if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#define CARNN__ISA_BEGIN(set)                                                                      \
+    CARNN__PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
+#define CARNN__ISA_END CARNN__PRAGMA(clang attribute pop)
 #else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+#define CARNN__ISA_BEGIN(set) CARNN__PRAGMA(GCC push_options) CARNN__PRAGMA(GCC target(set))
+#define CARNN__ISA_END CARNN__PRAGMA(GCC pop_options)
 #endif
+CARNN__ISA_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 #define CARNN__ISA avx512
 #define CARNN__AVX512
 #include CARNN_FILE
 #undef CARNN__AVX512
 #undef CARNN__ISA
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
+CARNN__ISA_END
+CARNN__ISA_BEGIN("avx2,fma")
 #define CARNN__ISA avx2
 #define CARNN__AVX2
 #include CARNN_FILE
 #undef CARNN__AVX2
 #undef CARNN__ISA
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+CARNN__ISA_END
 #elif defined(CARNN__HAS_NEON)
 #define CARNN__ISA neon
 #define CARNN__NEON
@@ -3101,14 +3096,14 @@ static double CARNN__K(log)(double x) {
 
 /* row = exp(row - max), which is softmax(row) / factor; returns log sum_i exp(row[i]). Bound by the
    exponentials. */
-static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
+static float CARNN__K(softmax_unscaled)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
     return (float)(top + CARNN__K(log)((double)sum));
 }
 
 static float CARNN__K(softmax)(float *row, size_t n) {
-    float factor, lse = CARNN__K(softmax_shape)(row, n, &factor);
+    float factor, lse = CARNN__K(softmax_unscaled)(row, n, &factor);
     CARNN__K(scale)(row, factor, n);
     return lse;
 }
@@ -6294,7 +6289,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
         }
         target = z[x->target[i]];
         if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, V) / (float)V;
-        lse = CARNN__K(softmax_shape)(z, V, &factor);
+        lse = CARNN__K(softmax_unscaled)(z, V, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
         if (!x->learns) continue;
         CARNN__COLUMNS(cross_entropy_columns, j, 0, V, z, factor, x->scale, off);
