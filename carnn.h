@@ -2103,7 +2103,8 @@ enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
-                                      in `reset` and in the last array of the tape; without c */
+                                      in `reset` and in the last array of the tape; the cell has no
+                                      c */
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
@@ -3094,8 +3095,8 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* row = exp(row - max), which is softmax(row) / factor; returns log sum_i exp(row[i]). Bound by the
-   exponentials. */
+/* row = exp(row - max): softmax(row) is factor times that. Returns log sum_i exp(row[i]). Bound by
+   the exponentials. */
 static float CARNN__K(softmax_unscaled)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
@@ -3168,21 +3169,23 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
-/* The first CARNN__FETCH_TILES tiles prefetch a part each of the next panel, now and then. */
+/* Each of the first CARNN__FETCH_TILES tiles prefetches a part of the next panel, some of it every
+   CARNN__FETCH_STEPS steps. */
 #define CARNN__FETCH_TILES 4
 #define CARNN__FETCH_STEPS 32
 
-/* The operands of a tile. */
-typedef struct CARNN__K(place) {
+/* The operands of a tile, each from its first element on. */
+typedef struct CARNN__K(operands) {
     const float *a, *b, *start;
     const float *fetch; /* the part of the next panel to prefetch, or NULL */
-    size_t b_row, b_vector, columns;
+    size_t b_row, b_vector; /* distance of the rows of b, of the vectors of a row */
+    size_t columns;         /* of C, 1 to those of the tile's vectors */
     float *copy, *c;
-} CARNN__K(place);
+} CARNN__K(operands);
 
-/* k steps of the sums of a tile. Where A and B are dense the strides are constants after inlining
-   (except a_row, of an A in place), and four steps are little else than multiply-adds and their
-   loads: that counts where another thread of the same core takes every second cycle. */
+/* Adds k products to each sum of a tile. Where A and B are dense the strides are constants after
+   inlining (except a_row, of an A in place), and four steps are little else than multiply-adds and
+   their loads: that counts where another thread of the same core takes every second cycle. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
@@ -3232,7 +3235,7 @@ static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size
 /* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units
    while the panel is in the first-level cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
-                                         const CARNN__K(place) * at) {
+                                         const CARNN__K(operands) * at) {
     vec sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
@@ -3274,7 +3277,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 /* Separate functions: in a common one the compiler runs out of registers. */
 #define CARNN__TILE_FUNCTION(rows, vectors)                                                        \
     static CARNN__NOINLINE void CARNN__K(tile_##rows##_##vectors)(const carnn__panel *job,         \
-                                                                  const CARNN__K(place) * at) {    \
+                                                                  const CARNN__K(operands) * at) { \
         CARNN__K(tile)(rows, vectors, job, at);                                                    \
     }
 #define CARNN__TILE_CASE(rows, vectors)                                                            \
@@ -3285,7 +3288,7 @@ CARNN__TILES(CARNN__TILE_FUNCTION)
 
 /* All rows of A times one panel: `tiles` tiles of `least` rows or one more, the first at `at`. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
-                                         CARNN__K(place) * at) {
+                                         CARNN__K(operands) * at) {
     size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
     size_t higher = job->m - least * tiles;
     for (t = 1;; t++) {
@@ -3310,19 +3313,19 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 
 /* Vectors of a tile. With one or two rows of A the sums of one panel are too few to hide the
    latency of a multiply-add, so a tile spans several panels. */
-static size_t CARNN__K(abreast)(const carnn__panel *job) {
+static size_t CARNN__K(tile_vectors)(const carnn__panel *job) {
     if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 2) return CARNN__TILE_VECTORS;
     return job->m == 1 ? CARNN__TILE_WIDEST : carnn__min(CARNN__TILE_WIDEST, 2);
 }
 
-/* All rows of A times the panels. With many rows nine tenths of the peak and more (matmul 512 x 400
-   x 300 of `carnn bench`); with 32 rows, where a panel is copied or transposed for six tiles, two
-   thirds to four fifths, packed before more; one row at half the speed at which the cache that
-   holds B is read (gemv A B). */
+/* All rows of A times the panels. With many rows at nine tenths of the peak and more (matmul 512 x
+   400 x 300 of `carnn bench`). With 32 rows, where a panel is copied or transposed for six tiles
+   only, at two thirds to four fifths, at more where B was packed before. With one row at half the
+   speed at which the cache that holds B is read (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
-    CARNN__K(place) at;
+    CARNN__K(operands) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
-    size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
+    size_t step = CARNN__K(tile_vectors)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
         at.columns = carnn__min(job->n - j, step);
         at.a = job->a;
@@ -3481,7 +3484,8 @@ enum {
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
-    float *scratch;            /* CARNN__PANEL_SIZE floats for each worker; borrowed: panel_size */
+    float *scratch;            /* CARNN__PANEL_SIZE floats for each worker; where the engine is
+                                  borrowed panel_size floats */
     size_t panel_size;         /* floats of a panel, 16 rows or more */
     float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
     size_t block_size;         /* floats in use of a block */
@@ -3495,9 +3499,9 @@ static size_t carnn__depth(const carnn__engine *e, size_t k) {
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* An engine of one thread, not to be closed, for products of few rows; scratch (panel_size), NULL
-   where every product has one row and a B that is packed or stored (n, k). What an engine packs is
-   for engines with panels of its size alone. */
+/* An engine of one thread, for products of few rows, on the caller's scratch (panel_size); it needs
+   no closing. scratch may be NULL where every product has one row and a B that is packed or stored
+   (n, k). An engine reads what was packed by engines of its panel_size alone. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch,
                                  size_t panel_size) {
     memset(e, 0, sizeof *e);
@@ -3839,8 +3843,8 @@ typedef struct carnn__param {
     carnn__init init;
     float scale;
     size_t set_from, set_count; /* weights that start at `scale`, as the bias of a forget gate */
-    float memory; /* T of the bias of a cell of set_count units, see carnn__cell_remember; or 0 */
-    int forgets;  /* the cell has a forget gate */
+    float memory; /* T of carnn__cell_remember, of the bias of a cell of set_count units; or 0 */
+    int forgets;  /* that cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
 } carnn__param;
 
@@ -3893,7 +3897,7 @@ static inline float *carnn__piece(const carnn__store *store, float *array, size_
     return array + store->item[number].offset;
 }
 
-/* The first weights of the matrix of that name, which there is. */
+/* The weights of the matrix of that name, which must exist. */
 static float *carnn__named(const carnn__store *store, const char *name) {
     size_t i = 0;
     while (strcmp(store->item[i].name, name) != 0) i++;
@@ -3939,7 +3943,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             default: w[i] = 0.0f;
             }
         for (i = p->set_from; i < p->set_from + p->set_count; i++) w[i] = p->scale;
-        for (i = 0; p->memory > 0.0f && i < p->set_count; i++) {
+        for (i = 0; p->memory > 0.0f && i < p->set_count; i++) { /* see carnn__cell_remember */
             double place = (double)i / (double)carnn__max(p->set_count - 1, 1);
             double log_tau = log(1.0 + ((double)p->memory - 1.0) * place);
             w[i] = (float)-log_tau;
@@ -3981,16 +3985,16 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 
 #if defined(CARNN__ISA)
 
-/* For what decays towards zero: moments of a weight that gets no gradient, such as the vector of
-   a rare word, and gradients that vanish over many steps. It becomes 0 before it is a denormal
-   number, which processors are slow with. */
+/* Flushes to zero what decays towards it: moments of a weight that gets no gradient, such as the
+   vector of a rare word, and gradients that vanish over many steps. Else they would become denormal
+   numbers, which processors are slow with. */
 static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
     return CARNN__V(if_less)(CARNN__V(abs)(x), set1(least), zero(), x);
 }
 
 #define CARNN__LEAST_MOMENT 1e-30f
-#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: times a factor above 1e-18 it is no
-                                         denormal number */
+#define CARNN__LEAST_GRADIENT 1e-20f /* at a state or gate: no factor above 1e-18 makes it
+                                         denormal */
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
    weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
@@ -5008,15 +5012,14 @@ static int carnn__cell_keeps(size_t kind) {
     return (carnn__cells[kind].flags & (CARNN__UPDATE_GATE | CARNN__FORGET_GATE)) != 0;
 }
 
-/* Chrono initialisation (Tallec and Ollivier 2018, section 2): units begin with time constants tau
-   from 1 to T. A state of which tau / (1 + tau) is kept in a step lasts some tau steps. So biases
-   begin with
+/* Chrono initialisation (Tallec and Ollivier 2018, section 2): a state of which tau / (1 + tau) is
+   kept in a step lasts some tau steps. So biases begin with
 
      b_u = -log tau                    of an update gate
      b_i = -log tau   b_f = log tau    of an input gate and a forget gate
 
-   with tau from 1 to T, evenly spread over the units (in the paper it is drawn). T = 0: the biases
-   begin as the table of cells says. */
+   where the time constants tau are spread evenly over the units, from 1 to T (in the paper they are
+   drawn). T = 0: the biases begin as the table of cells says. */
 static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, float T) {
     carnn__param *p = carnn__param_at(store, cell->bias);
     if (!(T > 0.0f)) return;
@@ -5034,13 +5037,13 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
    (multiplicative integration). The c that is carried on is not normalised.
 
    Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
-   a batch, is normalised by the population (among few rows, some are nearly equal in some column;
-   divided by that, gradients grow with each step of a long text until they are no floats), and so
-   is everything that does not train. The population has a mean and a variance for each step: the
-   plain average over the first 20 batches that reach the step, from then on a moving average with
-   rate 0.05. Steps later than any in training use those of the last one. Mean and variance are
-   weights without a gradient: after each step of the optimiser training writes the new population
-   over them (and over their moving average), so weight decay has no effect on them. */
+   a batch, is normalised by the population, and so is everything that does not train. (Few rows may
+   be nearly equal in a column: divided by their small deviation, gradients grow with each step of a
+   long text until they overflow.) The population has a mean and a variance for each step: the plain
+   average over the first 20 batches that reach the step, from then on a moving average with rate
+   0.05. Steps later than any in training use those of the last one. Mean and variance are weights
+   without a gradient: after each step of the optimiser training writes the new population over them
+   (and over their moving average), so weight decay has no effect on them. */
 
 #define CARNN__NORM_STEPS 256 /* steps with means and variances of their own */
 #define CARNN__NORM_RATE 0.05f
@@ -5098,7 +5101,7 @@ static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, con
 
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
-    size_t first, gates;  /* the gates that it makes */
+    size_t first, gates;        /* the gates that it makes: number of the first, how many */
     float *weight[2], *back[2]; /* Wh, packed for h' Wh^T and for dph Wh; Wk of a skip connection */
 } carnn__cell_product;
 
@@ -5124,9 +5127,9 @@ typedef struct carnn__state_gate {
 
 /* Means, variances and batches of the population after the batch at hand; in training. */
 typedef struct carnn__population {
-    size_t first; /* its parameters */
-    float *now[3];
-    int moved;    /* `now` is filled, to be stored after the step */
+    size_t first;  /* number of the first of its three parameters */
+    float *now[3]; /* each of the shape of its parameter */
+    int moved;     /* `now` is filled, to be stored after the step */
     struct carnn__population *next; /* of the model's */
 } carnn__population;
 
@@ -5229,8 +5232,9 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
 }
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
-   kind and size may share what they need only during a pass, that of `other` (or NULL): then each
-   is projected and run forward, and backward and back through the projection, before the next. */
+   kind and size may share what they need only during a pass, that of `other` (or NULL): then a run
+   is projected and run forward before the next is projected, and on the way back is run backward
+   and back through the projection before the next. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
                              size_t B, const carnn__cell_run *other) {
@@ -5762,8 +5766,9 @@ static int carnn__cell_is_additive(size_t kind) {
     return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
 }
 
-/* w, A, k and the part of k that is a bias, after a forward pass: column j of the packed row `row`
-   of the sequence of rank b, which reads the input `slot`. 0: the cell is not additive. */
+/* w, A, k and the part of k that is a bias, after a forward pass: of column j of the packed row
+   `row`, which is of the sequence of rank b and reads the input `slot`. Returns 0 where the cell is
+   not additive. */
 static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
                                      size_t j, double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
@@ -5772,19 +5777,14 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     const float *pc = r->scan.pc + b * kind->context_gates * h;
     const float *tape = r->scan.tape + row * kind->tape * h;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
+    int from_input = (kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
+    int biased = !from_input && kind->bias_gates == kind->gates;
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
     for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
         g[i] = kind->tape ? (double)tape[i * h + j]
                           : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
-    if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
-        *k = (double)r->x[slot * h + j];
-        *bias = 0.0;
-    } else {
-        *k = (double)px[last];
-        *bias = kind->bias_gates == kind->gates
-                    ? (double)carnn__cell_weight(r, r->cell->bias)[last]
-                    : 0.0;
-    }
+    *k = (double)(from_input ? r->x[slot * h + j] : px[last]);
+    *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
     *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
     *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
     return 1;
@@ -5856,9 +5856,9 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #endif
 /* =============================================================================================
-   @@PART   the parts between words and loss: embedding and position encoder, rows by index,
-            dropout, attention over the history, query reduction, softmax cross entropy, alignment
-            of sentences and decomposition, cosine
+   @@PART   the parts between words and loss: position encoder, rows by index, attention over the
+            history, query reduction, softmax cross entropy, decomposition, dropout, alignment of
+            sentences, cosine
    ============================================================================================= */
 
 /* --- position encoder ---------------------------------------------------------------------------
@@ -5920,7 +5920,7 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
     storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* Words are assigned to so many shares by their number modulo it. */
+/* The word with number w is in share w % CARNN__ENCODE_SHARES. */
 #define CARNN__ENCODE_SHARES 8
 
 /* All texts, but of their words only those of shares [from, to): each row of the table stays in the
@@ -6057,7 +6057,7 @@ static CARNN__INLINE void CARNN__K(mix_columns)(float a, const float *x, float b
     storen(out + j, n, adds ? add(loadn(out + j, n), mixed) : mixed);
 }
 
-/* Of the sequences [b0, b1), which are independent of each other. */
+/* Attention of the sequences [b0, b1), which are independent of each other. */
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b;
@@ -6107,7 +6107,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
    then d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
    dw += ds q_t * m_t, dq_t += ds w * m_t, dm_t += ds w * q_t.
 
-   M is 1 at least: a history begins with its start. Bound by reading and writing the rows. */
+   M is 1 at least: a history begins with <start>. Bound by reading and writing the rows. */
 
 /* Where the rows of a step begin: its own, its memory, its query. */
 typedef struct CARNN__K(reduced_row) { size_t own, memory, query; } CARNN__K(reduced_row);
@@ -6356,7 +6356,7 @@ static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c
 }
 
 static void CARNN__K(compose_back)(const carnn__compose *job) {
-    const carnn__compose copy = *job, *c = &copy; /* which no store can change */
+    const carnn__compose copy = *job, *c = &copy; /* the compiler sees that no store changes it */
     const size_t D = c->D;
     const float *df_o = c->df + (c->orthogonal ? D : 0);
     size_t i, j;
@@ -6417,6 +6417,7 @@ static void carnn__gather_rows(float *to, const float *from, const uint32_t *ind
         memcpy(to + i * columns, from + (size_t)index[i] * columns, columns * sizeof(float));
 }
 
+/* to[index[i]] += from[i]. */
 static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
                                 const uint32_t *index, size_t rows, size_t columns) {
     carnn__scatter s = {rows, columns, index, from, to};
@@ -6452,7 +6453,7 @@ static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
 static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, uint64_t key) {
     carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)),
                               count};
-    if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, (count + 3) / 4, 16, count * 4);
+    if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, carnn__parts(count, 4), 16, count * 4);
 }
 
 /* --- alignment of two sentences -----------------------------------------------------------------
