@@ -3859,7 +3859,7 @@ typedef struct carnn__store {
     size_t size; /* floats in the array, with the padding between pieces (always zero) */
     size_t trained; /* so many of them, from the front, are trained */
     int fixed;      /* what is declared from now on is not trained */
-    float *value;
+    float *value;   /* (size) the weights */
 } carnn__store;
 
 /* An empty store whose parameters go into `table`, which has so much room. */
@@ -4120,18 +4120,12 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = o->kind;
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     double clipped = clip > 0.0 ? fmin(clip, norm) : norm;
-    carnn__update u;
+    carnn__update u = {o, w, g, 1.0f, (float)(1.0 - lr * weight_decay), (float)lr, 1.0f};
     if (!(norm <= DBL_MAX)) return norm;
     if (kind->moments && clipped > CARNN__LARGEST_GRADIENT) return HUGE_VAL;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
-    u.o = o;
-    u.w = w;
-    u.g = g;
-    u.clip = clipped < norm ? (float)(clipped / norm) : 1.0f;
-    u.keep = (float)(1.0 - lr * weight_decay);
-    u.lr = (float)lr;
-    u.correct = 1.0f;
+    if (clipped < norm) u.clip = (float)(clipped / norm);
     if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, once */
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
