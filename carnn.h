@@ -1857,7 +1857,7 @@ enum { /* in the order of carnn__optimizers (@@PARAM) */
 typedef struct carnn__optimizer_kind {
     const char *name;
     size_t moments;      /* arrays beside the weights */
-    double lr, a, b, eps; /* the default learning rate; decay rates; against division by 0 */
+    double lr, a, b, eps; /* default learning rate; decay rates a, b; added to a denominator */
 } carnn__optimizer_kind;
 
 typedef struct carnn__optimizer {
@@ -2380,7 +2380,7 @@ typedef struct carnn__kernels {
 #define CARNN__V(name) CARNN__JOIN(v_##name, CARNN__ISA)
 #define carnn__v CARNN__K(v)
 
-#if defined(CARNN__HAS_X86)
+#if defined(CARNN__HAS_X86) /* what lies between BEGIN and END is compiled for the set */
 #define CARNN__PRAGMA(...) _Pragma(#__VA_ARGS__)
 #if defined(__clang__)
 #define CARNN__ISA_BEGIN(set)                                                                      \
