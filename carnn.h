@@ -11062,14 +11062,14 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     size_t vector_words;      /* how many of these, the last ones, only the word vectors have */
-    size_t vectors_found;     /* how many of the others have a word vector; of a new model */
+    size_t vectors_found;     /* of a new model: how many of the others have a word vector */
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_graph *graph;       /* of the encoder, or NULL */
     uint32_t unsure;          /* the choice that is desc.unsure, or CARNN__NO_INDEX */
     size_t history;           /* dialog: utterances of the longest training dialog; 0: unknown */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;       /* whose weights were kept */
-    /* An ensemble: all above but allocator, block and scores is that of its first member. */
+    /* An ensemble: all fields above but allocator, block, scores are those of its first member */
     carnn_model **members;    /* (member_count) */
     size_t member_count;      /* 0: no ensemble */
     carnn_ensemble_rule rule;
@@ -11185,9 +11185,9 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 }
 
 /* --- the plan of a head -------------------------------------------------------------------------
-   One function of a head, `parts`, lists its weights and matrices. It runs twice: to declare the
-   weights of a model (store is the model's, arena is NULL, of which every piece is NULL), and to
-   take memory for a model at work (store is scratch: each weight gets the same number again). */
+   One function of a head, `parts`, lists its weights and matrices. It serves to declare the weights
+   of a model (store is the model's, arena is NULL: what is taken of it is NULL), and to take memory
+   for a model at work (store only counts: each weight gets the same number again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -11198,15 +11198,15 @@ typedef struct carnn__plan {
 
 /* --- the entry of a task ---------------------------------------------------------------------- */
 
-/* An item has two sizes, which add up over a batch. Its task chooses what they count: the first one
-   rows; the second one the entries of matrices of words by words (answer), or the words of a
-   question (cloze) or of the piece before (lm). */
+/* An item has two sizes, which add up over a batch. The first counts the rows that are read, the
+   second what else of the batch takes memory by its size: entries of matrices of words by words
+   (answer), words of a question (cloze), of the piece before (lm), of neighbours (skip-thought). */
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
     size_t piece;              /* items of a piece, at most; SIZE_MAX: a whole group */
     size_t size[CARNN__SIZES]; /* of a batch, which a single item may exceed; 0: no limit */
-    size_t rows_per_example;   /* not 0: the limit is so many times the examples of a batch */
+    size_t rows_per_example;   /* not 0: the limit of both is this times the examples of a batch */
 } carnn__limits;
 
 typedef struct carnn__metric {
@@ -11354,11 +11354,14 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
 }
 
 /* Opens the vocabulary of a new model: the reserved words of its task, the words of the model that
-   it goes on from. */
+   it goes on from. The option vocab, where the task has it, limits how many words it keeps. */
 static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
                                     carnn_error *error) {
+    const carnn_option *o = model->task->options;
     carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
                            model->task->reserved_count, error);
+    for (; o && o->name; o++)
+        if (!strcmp(o->name, "vocab")) v->most = (size_t)fmax(carnn__option(model, o->offset), 0.0);
     if (!model->desc.from) return;
     carnn__vocabulary_keep(v, &model->desc.from->words);
     v->kept -= carnn__min(v->kept, model->desc.from->vector_words); /* no data had them */
@@ -11416,16 +11419,12 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     return status;
 }
 
-/* The vocabulary of all inputs; of at most as many words as the option vocab says, where the task
-   has it. No choices. */
+/* The vocabulary of all inputs. No choices. */
 static carnn_status carnn__words_build(carnn_model *model, const carnn_dataset *data,
                                        carnn_error *error) {
-    const carnn_option *o = model->task->options;
     carnn__vocabulary v;
     carnn__model_vocabulary(&v, model, error);
     carnn__net_add_words(&v, model, data, 0, 1);
-    for (; o && o->name; o++)
-        if (!strcmp(o->name, "vocab")) v.most = (size_t)fmax(carnn__option(model, o->offset), 0.0);
     return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
 }
 
@@ -11564,8 +11563,9 @@ static inline carnn__list carnn__list_at(const carnn__lists *l, size_t i) {
 }
 
 typedef struct carnn__batch_piece {
-    size_t first; /* item */
-    uint32_t count, continues; /* items; 1: of the same group as the piece before */
+    size_t first;              /* its first item */
+    uint32_t count;            /* how many items */
+    uint32_t continues;        /* 1: it is of the same group as the piece before */
     size_t size[CARNN__SIZES]; /* of its items together */
 } carnn__batch_piece;
 
@@ -11573,7 +11573,7 @@ typedef struct carnn__corpus {
     void *blocks;          /* carnn__own */
     carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
     carnn__lists others;   /* of a session: other sentences of the question; at NULL: none */
-    size_t others_left;    /* words for which they have room */
+    size_t others_left;    /* room that is left in them, in words */
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces; /* (piece_count), 0: of a session */
@@ -11596,7 +11596,7 @@ typedef struct carnn__texts carnn__texts;
 /* The flag of a word in a text, 0 or 1. A word with both flags in a batch is two inputs. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
-/* The word of the model as which a token of this item is read. */
+/* The word of the model that is read in the place of a token of this item. */
 typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t token);
 
 struct carnn__texts {
@@ -11606,7 +11606,7 @@ struct carnn__texts {
     carnn__flag_fn flag;        /* or NULL */
     size_t joined;              /* not 0: the texts of an item are read as one, of so many words at
                                    most */
-    size_t bound;               /* the number of the size that limits the rows of a batch */
+    size_t bound;               /* which of the two sizes of items counts their rows */
     carnn__read_fn read;        /* or NULL */
     size_t most_items, most_texts, most_rows, most_inputs;
     uint32_t *local;            /* (2 V) the input of word v with flag f, at 2 v + f */
@@ -11783,6 +11783,7 @@ static size_t carnn__limit(const carnn__work *work, size_t k) {
     return l->size[k] ? l->size[k] : SIZE_MAX;
 }
 
+/* 1: with `more` one of the sizes of a batch is above its limit. */
 static int carnn__over(const size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES],
                        const size_t most[CARNN__SIZES]) {
     return now[0] + more[0] > most[0] || now[1] + more[1] > most[1];
@@ -11845,7 +11846,7 @@ static carnn_status carnn__corpus_cut_items(carnn__work *work, carnn_error *erro
 static void carnn__corpus_most(carnn__work *work) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
-    size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, j, k;
+    size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, k;
     for (i = 0; i < c->piece_count; i++) {
         carnn__grow(total, c->pieces[i].size);
         count += c->pieces[i].count;
@@ -11861,8 +11862,8 @@ static void carnn__corpus_most(carnn__work *work) {
     }
     for (i = 0; i < data->item_count; i++)
         c->most_texts = carnn__max(c->most_texts, data->items[i].count);
-    for (j = 0; j < data->member_count; j++) /* those of all items, which share them */
-        c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
+    for (i = 0; i < data->member_count; i++) /* those of all items, which share them */
+        c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[i]));
     c->most_texts *= c->most_items;
 }
 
@@ -12229,12 +12230,17 @@ static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__text
     m->y = carnn__plan_mat(p, t->most_inputs, m->e + more);
 }
 
-/* The last rows of E. It comes last among the parts of a head that can have them. */
+/* Declares the last rows of E. It comes last among the parts of a head: they are not trained. */
 static void carnn__embed_fixed(carnn__plan *p, carnn__embed *m) {
     p->store->fixed = 1;
     if (p->model->vector_words)
         m->vectors = carnn__declare(p->store, "word", "vectors", p->model->vector_words, m->e, 0,
                                     CARNN__INIT_ZERO, 0.0f);
+}
+
+/* Number j of all rows of a data set, one after the other. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
 }
 
 /* E_w */
@@ -12245,15 +12251,12 @@ static const float *carnn__embed_row(const carnn__work *work, const carnn__embed
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     const carnn_dataset *data = work->data;
-    size_t i, j;
+    size_t e = m->e, i, j;
     for (i = 0; i < t->inputs; i++) {
         float *y = m->y.x + i * m->y.columns;
-        size_t at = t->input[i] * m->e; /* of a row of numbers */
-        for (j = 0; data->has_pixels && j < m->e; j++) y[j] = (float)data->pixels[at + j] / 255.0f;
-        if (!data->has_pixels)
-            memcpy(y, data->columns ? data->numbers + at
-                                    : carnn__embed_row(work, m, t->input[i] / 2),
-                   m->e * sizeof(float));
+        if (!data->columns) memcpy(y, carnn__embed_row(work, m, t->input[i] / 2), e * sizeof *y);
+        for (j = 0; data->columns && j < e; j++)
+            y[j] = (float)carnn__number_at(data, t->input[i] * e + j);
     }
     carnn__mat_clear(&m->y, t->inputs);
 }
@@ -12278,11 +12281,6 @@ typedef struct carnn__standard {
     size_t mean, scale; /* parameters (1, C), which are not trained */
     carnn__embed rows;  /* (U, C) u */
 } carnn__standard;
-
-/* Number j of all rows of a data set, one after the other. */
-static double carnn__number_at(const carnn_dataset *data, size_t j) {
-    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
-}
 
 /* Its parameters come last among the weights: they are not trained. */
 static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
@@ -12728,7 +12726,6 @@ static carnn__rnn_shape carnn__plain_shape(size_t cell, size_t in, size_t h) {
     s.layers = s.directions = 1;
     s.in = in;
     s.h = h;
-    s.graph = NULL;
     return s;
 }
 
@@ -13355,35 +13352,31 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
         carnn__past_keep(in->packed, l->first, in->next + at, 1, l->c, l->h, NULL, l->h);
 }
 
-/* (N, h) the states h_t of the first base in direction i, or of the output of a graph. */
-static const float *carnn__rnn_hidden(const carnn__rnn *m, const carnn__rnn_layer *layer,
-                                      size_t i) {
+/* The states (N, h) of a layer in direction i, and their gradients: those of its only base, of the
+   output of its graph, or of its listener. */
+static carnn__mat carnn__rnn_states(const carnn__rnn *m, const carnn__rnn_layer *layer, size_t i) {
     const carnn__multigraph *graph = &layer->graph[i];
-    return m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
-}
-
-/* (N, h) the gradients at them. */
-static float *carnn__rnn_hidden_d(const carnn__rnn *m, const carnn__rnn_layer *layer, size_t i) {
-    const carnn__multigraph *graph = &layer->graph[i];
-    return m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+    carnn__mat s = {layer->listener[i].out, layer->listener[i].dout, m->h};
+    if (m->bases > 1) return s;
+    s.x = m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
+    s.d = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+    return s;
 }
 
 /* From the states of direction i, packed rows, to its columns of y, whose rows may be in reading
    order; backward from dy, which is added up over the rows of y that share a packed row. */
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
-    int listens = m->bases > 1;
-    const float *out = listens ? layer->listener[i].out : carnn__rnn_hidden(m, layer, i);
-    float *dout = listens ? layer->listener[i].dout : carnn__rnn_hidden_d(m, layer, i);
+    carnn__mat s = carnn__rnn_states(m, layer, i);
     size_t h = m->h, r;
     int shared = in->rows != in->packed->rows; /* several rows of y are one packed row */
-    if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
+    if (backward && shared) carnn__mat_clear(&s, in->packed->rows);
     for (r = 0; r < in->rows; r++) {
         size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
         if (i && m->bases <= 1) row = in->reversed[row]; /* a listener always reads forwards */
-        if (!backward) memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
-        else if (!shared) memcpy(dout + row * h, layer->y.d + at, h * sizeof(float));
-        else work->engine->k->add(layer->y.d + at, dout + row * h, h);
+        if (!backward) memcpy(layer->y.x + at, s.x + row * h, h * sizeof(float));
+        else if (!shared) memcpy(s.d + row * h, layer->y.d + at, h * sizeof(float));
+        else work->engine->k->add(layer->y.d + at, s.d + row * h, h);
     }
 }
 
@@ -13434,20 +13427,19 @@ static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, siz
 
 /* Adds the states of the last layer in the forward direction, and their gradients, to a probe. */
 static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
-    const carnn__rnn_layer *layer = &m->layer[m->layers - 1];
-    const float *h = carnn__rnn_hidden(m, layer, 0), *D = carnn__rnn_hidden_d(m, layer, 0);
+    carnn__mat s = carnn__rnn_states(m, &m->layer[m->layers - 1], 0);
     size_t i, j, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
         for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
              row < p->start[carnn__min(probe->step[i], p->steps)]; row++) {
             double squares = 0.0;
             for (j = 0; j < m->h; j++)
-                squares += (double)D[row * m->h + j] * (double)D[row * m->h + j];
+                squares += (double)s.d[row * m->h + j] * (double)s.d[row * m->h + j];
             probe->log_norm[i] += log(fmax(sqrt(squares), (double)FLT_MIN));
             probe->texts[i]++;
         }
     for (i = 0; i < p->rows * m->h; i++) {
-        double bin = 0.5 * CARNN_PROBE_BINS * ((double)h[i] + 1.0);
+        double bin = 0.5 * CARNN_PROBE_BINS * ((double)s.x[i] + 1.0);
         probe->share[(size_t)fmin(fmax(bin, 0.0), CARNN_PROBE_BINS - 1)] += 1.0;
     }
 }
@@ -13649,9 +13641,10 @@ typedef struct carnn__sequences {
     uint32_t *ids;                   /* (N) word of each packed row */
     carnn__mat x;                    /* (N, e) */
     /* for the cell that reads them, see carnn__sequences_fit: */
-    const carnn__mat *c, *read;      /* (P, h) contexts by rank, or NULL; what the cell reads: x, */
-    carnn__linear project;           /* (N, h) x projected, */
-    carnn__mat joined;               /* (N, e + h) or [x; c] */
+    const carnn__mat *c;             /* (P, h) contexts by rank, or NULL */
+    const carnn__mat *read;          /* what the cell reads: x, or one of the next two */
+    carnn__linear project;           /* (N, h) x projected */
+    carnn__mat joined;               /* (N, e + h) [x; c] */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
@@ -13847,9 +13840,9 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     carnn__attention job;    /* what all have in common */
     uint32_t *age;           /* (N) of a memory network: row of T */
     float *h;                /* (N, D) likewise: rows of T */
-    carnn__mat u[CARNN__HOPS_MOST + 1], r[CARNN__HOPS_MOST]; /* (B, D); r_k: only of gated ones in
-                                                                an array of its own, else u_{k+1} */
-    carnn__mat weight[CARNN__HOPS_MOST];                     /* al (B, T) */
+    carnn__mat u[CARNN__HOPS_MOST + 1]; /* (B, D) */
+    carnn__mat r[CARNN__HOPS_MOST];     /* (B, D); not gated, r_k is in u_{k+1} */
+    carnn__mat weight[CARNN__HOPS_MOST]; /* al (B, T) */
 } carnn__hops;
 
 /* How often it reads the rows. */
@@ -14880,7 +14873,7 @@ static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap 
     }
 }
 
-/* What of row i, a word of the first text of a pair, is in the second. */
+/* How much the second text of a pair has of row i, a word of the first, in each of the ways. */
 static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m,
                                 const carnn__texts *t, size_t pair, size_t i,
                                 float found[CARNN__SHARE_KINDS]) {
@@ -14906,8 +14899,9 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
 }
 
 /* How rare a word is: idf^3. */
-static float carnn__rarity(const float *idf, uint32_t word) {
-    return idf[word] * idf[word] * idf[word];
+static float carnn__rarity(const carnn__work *work, const carnn__overlap *m, uint32_t word) {
+    float idf = carnn__weight(work, m->idf)[word];
+    return idf * idf * idf;
 }
 
 /* What row i, a word of the first text of a pair, adds to the shares before these are divided by
@@ -14915,10 +14909,9 @@ static float carnn__rarity(const float *idf, uint32_t word) {
 static void carnn__overlap_row(const carnn__work *work, const carnn__overlap *m,
                                const carnn__texts *t, size_t pair, size_t i,
                                float share[CARNN__SHARES]) {
-    const float *idf = carnn__weight(work, m->idf);
-    float found[CARNN__SHARE_KINDS], rare = carnn__rarity(idf, carnn__row_word(t, i));
+    float found[CARNN__SHARE_KINDS], rare = carnn__rarity(work, m, carnn__row_word(t, i));
     size_t k, last = t->at[2 * pair + 1] - 1;
-    float after = i < last ? carnn__rarity(idf, carnn__row_word(t, i + 1)) : 0.0f;
+    float after = i < last ? carnn__rarity(work, m, carnn__row_word(t, i + 1)) : 0.0f;
     carnn__overlap_word(work, m, t, pair, i, found);
     for (k = 0; k < CARNN__SHARE_KINDS; k++) {
         share[2 * k] = found[k];
@@ -14930,10 +14923,9 @@ static void carnn__overlap_row(const carnn__work *work, const carnn__overlap *m,
    (scale[0]), or the sum of their idf^3 (scale[1]). */
 static void carnn__overlap_scale(const carnn__work *work, const carnn__overlap *m,
                                  const carnn__texts *t, size_t pair, float scale[2]) {
-    const float *idf = carnn__weight(work, m->idf);
     size_t i, begin = t->at[2 * pair], n = t->at[2 * pair + 1] - begin;
     float all = 0.0f;
-    for (i = begin + n; i-- > begin;) all += carnn__rarity(idf, carnn__row_word(t, i));
+    for (i = begin + n; i-- > begin;) all += carnn__rarity(work, m, carnn__row_word(t, i));
     scale[0] = n ? CARNN__SHARE_SCALE / (float)n : 0.0f;
     scale[1] = all > 0.0f ? CARNN__SHARE_SCALE / all : 0.0f;
 }
@@ -14960,10 +14952,10 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 
      support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all but copies of j
 
-   So a pair has two more shares, times 20, too, of these words of its sentence: the maximum of
+   A pair has two more shares of these words of its sentence, also times 20: the maximum of
    idf_w^3 support_w, and the mean of support_w, weighted by idf_w^3. The sentences of a question
-   are those of its group, in a session those that it was told; the first ones of very many. Sums of
-   powers are exact in doubles, so that the order of the sentences does not matter. */
+   are those of its group, in a session those that it was given; the first ones of very many. Sums
+   of powers are exact in doubles, so that the order of the sentences does not matter. */
 
 #define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
 #define CARNN__OTHERS 1024    /* sentences of a question at most, and their words */
@@ -15014,11 +15006,10 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
 /* (1 + o)^8 of a sentence. */
 static double carnn__redundancy_power(const carnn__work *work, const carnn__redundancy *m,
                                       carnn__list sentence) {
-    const float *idf = carnn__weight(work, m->overlap->idf);
     float both = 0.0f, all = 0.0f, x;
     size_t i;
     for (i = 0; i < m->question.length; i++) {
-        float rare = carnn__rarity(idf, m->question.ids[i]);
+        float rare = carnn__rarity(work, m->overlap, m->question.ids[i]);
         all += rare;
         if (carnn__overlap_has(m->overlap, sentence, m->question.ids[i])) both += rare;
     }
@@ -15084,7 +15075,7 @@ static double carnn__redundancy_own(const carnn__work *work, const carnn__redund
    the word, and for all but the first of equal ones. */
 static float carnn__redundancy_word(const carnn__work *work, const carnn__redundancy *m,
                                     carnn__list s, size_t i, double own, float *all) {
-    float rare = carnn__rarity(carnn__weight(work, m->overlap->idf), s.ids[i]);
+    float rare = carnn__rarity(work, m->overlap, s.ids[i]);
     if (!carnn__list_first(s, i) || carnn__overlap_has(m->overlap, m->question, s.ids[i]))
         return 0.0f;
     *all += rare;
@@ -15212,7 +15203,7 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
-   What the heads answer and pair have in common. For word w_i of a text:
+   What the heads answer and pair have in common: a siamese encoder. For word w_i of a text:
 
      u_i = P [E_w; overlap] + b, with some models of pair then through two highway layers
      P (h, e + overlaps)   b, u_i (h)
@@ -15298,7 +15289,7 @@ typedef struct carnn__two { /* the state of such a head begins with it */
     carnn__additive attend;
     carnn__attentive attentive;
     carnn__mat sum;          /* (S, D) v where `attends` is not 0 */
-    float *heat;             /* (m, n) or (n, m) the alignment that a session shows, of `matches` */
+    float *alignment;        /* (m, n) or (n, m) of a session, where `matches` */
     /* set before carnn__two_plan: */
     int matches, aligns, attends, highways;
     int counts;              /* the model has the idf of words, whatever reads it */
@@ -15311,7 +15302,7 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
-/* 1: inputs and score are told which words both texts have. */
+/* 1: words that both texts have are marked in the inputs and counted in the score. */
 static int carnn__two_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
 }
@@ -15343,7 +15334,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
         carnn__attentive_plan(p, &m->attentive, "attend", D, t);
     else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, h, t);
     if (p->arena && m->matches && t->most_items == 1 && !p->work->g)
-        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+        m->alignment = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
 }
 
 /* The weights that are not trained. It comes last among the parts. */
@@ -17021,7 +17012,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         for (r = from; r < t->at[text + 1] && r < count; r++)
             out[r] = carnn__word_contribution(s, text, r, weight ? weight + r : NULL);
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = carnn__rnn_hidden(m, top, i) + last;
+            const float *v = carnn__rnn_states(m, top, i).x + last;
             for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
             if (m->bases > 1)
                 squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
@@ -17097,11 +17088,11 @@ static const float *carnn__two_alignment(const carnn_session *s, int of_second) 
     if (!m->matches) return NULL;
     for (i = 0; i < first; i++)
         for (j = 0; j < second; j++)
-            m->heat[of_second ? j * first + i : i * second + j] =
+            m->alignment[of_second ? j * first + i : i * second + j] =
                 m->attends == CARNN__ATTENDS_BOTH
                     ? m->attentive.G.x[i * second + j]
                     : carnn__cosine(s->work.engine->k, D, x->x + i * D, x->x + (first + j) * D);
-    return m->heat;
+    return m->alignment;
 }
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
@@ -19547,7 +19538,6 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
         carnn__span text = carnn__text(data, data->members[i].text);
         carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
     }
-    v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_looks_back(model)) *weight = CARNN_NONE;
