@@ -14151,9 +14151,9 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
    y_s = sum_r w_r x_r of the texts s = from, from + step, ...; x (R, D)  w (R, 1). y_s is the first
    D columns of row s of y. Backward adds to dw and dx. */
 
-static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
-                         const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
-                         int backward) {
+static void carnn__weighted_sums(const carnn__work *work, const carnn__texts *t, size_t from,
+                                 size_t step, const carnn__mat *x, const carnn__mat *w,
+                                 const carnn__mat *y, int backward) {
     carnn__engine *e = work->engine;
     size_t D = x->columns, s;
     for (s = from; s < t->texts; s += step) {
@@ -14172,8 +14172,9 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
 }
 
 /* The same sums over x (U, D), the inputs of the words; y (S, D). Backward sets dw, adds to dx. */
-static void carnn__weigh_inputs(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
-                                const carnn__mat *w, const carnn__mat *y, int backward) {
+static void carnn__weighted_inputs(const carnn__work *work, const carnn__texts *t,
+                                   const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
+                                   int backward) {
     size_t D = x->columns, s, r, j;
     for (s = 0; s < t->texts; s++) {
         const float *dy = backward ? y->d + s * D : NULL;
@@ -14243,7 +14244,7 @@ static void carnn__asked_join(const carnn__work *work, const carnn__asked *m,
                               int backward) {
     size_t D = f->columns, s;
     if (!backward) carnn__mat_clear(&m->joined, t->texts);
-    carnn__weigh(work, t, 0, 1, f, &m->attention.score.y, &m->joined, backward);
+    carnn__weighted_sums(work, t, 0, 1, f, &m->attention.score.y, &m->joined, backward);
     for (s = 0; s < t->texts && !m->normal; s++) {
         size_t at = (2 * s + 1) * D;
         if (backward) work->engine->k->add(m->joined.d + at, g->d + s * D, D);
@@ -15374,7 +15375,7 @@ static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backwa
     if (!backward) carnn__mat_clear(&m->sum, t->texts);
     if (m->attends == CARNN__ATTENDS_BOTH) {
         if (!backward) carnn__attentive_run(work, &m->attentive, t, s, 0);
-        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
+        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
         if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
         return;
     }
@@ -15382,7 +15383,7 @@ static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backwa
     for (i = Y ^ 1; i < t->texts; i += 2)
         if (backward) work->engine->k->add(m->sum.d + i * D, v->d + i * D, D);
         else memcpy(m->sum.x + i * D, v->x + i * D, D * sizeof(float));
-    carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
+    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
     if (backward) carnn__additive_backward(work, &m->attend, t, s, v);
 }
 
@@ -16009,9 +16010,9 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
         size_t i = t->item[b], end = i + 1, first = m->first[i];
         score[i] = z[b];
         if (work->test && work->test->ranked) {
-            carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
+            carnn_ranked item = {work->number, items[i].group, i - first, items[i].value > 0.0f,
                                  (double)z[b]};
-            work->test->ranked(&told, work->test->user);
+            work->test->ranked(&item, work->test->user);
         }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
@@ -16099,10 +16100,10 @@ enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CAR
        CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x predicted, y right */
 
 typedef struct carnn__grades {
-    float *told[2], *right; /* (items) predictions: [0] of this model, [1] of a vote whose first
-                               model it is; the right values */
-    double *rank[2];        /* (items) of the predictions, of the values */
-    uint32_t *order;        /* (items) scratch */
+    float *predicted[2]; /* (items) means: of this model; of a vote whose first model it is */
+    float *right;        /* (items) values */
+    double *rank[2];     /* (items) of the predictions, of the values */
+    uint32_t *order;     /* (items) scratch */
 } carnn__grades;
 
 static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
@@ -16112,7 +16113,7 @@ static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
     m->right = carnn__floats(p->arena, 1, n);
     m->order = carnn__indices(p->arena, n);
     for (i = 0; i < 2; i++) {
-        m->told[i] = carnn__floats(p->arena, 1, n);
+        m->predicted[i] = carnn__floats(p->arena, 1, n);
         m->rank[i] = (double *)carnn__take(p->arena, n, sizeof(double));
     }
 }
@@ -16148,7 +16149,7 @@ static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, doubl
 static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
     double sum[CARNN__GRADES_SUMS] = {0.0};
     size_t i;
-    carnn__rank_numbers(m->told[as_vote], n, m->order, m->rank[0]);
+    carnn__rank_numbers(m->predicted[as_vote], n, m->order, m->rank[0]);
     carnn__rank_numbers(m->right, n, m->order, m->rank[1]);
     for (i = 0; i < n; i++) carnn__grades_add(sum, m->rank[0][i], m->rank[1][i]);
     return carnn__pearson(sum, (double)n);
@@ -16174,7 +16175,7 @@ static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carn
             if (p > 0.0) loss += p * (log(p) + lse - (double)x[k]);
             d[k] = (float)(((double)d[k] - p) / (double)t->count);
         }
-        m->told[work->as_vote][item] = (float)mean;
+        m->predicted[work->as_vote][item] = (float)mean;
         m->right[item] = (float)y;
         carnn__grades_add(tally->sum, mean, y);
         carnn__report_part(work, (mean - y) * (mean - y), 1.0);
@@ -16301,7 +16302,7 @@ typedef struct carnn__predictor { /* the state of such a head begins with it */
     carnn__word_softmax output;
     uint32_t *piece;         /* (B) by rank */
     double restarted;        /* of characters: the loss if each chunk begins with states of 0 */
-    carnn_prediction told;   /* of the sentence at hand, which is not yet complete */
+    carnn_prediction sentence; /* the one at hand, which is not yet complete */
     /* of a session: */
     carnn__piece_start at_hand; /* of its only piece */
     uint32_t *heap;          /* (V) scratch */
@@ -16418,14 +16419,14 @@ static void carnn__predictor_backward(const carnn__work *work, carnn__predictor 
 /* Adds a part with the loss `nll` to its sentence, and reports the sentence if it is complete. */
 static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m,
                                     const carnn__running_part *part, double nll) {
-    m->told.score += nll;
-    m->told.tokens += part->to - part->from;
+    m->sentence.score += nll;
+    m->sentence.tokens += part->to - part->from;
     if (part->to - part->from < part->left) return;
-    m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
-    m->told.example = part->item;
-    m->told.parts = 1;
-    work->predict->example(&m->told, work->predict->user);
-    memset(&m->told, 0, sizeof m->told);
+    m->sentence.kind = CARNN_PREDICTS_LIKELIHOOD;
+    m->sentence.example = part->item;
+    m->sentence.parts = 1;
+    work->predict->example(&m->sentence, work->predict->user);
+    memset(&m->sentence, 0, sizeof m->sentence);
 }
 
 /* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
@@ -16481,38 +16482,38 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
-    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d: not in use */
-    carnn_prediction told;
-    memset(&told, 0, sizeof told);
-    told.kind = o->kind <= CARNN__OUTPUT_LOGS ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
-    told.example = o->item[b];
-    told.part = i - first;
-    told.parts = carnn__first_decision(o, b + 1) - first;
-    if (!told.parts) return told; /* an item without decisions */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d: scratch */
+    carnn_prediction out;
+    memset(&out, 0, sizeof out);
+    out.kind = o->kind <= CARNN__OUTPUT_LOGS ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
+    out.example = o->item[b];
+    out.part = i - first;
+    out.parts = carnn__first_decision(o, b + 1) - first;
+    if (!out.parts) return out; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        told.score = (double)*z;
-        return told;
+        out.score = (double)*z;
+        return out;
     }
-    if (net->name) told.candidate = net->name + i * n;
+    if (net->name) out.candidate = net->name + i * n;
     n = carnn__own_choices(work, o->z, i);
-    if (!n) return told;
+    if (!n) return out;
     if (p != z) memcpy(p, z, n * sizeof(float));
     carnn__probabilities(work->engine->k, o->kind, p, n);
     if (o->kind == CARNN__OUTPUT_GRADES) {
-        for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
-        return told;
+        for (j = 0; j < n; j++) out.score += (double)(j + 1) * (double)p[j];
+        return out;
     }
-    for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
+    for (; out.count < carnn__min(net->top, n); out.count++) { /* of equal ones the first */
         size_t best = work->engine->k->argmax(p, n);
-        if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
-        net->best[told.count] = best;
-        net->probability[told.count] = (double)p[best];
+        if (out.count && !(p[best] >= 0.0f)) break; /* NaN */
+        net->best[out.count] = best;
+        net->probability[out.count] = (double)p[best];
         p[best] = -1.0f;
     }
-    told.choice = net->best;
-    told.probability = net->probability;
-    told.unsure = told.count && net->best[0] == work->model->unsure;
-    return told;
+    out.choice = net->best;
+    out.probability = net->probability;
+    out.unsure = out.count && net->best[0] == work->model->unsure;
+    return out;
 }
 
 /* Reports all predictions of a batch; an item without decisions has one that is empty. */
@@ -21021,7 +21022,7 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     else carnn__dot_scores(work, t, f, g, &m->s, 0);
     if (m->kind == CARNN__CLOZE_WEIGHTED) {
         carnn__text_softmax(work, t, &m->s, 0);
-        carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 0);
+        carnn__weighted_inputs(work, t, &m->words[0].y, &m->s, &m->y, 0);
     }
     if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_forward(work, &m->candidates, t, &m->s);
     else carnn__candidates_compare(work, &m->candidates, t, m->words[0].table, &m->y, 0);
@@ -21035,7 +21036,7 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
     if (m->kind == CARNN__CLOZE_SUM) carnn__pointer_backward(&m->candidates, t, &m->s);
     else carnn__candidates_compare(work, &m->candidates, t, m->words[0].table, &m->y, 1);
     if (m->kind == CARNN__CLOZE_WEIGHTED) {
-        carnn__weigh_inputs(work, t, &m->words[0].y, &m->s, &m->y, 1);
+        carnn__weighted_inputs(work, t, &m->words[0].y, &m->s, &m->y, 1);
         carnn__text_softmax(work, t, &m->s, 1);
     }
     if (m->kind == CARNN__CLOZE_ATTENTIVE) carnn__asked_backward(work, &m->asked, t, f, g);
