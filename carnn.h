@@ -12204,6 +12204,14 @@ static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
 
+/* Copies n numbers of x, which begin at `from`, to y, where they begin at `to`. Backward:
+   dx += dy. */
+static void carnn__mat_copy(const carnn__work *work, const carnn__mat *x, size_t from,
+                            const carnn__mat *y, size_t to, size_t n, int backward) {
+    if (backward) work->engine->k->add(y->d + to, x->d + from, n);
+    else memcpy(y->x + to, x->x + from, n * sizeof(float));
+}
+
 /* --- embedding ----------------------------------------------------------------------------------
    y_i = [E_w; more] for each input i of a batch, a word w. E (V, e) is the word table; the head
    fills the other columns. Rows of numbers are their own vectors. Backward: dE_w += dy_i.
@@ -13708,13 +13716,8 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
     for (t = 0; t < p->steps; t++)
         for (row = p->start[t]; row < p->start[t + 1]; row++) {
             size_t at = row * (e + h), b = row - p->start[t];
-            if (backward) {
-                work->engine->k->add(y->d + at, m->x.d + row * e, e);
-                work->engine->k->add(y->d + at + e, c->d + b * h, h);
-            } else {
-                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
-                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
-            }
+            carnn__mat_copy(work, &m->x, row * e, y, at, e, backward);
+            carnn__mat_copy(work, c, b * h, y, at + e, h, backward);
         }
 }
 
@@ -14127,8 +14130,7 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
     carnn__linear_forward(work, &m->query, q, t->texts);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            memcpy(m->keys.y.x + r * h, m->query.y.x + (m->own ? s : s ^ 1) * h,
-                   h * sizeof(float));
+            carnn__mat_copy(work, &m->query.y, (m->own ? s : s ^ 1) * h, &m->keys.y, r * h, h, 0);
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
     carnn__text_softmax(work, t, &m->score.y, 0);
@@ -14143,7 +14145,7 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
     carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            work->engine->k->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
+            carnn__mat_copy(work, &m->query.y, (m->own ? s : s ^ 1) * h, &m->keys.y, r * h, h, 1);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -14245,11 +14247,8 @@ static void carnn__asked_join(const carnn__work *work, const carnn__asked *m,
     size_t D = f->columns, s;
     if (!backward) carnn__mat_clear(&m->joined, t->texts);
     carnn__weighted_sums(work, t, 0, 1, f, &m->attention.score.y, &m->joined, backward);
-    for (s = 0; s < t->texts && !m->normal; s++) {
-        size_t at = (2 * s + 1) * D;
-        if (backward) work->engine->k->add(m->joined.d + at, g->d + s * D, D);
-        else memcpy(m->joined.x + at, g->x + s * D, D * sizeof(float));
-    }
+    for (s = 0; s < t->texts && !m->normal; s++)
+        carnn__mat_copy(work, g, s * D, &m->joined, (2 * s + 1) * D, D, backward);
 }
 
 static void carnn__asked_forward(const carnn__work *work, carnn__asked *m, const carnn__texts *t,
@@ -14258,7 +14257,7 @@ static void carnn__asked_forward(const carnn__work *work, carnn__asked *m, const
     carnn__asked_join(work, m, t, f, g, 0);
     if (m->normal) {
         carnn__linear_forward(work, &m->other, g, t->texts);
-        memcpy(m->top.y.x, m->other.y.x, t->texts * m->top.y.columns * sizeof(float));
+        carnn__mat_copy(work, &m->other.y, 0, &m->top.y, 0, t->texts * m->top.y.columns, 0);
     }
     carnn__linear_forward(work, &m->top, &m->joined, t->texts);
 }
@@ -14267,7 +14266,7 @@ static void carnn__asked_backward(const carnn__work *work, carnn__asked *m, cons
                                   const carnn__mat *f, const carnn__mat *g) {
     carnn__linear_backward(work, &m->top, &m->joined, t->texts);
     if (m->normal) {
-        work->engine->k->add(m->top.y.d, m->other.y.d, t->texts * m->top.y.columns);
+        carnn__mat_copy(work, &m->other.y, 0, &m->top.y, 0, t->texts * m->top.y.columns, 1);
         carnn__linear_backward(work, &m->other, g, t->texts);
     }
     carnn__asked_join(work, m, t, f, g, 1);
@@ -14463,8 +14462,7 @@ static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
         size_t from = t->at[2 * b], n = t->at[2 * b + 1] - from;
         m->row_at[b] = row;
         m->G_at[b] = cell;
-        if (backward) work->engine->k->add(m->q.d + row * D, x->d + from * D, n * D);
-        else memcpy(m->q.x + row * D, x->x + from * D, n * D * sizeof(float));
+        carnn__mat_copy(work, x, from * D, &m->q, row * D, n * D, backward);
         row += n;
         cell += n * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
@@ -14658,8 +14656,7 @@ static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const ca
     if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
     for (i = role; i < t->texts; i += 2)
         for (r = t->at[i]; r < t->at[i + 1]; r++)
-            if (backward) work->engine->k->add(m->s.d + r * D, y->d + k->row[r] * D, D);
-            else memcpy(m->s.x + r * D, y->x + k->row[r] * D, D * sizeof(float));
+            carnn__mat_copy(work, y, k->row[r] * D, &m->s, r * D, D, backward);
     if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
 }
 
@@ -14747,7 +14744,7 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
     carnn__side_run(work, m, t, x, first, key, 0);
     carnn__pool_words(work, pool, t, first, 2, &m->s, 0);
     for (b = 0; b < t->count; b++)
-        memcpy(m->H.x + b * D, pool->y.x + (2 * b + first) * pool->y.columns, D * sizeof(float));
+        carnn__mat_copy(work, &pool->y, (2 * b + first) * pool->y.columns, &m->H, b * D, D, 0);
     memset(m->with, 0xFF, carnn__texts_rows(t) * sizeof(uint32_t)); /* CARNN__NO_INDEX */
     if (m->links) carnn__aligned_read(m, t);
     else carnn__aligned_find(m, t, same);
@@ -14774,7 +14771,7 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
         carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
     }
     for (b = 0; b < t->count; b++)
-        work->engine->k->add(m->H.d + b * D, pool->y.d + (2 * b + first) * pool->y.columns, D);
+        carnn__mat_copy(work, &pool->y, (2 * b + first) * pool->y.columns, &m->H, b * D, D, 1);
     carnn__pool_words(work, pool, t, first, 2, &m->s, 1);
     carnn__side_run(work, m, t, x, first, key, 1);
 }
@@ -15381,8 +15378,7 @@ static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backwa
     }
     if (!backward) carnn__additive_forward(work, &m->attend, t, s, v);
     for (i = Y ^ 1; i < t->texts; i += 2)
-        if (backward) work->engine->k->add(m->sum.d + i * D, v->d + i * D, D);
-        else memcpy(m->sum.x + i * D, v->x + i * D, D * sizeof(float));
+        carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, backward);
     carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
     if (backward) carnn__additive_backward(work, &m->attend, t, s, v);
 }
