@@ -11545,7 +11545,7 @@ static void carnn__disown(void **list, const carnn_allocator *a) {
 typedef struct carnn__lists {
     size_t count;
     uint32_t *ids;
-    size_t *at;
+    size_t *at; /* (count + 1) */
 } carnn__lists;
 
 static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
@@ -11553,7 +11553,7 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
 }
 
 typedef struct carnn__list { /* one of them */
-    const uint32_t *ids;
+    const uint32_t *ids; /* (length) */
     size_t length;
 } carnn__list;
 
@@ -11935,7 +11935,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     B = t->most_items = c->most_items;
     S = t->most_texts = t->joined ? B : c->most_texts;
     R = t->most_rows = c->most_size[t->bound];
-    t->most_inputs = p->work->data->columns ? R : carnn__min(R, 2 * V); /* no words: rows */
+    t->most_inputs = p->work->data->columns ? R : carnn__min(R, 2 * V); /* each row is one */
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     t->list = carnn__indices(p->arena, S);
     t->ids = carnn__indices(p->arena, R);
@@ -12183,7 +12183,7 @@ static int carnn__running_next(const carnn__work *work, const carnn__running *m,
    gradient in its forward pass; the parts that read it add to the gradient. */
 
 typedef struct carnn__mat {
-    float *x, *d; /* d: NULL where nothing is learnt */
+    float *x, *d; /* (rows, columns); d: NULL where nothing is learnt */
     size_t columns;
 } carnn__mat;
 
@@ -14966,7 +14966,7 @@ typedef struct carnn__redundancy {
                         batches; a session keeps the sums for the next sentence, see `stands` */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
-    uint32_t *asked; /* of a session: the words of the question */
+    uint32_t *asked; /* (CARNN__SENTENCE_WORDS) of a session: the words of the question */
     int stands;      /* 1: the sums are those of the question, until a sentence is heard */
 } carnn__redundancy;
 
