@@ -11075,43 +11075,6 @@ struct carnn_model {
     carnn_ensemble_rule rule;
 };
 
-static int carnn__model_links(const carnn_model *model); /* 1: it reads alignments */
-
-/* Has a table the columns that the model was trained with? Their names are its words but <unk>. */
-static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    const char *file = carnn__name_end(data->item_count ? carnn__dataset_origin(data, 0) : "");
-    size_t count = model->words.count - 1, i;
-    if (data->named != count)
-        return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as the "
-                           "model was trained with, found %zu", file, count, data->named);
-    for (i = 0; i < count; i++) {
-        carnn__span name = carnn__string(data->column_names, data->column_at, i);
-        const char *own = carnn__names_get(&model->words, i + 1);
-        if (!carnn__is(own, name, 0))
-            return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected \"%.60s\" as number %zu of "
-                               "the columns of numbers, as the model was trained with, found "
-                               "\"%.60s\"", file, own, i + 1, name.at);
-    }
-    return CARNN_OK;
-}
-
-static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    if (strcmp(model->desc.task, data->task))
-        return carnn__refuse(error, "the data set is of the task %s, the model of the task %s",
-                             data->task, model->desc.task);
-    if (data->linked < carnn__model_links(model))
-        return carnn__refuse(error, "the model reads alignments, the data set has been loaded "
-                             "without them");
-    if (data->columns && data->columns != (size_t)model->desc.embedding)
-        return carnn__refuse(error, "the data set has rows of %zu numbers, the model reads rows of "
-                             "%lld (embedding)", data->columns, (long long)model->desc.embedding);
-    if (data->whole) data = data->whole; /* which has the names */
-    return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
-                                                 : CARNN_OK;
-}
-
 /* The sums over the batches of a run. */
 typedef struct carnn__tally {
     size_t examples, tokens;
@@ -11274,10 +11237,44 @@ struct carnn__task {
     const struct carnn__task_bench *bench; /* (*) */
 };
 
-static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
-
+/* 1: the model reads alignments. */
 static int carnn__model_links(const carnn_model *model) {
     return carnn__reads_links(model->task->roles, model->desc.option);
+}
+
+/* Has a table the columns that the model was trained with? Their names are its words but <unk>. */
+static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const char *file = carnn__name_end(data->item_count ? carnn__dataset_origin(data, 0) : "");
+    size_t count = model->words.count - 1, i;
+    if (data->named != count)
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as the "
+                           "model was trained with, found %zu", file, count, data->named);
+    for (i = 0; i < count; i++) {
+        carnn__span name = carnn__string(data->column_names, data->column_at, i);
+        const char *own = carnn__names_get(&model->words, i + 1);
+        if (!carnn__is(own, name, 0))
+            return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected \"%.60s\" as number %zu of "
+                               "the columns of numbers, as the model was trained with, found "
+                               "\"%.60s\"", file, own, i + 1, name.at);
+    }
+    return CARNN_OK;
+}
+
+static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    if (strcmp(model->desc.task, data->task))
+        return carnn__refuse(error, "the data set is of the task %s, the model of the task %s",
+                             data->task, model->desc.task);
+    if (data->linked < carnn__model_links(model))
+        return carnn__refuse(error, "the model reads alignments, the data set has been loaded "
+                             "without them");
+    if (data->columns && data->columns != (size_t)model->desc.embedding)
+        return carnn__refuse(error, "the data set has rows of %zu numbers, the model reads rows of "
+                             "%lld (embedding)", data->columns, (long long)model->desc.embedding);
+    if (data->whole) data = data->whole; /* which has the names */
+    return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
+                                                 : CARNN_OK;
 }
 
 /* --- options of a task --------------------------------------------------------------------------
@@ -12757,8 +12754,8 @@ static int carnn__reads_context(const char *cell) {
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
 
-/* Columns of the context: as many as the inputs have where this option makes a text its own, else
-   0. */
+/* Columns of the context: those of the inputs where the option makes each text the context of
+   itself, else 0. */
 static size_t carnn__own_context(const carnn_model *model, size_t option, size_t columns) {
     return carnn__chosen(model, option) == CARNN__OWN_CONTEXT ? columns : 0;
 }
@@ -12818,7 +12815,7 @@ typedef struct carnn__wire { /* an edge */
     size_t from, to, delay; /* numbers of units; steps */
     carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
     float *forward, *backward; /* of a unit: U_e packed for val U_e^T, for da U_e */
-    size_t past;            /* in a state, floats of a sequence before the value step 0 reads */
+    size_t past;            /* where, in the state of a sequence, the value read at step 0 begins */
 } carnn__wire;
 
 typedef struct carnn__unit { /* a node that is no input */
@@ -13485,10 +13482,10 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the maximum, minimum or mean of each column, or the last states: of
-   [fw; bw] fw at the last word and bw at the first, of a listener (RCRN), which reads both, all at
-   the last word. A text without words gives zeros. Several kinds are columns side by side: y (S,
-   kinds D). */
+   Over the words of each text: the maximum, minimum or mean of each column, or the last states.
+   Those of [fw; bw] are fw at the last word and bw at the first. A listener (RCRN) reads both
+   forwards: its last state is that at the last word. A text without words gives zeros. Several
+   kinds are columns side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -13961,7 +13958,8 @@ typedef struct carnn__reduce {
     carnn__reduce_layer *layer;
 } carnn__reduce;
 
-/* Its weights, and memory for U vectors and B sequences. */
+/* Its weights, and memory for U vectors and B sequences. As in the authors' code weights of gates
+   begin in [-sqrt(3), sqrt(3)], with the variance 1, and the bias shuts gate a almost. */
 static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, size_t U, size_t B) {
     carnn__param *bias;
     carnn__linear_plan(p, &m->memory, "reduce", "memory", U, D, D, 1, CARNN__IDENTITY);
@@ -14778,8 +14776,8 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Each word has two more inputs: 1 if it is in the other text of its pair, else 0; and that times
-   its idf. Each pair has eight shares, numbers for its score: how much of the first text is in the
-   second. It is counted in four ways, each word as 1 and each as idf^3:
+   its idf. Each pair has eight shares, which enter its score with weights: how much of the first
+   text is in the second. It is counted in four ways, in each once a word as 1, once as idf^3:
 
      the very words
      words that count as equal
@@ -15607,12 +15605,11 @@ static float carnn__pointer_log(const carnn__candidates *m, const carnn__texts *
                                 size_t c) {
     float most = -FLT_MAX, sum = 0.0f;
     size_t r;
-    if (!carnn__pointer_has(m, t, b, c)) return -FLT_MAX;
     for (r = t->at[b]; r < t->at[b + 1]; r++)
         if (m->of_row[r] == c) most = fmaxf(most, m->e[r]);
     for (r = t->at[b]; r < t->at[b + 1]; r++)
         if (m->of_row[r] == c) sum += expf(m->e[r] - most);
-    return most + logf(sum) - m->lse[b];
+    return sum <= 0.0f ? -FLT_MAX : most + logf(sum) - m->lse[b]; /* 0: c is not in the text */
 }
 
 /* s->x: the e_i, which become the s_i. */
