@@ -15809,7 +15809,9 @@ typedef struct carnn__quantity {
     size_t mean, deviation; /* parameters (1, 1), which are not trained */
 } carnn__quantity;
 
+/* They come last among the weights, as in carnn__standard_plan. */
 static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
+    p->store->fixed = 1;
     m->mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
     m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
 }
