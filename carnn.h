@@ -121,7 +121,7 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
-       CARNN_TASKS                     the tasks that the program has, X(dialog) X(answer): less code
+       CARNN_TASKS                     the tasks that the program has, X(dialog) X(lm)
        CARNN_EXTRA_HEADS               tasks of your own (above)
        CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
@@ -736,6 +736,7 @@ typedef struct carnn_tensor {
     const char *name;
     size_t rows, columns;
     const float *value;
+    int bits; /* of a number in a file: 32, or 8 where the model was quantised */
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
 
@@ -777,10 +778,11 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 
 /* --- model files ------------------------------------------------------------------------------ */
 
-/* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned float32 tensors
-   and a checksum. Writing is atomic: a temporary file is written, synced, renamed. A load from
-   memory that is aligned to 64 uses the weights in place: the bytes must outlive the model, which
-   cannot be trained. Bytes that are not so aligned are copied. */
+/* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned tensors (F32,
+   of quantised models Q8_0, too) and a checksum. Writing is atomic: a temporary file is written,
+   synced, renamed. A load from memory that is aligned to 64 uses F32 weights in place: the bytes
+   must outlive the model, which cannot be trained. Bytes that are not so aligned are copied, and so
+   are the weights of a quantised model. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -791,6 +793,14 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 CARNN_API size_t carnn_model_size(const carnn_model *model);
 CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
                                          carnn_error *error);
+
+/* Rounds all matrices of a model, or of the members of an ensemble, to 8 bits: blocks of 32 numbers
+   of a row have a common scale (GGUF's Q8_0). Its file then has little more than a quarter of the
+   size; in memory weights remain floats, so it is as fast as before and answers as a model does
+   that is loaded from the file. The scores that it keeps are those from before. Vectors, and
+   matrices of fewer than nine columns, stay as they are; a model that is trained further is no
+   longer rounded. Free its sessions before. CARNN_ERR_ARGUMENT: a weight is above 8,319,008. */
+CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
 /* Could `file` be written? Tries with a temporary file beside it. */
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
@@ -3846,6 +3856,7 @@ typedef struct carnn__param {
     float memory; /* T of carnn__cell_remember, of the bias of a cell of set_count units; or 0 */
     int forgets;  /* that cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
+    int eight; /* 1: numbers of 8 bits with a scale, which the model's file has as such (@@FILE) */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 224 /* of a model */
@@ -11113,7 +11124,7 @@ static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
 }
 
-/* Whether gradients are asked for: where there is no training a compiler leaves out what follows. */
+/* Are gradients asked for? Without training never: a compiler leaves out what they need. */
 static inline int carnn__learns(const carnn__work *work) {
 #ifdef CARNN_NO_TRAIN
     (void)work;
@@ -22547,13 +22558,14 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
 }
 
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number) {
-    carnn_tensor t = {NULL, 0, 0, NULL};
+    carnn_tensor t = {NULL, 0, 0, NULL, 32};
     if (!model->member_count && number < model->params.count) {
         const carnn__param *p = &model->params.item[number];
         t.name = p->name;
         t.rows = p->rows;
         t.columns = p->columns;
         t.value = model->params.value + p->offset;
+        if (p->eight) t.bits = 8;
     }
     return t;
 }
@@ -22612,11 +22624,12 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
    A string is a u64 length and its bytes. The data of a model is its flat parameter vector
-   (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
-   several such vectors. Options of a run (threads, max_time) are left out: the same training gives
-   the same bytes, with any number of threads and however often it was stopped and resumed. An
-   ensemble has the keys and tensors of all members, with "member.0.", "member.1.", ... before their
-   names, and their data one after the other.
+   (@@PARAM) with its padding, so that a file in memory can be used in place; where a model is
+   quantised, its matrices are blocks of 8-bit numbers instead. A checkpoint holds several such
+   vectors. Options of a run (threads, max_time) are left out: the same training gives the same
+   bytes, with any number of threads and however often it was stopped and resumed. An ensemble has
+   the keys and tensors of all members, with "member.0.", "member.1.", ... before their names, and
+   their data one after the other.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22631,6 +22644,8 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_I64 = 11,
     CARNN__GGUF_F64 = 12
 };
+enum { CARNN__GGUF_F32 = 0, CARNN__GGUF_Q8_0 = 8 };         /* types of tensors */
+enum { CARNN__GGUF_ALL_F32 = 0, CARNN__GGUF_MOSTLY_Q8_0 = 7 }; /* of files: general.file_type */
 
 /* Whether floats are used as they are in the file; else they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
@@ -22750,6 +22765,102 @@ static uint64_t carnn__checksum_end(const carnn__checksum *h) {
     return x ^ x >> 32;
 }
 
+/* --- weights of 8 bits --------------------------------------------------------------------------
+   Q8_0, a type of GGUF's tensors: each row of a matrix is cut into blocks of 32 numbers, the last
+   one filled up with zeros. A block has 34 bytes, a scale d in half precision (IEEE 754 binary16)
+   and 32 signed bytes q; its numbers are d q_i. Here
+
+     d = max_i |w_i| / 127, rounded up        q_i = w_i / d, rounded to the nearest
+
+   once more of the numbers that this gives, until they stay the same, so that a file which is read
+   and written again is the same file. */
+
+#define CARNN__EIGHTS 32
+#define CARNN__EIGHTS_BYTES 34
+
+/* Half precision, rounded up: x from 0 to 65504. */
+static unsigned carnn__half(float x) {
+    int exponent;
+    float fraction = frexpf(x, &exponent); /* 1/2 <= fraction < 1 */
+    if (exponent < -13 || x == 0.0f) /* denormal: multiples of 2^-24 */
+        return (unsigned)ceilf(ldexpf(x, 24));
+    return (unsigned)(exponent + 13) * 1024 + (unsigned)ceilf(ldexpf(fraction, 11));
+}
+
+static float carnn__half_value(unsigned half) {
+    unsigned exponent = half >> 10 & 31, fraction = half & 1023;
+    float x = exponent == 31 ? (float)HUGE_VAL
+              : exponent     ? ldexpf((float)(fraction + 1024), (int)exponent - 25)
+                             : ldexpf((float)fraction, -24);
+    return half >> 15 ? -x : x;
+}
+
+static void carnn__eights_read(const unsigned char *bytes, float *w, size_t count) {
+    float d = carnn__half_value(bytes[0] | (unsigned)bytes[1] << 8);
+    size_t i;
+    for (i = 0; i < count; i++) w[i] = d * (float)(bytes[2 + i] - (bytes[2 + i] > 127 ? 256 : 0));
+}
+
+#define CARNN__EIGHTS_MOST (127.0f * 65504.0f)
+
+static float carnn__largest(const float *w, size_t count) {
+    float largest = 0.0f;
+    size_t i;
+    for (i = 0; i < count; i++) largest = fmaxf(largest, fabsf(w[i]));
+    return largest;
+}
+
+/* Up to 32 numbers, of which none is above CARNN__EIGHTS_MOST, as a block. */
+static void carnn__eights(unsigned char bytes[CARNN__EIGHTS_BYTES], const float *w, size_t count) {
+    unsigned half = carnn__half(carnn__largest(w, count) / 127.0f);
+    float d = carnn__half_value(half);
+    size_t i;
+    memset(bytes, 0, CARNN__EIGHTS_BYTES);
+    bytes[0] = (unsigned char)half;
+    bytes[1] = (unsigned char)(half >> 8);
+    for (i = 0; half && i < count; i++) bytes[2 + i] = (unsigned char)lrintf(w[i] / d);
+}
+
+/* Rounds such numbers to those of a block from which the same block is made. */
+static void carnn__eights_round(float *w, size_t count) {
+    unsigned char bytes[CARNN__EIGHTS_BYTES], before[CARNN__EIGHTS_BYTES];
+    carnn__eights(bytes, w, count);
+    do {
+        memcpy(before, bytes, sizeof bytes);
+        carnn__eights_read(bytes, w, count);
+        carnn__eights(bytes, w, count);
+    } while (memcmp(bytes, before, sizeof bytes));
+}
+
+/* Bytes that a matrix has in a file. */
+static uint64_t carnn__param_bytes(const carnn__param *p) {
+    uint64_t blocks = carnn__parts(p->columns, CARNN__EIGHTS), floats = p->columns;
+    return p->rows * (p->eight ? blocks * CARNN__EIGHTS_BYTES : floats * 4);
+}
+
+/* Rounds a matrix where that makes it smaller, but no vectors and no statistics: they are few, and
+   matter more. */
+static void carnn__param_round(carnn__param *p, float *w) {
+    size_t row, j;
+    carnn__param rounded = *p;
+    rounded.eight = 1;
+    if (p->rows == 1 || p->statistic || carnn__param_bytes(&rounded) >= carnn__param_bytes(p))
+        return;
+    p->eight = 1;
+    for (row = 0; row < p->rows; row++, w += p->columns)
+        for (j = 0; j < p->columns; j += CARNN__EIGHTS)
+            carnn__eights_round(w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+}
+
+/* Are matrices among the weights that a file has in blocks? */
+static int carnn__has_eights(carnn_model *const *parts, size_t count) {
+    size_t i, j;
+    for (i = 0; i < count; i++)
+        for (j = 0; j < parts[i]->params.count; j++)
+            if (parts[i]->params.item[j].eight) return 1;
+    return 0;
+}
+
 /* --- a file that is written or read -------------------------------------------------------------
    The functions carnn__key_... do both: they write a value, or find it in the file and set it. So
    one function lists what a file contains.
@@ -22864,12 +22975,16 @@ static void carnn__put_key_number(carnn__gguf *g, const char *name, uint32_t typ
     carnn__put_number(g, bits, type == CARNN__GGUF_U32 ? 4 : 8);
 }
 
+static void carnn__put_padding(carnn__gguf *g) {
+    static const unsigned char zeros[CARNN__ALIGN] = {0};
+    carnn__put_bytes(g, zeros, carnn__round_up(g->size, CARNN__ALIGN) - g->size);
+}
+
 /* The data of one or more tensors. */
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
-    static const unsigned char zeros[CARNN__ALIGN] = {0};
     unsigned char block[4096];
     size_t n;
-    carnn__put_bytes(g, zeros, carnn__round_up(g->size, CARNN__ALIGN) - g->size);
+    carnn__put_padding(g);
     if (CARNN__LITTLE_ENDIAN) {
         carnn__put_bytes(g, value, count * 4);
         return;
@@ -22879,6 +22994,24 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
         carnn__convert_floats(block, value, n);
         carnn__put_bytes(g, block, n * 4);
     }
+}
+
+/* The weights of a store, or those of a matrix in blocks. */
+static void carnn__put_weights(carnn__gguf *g, const carnn__store *store) {
+    unsigned char block[CARNN__EIGHTS_BYTES];
+    const carnn__param *p;
+    size_t row, j;
+    for (p = store->item; p < store->item + store->count; p++) {
+        const float *w = store->value + p->offset;
+        carnn__put_padding(g);
+        if (!p->eight) carnn__put_floats(g, w, p->rows * p->columns);
+        for (row = 0; p->eight && row < p->rows; row++, w += p->columns)
+            for (j = 0; j < p->columns; j += CARNN__EIGHTS) {
+                carnn__eights(block, w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+                carnn__put_bytes(g, block, sizeof block);
+            }
+    }
+    carnn__put_padding(g);
 }
 
 /* Puts all of a file, the same each time. */
@@ -23016,12 +23149,12 @@ static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
 }
 
 /* The data: exactly so many floats. NULL on failure. */
-static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
+static const unsigned char *carnn__gguf_data(carnn__gguf *g, uint64_t bytes) {
     size_t start = carnn__round_up(g->at, CARNN__ALIGN);
     if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
-    else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
+    else if (g->size - start != bytes)
         carnn__gguf_fail(g, "%llu bytes of weights expected, %zu are there",
-                         (unsigned long long)floats * 4, g->size - start);
+                         (unsigned long long)bytes, g->size - start);
     return g->status == CARNN_OK ? g->bytes + start : NULL;
 }
 
@@ -23059,19 +23192,21 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t
     }
 }
 
-/* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
+/* The next tensor of the table, at byte `at` of the data. One that is read has to be this one; its
+   type becomes *eight (NULL: it has to be F32). */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
-                              size_t offset) {
+                              uint64_t at, int *eight) {
     uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
-    uint64_t size[2] = {1, 1}, at;
+    uint64_t size[2] = {1, 1}, offset;
     carnn__span known;
     if (g->writing) {
+        type = eight && *eight ? CARNN__GGUF_Q8_0 : CARNN__GGUF_F32;
         carnn__put_name(g, name);
         carnn__put_number(g, dimensions, 4);
-        carnn__put_number(g, columns, 8);
+        carnn__put_number(g, type ? carnn__round_up(columns, CARNN__EIGHTS) : columns, 8);
         if (dimensions == 2) carnn__put_number(g, rows, 8);
-        carnn__put_number(g, 0, 4); /* F32 */
-        carnn__put_number(g, (uint64_t)offset * 4, 8);
+        carnn__put_number(g, type, 4);
+        carnn__put_number(g, at, 8);
         return;
     }
     known = carnn__gguf_string(g);
@@ -23080,25 +23215,30 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
                          g->prefix, name, (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
+    type = (uint32_t)carnn__gguf_number(g, 4);
+    offset = carnn__gguf_number(g, 8);
+    if (type != CARNN__GGUF_F32 && !(eight && type == CARNN__GGUF_Q8_0))
+        carnn__gguf_fail(g, "%s: type %u, expected F32%s", name, (unsigned)type,
+                         eight ? " or Q8_0" : "");
+    if (type == CARNN__GGUF_Q8_0) columns = carnn__round_up(columns, CARNN__EIGHTS);
+    if (eight) *eight = type == CARNN__GGUF_Q8_0;
     if (found != dimensions || size[0] != columns || size[1] != rows)
         carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu"
                          CARNN__OTHER_WEIGHTS, g->prefix, name, rows, columns,
                          (unsigned long long)size[1], (unsigned long long)size[0]);
-    type = (uint32_t)carnn__gguf_number(g, 4);
-    at = carnn__gguf_number(g, 8);
-    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
-    if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+    if (offset != at) carnn__gguf_fail(g, "%s: misplaced in the file", name);
 }
 
 /* The beginning of a file; carnn__gguf_open reads it. */
-static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
+static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors,
+                             uint32_t type) {
     carnn__put_bytes(g, "GGUF", 4);
     carnn__put_number(g, CARNN__GGUF_VERSION, 4);
     carnn__put_number(g, tensors, 8);
     carnn__put_number(g, g->all_keys, 8);
     carnn__put_key_text(g, "general.architecture", kind->architecture);
     carnn__put_key_number(g, "general.alignment", CARNN__GGUF_U32, CARNN__ALIGN);
-    carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, 0); /* all tensors are F32 */
+    carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, type);
     carnn__put_key_number(g, "carnn.format", CARNN__GGUF_U32, kind->format);
     carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
     carnn__put_key_number(g, "carnn.checksum", CARNN__GGUF_U64, g->checksum);
@@ -23580,19 +23720,21 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
 }
 
 /* The table of tensors: one that is read has to be what the task declares for the model. Returns
-   their floats. */
-static size_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
+   their bytes. */
+static uint64_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
     carnn_model *const *parts;
-    const carnn__param *p;
-    size_t i, n = carnn__file_parts(&model, &parts), floats = 0;
+    carnn__param *p;
+    size_t i, n = carnn__file_parts(&model, &parts);
+    uint64_t at = 0;
     for (i = 0; i < n; i++) {
         const carnn__store *store = &parts[i]->params;
         carnn__gguf_part(g, model, i);
-        for (p = store->item; p < store->item + store->count && !g->status; p++)
-            carnn__key_tensor(g, p->name, p->rows, p->columns, floats + p->offset);
-        floats += store->size;
+        for (p = store->item; p < store->item + store->count && !g->status; p++) {
+            carnn__key_tensor(g, p->name, p->rows, p->columns, at, &p->eight);
+            at += (carnn__param_bytes(p) + CARNN__ALIGN - 1) / CARNN__ALIGN * CARNN__ALIGN;
+        }
     }
-    return floats;
+    return at;
 }
 
 static const char *const carnn__ensemble_rules[] = {"mean", "vote"};
@@ -23602,7 +23744,9 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
     size_t i, n = carnn__file_parts(&one, &parts), tensors = 0;
     char title[96];
     for (i = 0; i < n; i++) tensors += parts[i]->params.count;
-    carnn__put_start(g, &carnn__model_file, tensors);
+    carnn__put_start(g, &carnn__model_file, tensors, carnn__has_eights(parts, n)
+                                                         ? CARNN__GGUF_MOSTLY_Q8_0
+                                                         : CARNN__GGUF_ALL_F32);
     snprintf(title, sizeof title, "%s %s", model.desc.task,
              model.member_count ? "ensemble" : model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
@@ -23619,8 +23763,7 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
     }
     carnn__key_tensors(g, &model);
     g->prefix[0] = 0;
-    for (i = 0; i < n; i++)
-        carnn__put_floats(g, parts[i]->params.value, parts[i]->params.size);
+    for (i = 0; i < n; i++) carnn__put_weights(g, &parts[i]->params);
 }
 
 CARNN_API size_t carnn_model_size(const carnn_model *model) {
@@ -23819,8 +23962,24 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     if (!g->status) carnn__key_scores(g, model->members[0]->task, &model->scores);
 }
 
-/* The weights of a model or of members are used in place if this machine can, else copied: then
-   the file's block is no longer needed. */
+/* Copies the weights of a store from the data of a file; returns what follows them. */
+static const unsigned char *carnn__weights_copy(carnn__store *store, const unsigned char *data) {
+    const carnn__param *p;
+    size_t row, j;
+    for (p = store->item; p < store->item + store->count; p++) {
+        float *w = store->value + p->offset;
+        const unsigned char *block = data;
+        if (!p->eight) carnn__convert_floats(w, data, p->rows * p->columns);
+        for (row = 0; p->eight && row < p->rows; row++, w += p->columns)
+            for (j = 0; j < p->columns; j += CARNN__EIGHTS, block += CARNN__EIGHTS_BYTES)
+                carnn__eights_read(block, w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+        data += carnn__round_up((size_t)carnn__param_bytes(p), CARNN__ALIGN);
+    }
+    return data;
+}
+
+/* The weights of a model or of members are used in place if they are floats of this machine, else
+   copied: then the file's block is no longer needed. */
 static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     carnn_model *const *parts;
     size_t i, n = carnn__file_parts(&model, &parts), tensors = 0;
@@ -23831,19 +23990,20 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     for (i = 0; i < n; i++) tensors += parts[i]->params.count;
     carnn__gguf_count(g, tensors);
     data = carnn__gguf_data(g, carnn__key_tensors(g, model));
-    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
+    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0 ||
+                      carnn__has_eights(parts, n));
     if (copies) model->block = NULL;
     for (i = 0; !g->status && i < n; i++) {
         carnn__store *store = &parts[i]->params;
         carnn__gguf_part(g, model, i);
-        store->value = (float *)(uintptr_t)data;
-        data += store->size * sizeof(float);
         if (copies) {
-            const float *from = store->value;
             g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
             if (g->status) break;
             parts[i]->block = store->value;
-            carnn__convert_floats(store->value, from, store->size);
+            data = carnn__weights_copy(store, data);
+        } else {
+            store->value = (float *)(uintptr_t)data;
+            data += store->size * sizeof(float);
         }
         broken = carnn__not_finite(store, store->value, store->size);
         if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
@@ -23892,6 +24052,36 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     if (status == CARNN_OK) *model = m;
     else carnn_model_free(m);
     return status;
+}
+
+/* Gives a model that is used in place weights of its own, which can be changed. */
+static carnn_status carnn__own_weights(carnn_model *model, carnn_error *error) {
+    const float *from = model->params.value;
+    carnn_status status = carnn__store_alloc(&model->params, &model->allocator, error);
+    if (status) {
+        model->params.value = (float *)(uintptr_t)from;
+        return status;
+    }
+    model->block = model->params.value;
+    memcpy(model->params.value, from, model->params.size * sizeof(float));
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
+    carnn_model *const *parts;
+    size_t i, j, n = carnn__file_parts(&model, &parts);
+    carnn_status status;
+    for (i = 0; i < n; i++) {
+        if (carnn__largest(parts[i]->params.value, parts[i]->params.size) > CARNN__EIGHTS_MOST)
+            return carnn__refuse(error, "a weight is too large for 8 bits, above 8,319,008");
+        if (!model->block && !parts[i]->block && (status = carnn__own_weights(parts[i], error)))
+            return status;
+    }
+    for (i = 0; i < n; i++)
+        for (j = 0; j < parts[i]->params.count; j++)
+            carnn__param_round(&parts[i]->params.item[j],
+                               carnn__piece(&parts[i]->params, parts[i]->params.value, j));
+    return CARNN_OK;
 }
 
 #ifndef CARNN_NO_TRAIN
@@ -23981,7 +24171,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
 static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
     size_t i, at = 0;
     for (i = 0; i < c->arrays; at += c->array[i++].size)
-        carnn__key_tensor(g, c->array[i].name, 1, c->array[i].size, at);
+        carnn__key_tensor(g, c->array[i].name, 1, c->array[i].size, (uint64_t)at * 4, NULL);
     return at;
 }
 
@@ -23989,7 +24179,7 @@ static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__checkpoint c = *(const carnn__checkpoint *)from;
     carnn_model model = *c.model;
     size_t i;
-    carnn__put_start(g, &carnn__checkpoint_file, c.arrays);
+    carnn__put_start(g, &carnn__checkpoint_file, c.arrays, CARNN__GGUF_ALL_F32);
     carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
@@ -24049,7 +24239,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
     carnn__gguf_count(&g, c->arrays);
     size = carnn__key_arrays(&g, c);
-    values = (float *)(uintptr_t)carnn__gguf_data(&g, size); /* in the block, aligned */
+    /* in the block, aligned */
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, (uint64_t)size * sizeof(float));
     if (values) carnn__convert_floats(values, values, size);
     for (i = at = 0; values && i < c->arrays; at += c->array[i++].size)
         if (!carnn__finite(values + at, c->array[i].size))
@@ -24895,6 +25086,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    carnn_error *error) {
     carnn_model_desc complete = model->desc; /* the model's own says what its weights are */
     volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
+    size_t i;
     carnn__training t;
     carnn_status status;
     memset(&t, 0, sizeof t);
@@ -24919,6 +25111,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__refuse(error, "resume: no checkpoint file is named");
     status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
+    for (i = 0; !status && i < model->params.count; i++) model->params.item[i].eight = 0;
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);

@@ -129,7 +129,7 @@ static struct arguments { /* what the command line says */
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, stride, folds;
-    int json, quiet, resume, explain, help, counts, clean, color, report, stream;
+    int json, quiet, resume, explain, help, counts, clean, color, report, stream, quantise;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -173,7 +173,9 @@ static const flag flags[] = {
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
-    {"out", "FILE", "keep the ensemble: a model file with all members", TEST, AT(out)},
+    {"quantise", NULL, "round weights to 8 bits first", TEST, AT(quantise)},
+    {"out", "FILE", "keep the ensemble, in a model file with all members; or with --quantise the "
+     "model, in a quarter of its size", TEST, AT(out)},
     {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
@@ -1431,18 +1433,20 @@ static void print_test(void) {
     }
 }
 
-static void check_ensemble(void) {
+static void check_test(void) {
     guess g = guess_for(arg.ensemble ? arg.ensemble : "");
     int vote = is_word(&g, "vote"), mean = is_word(&g, "mean"), greedy = is_word(&g, "greedy");
-    if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
-        say(USAGE, "test: --valid, --share and --out go with --ensemble");
+    if (!arg.ensemble && (arg.valid.count || arg.share != 0.0))
+        say(USAGE, "test: --valid and --share go with --ensemble");
+    if (arg.out && !arg.ensemble && (!arg.quantise || arg.files.count > 1))
+        say(USAGE, "test: --out goes with --ensemble, or with --quantise and one model");
+    if (arg.out) check(carnn_file_check(arg.out, &error));
     if (!arg.ensemble) return;
     if (arg.share < 0.0 || arg.share > 1.0)
         say(USAGE, "test: --share: expected a number above 0, up to 1");
     if (!vote && !mean && !greedy) unknown("rule", &g);
     if ((greedy || arg.share > 0.0) && !arg.valid.count)
         say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
-    if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
 /* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
@@ -1489,13 +1493,14 @@ static int test(void) {
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
     if (arg.qrels) check(carnn_file_check(arg.qrels, &error));
     if (arg.run) check(carnn_file_check(arg.run, &error));
-    check_ensemble();
+    check_test();
     tested.count = arg.files.count;
     tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
     for (i = 0; i < tested.count; i++) {
         load_model(i);
         if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
+        if (arg.quantise) check(carnn_model_quantise(models[i], &error));
     }
     if (arg.ensemble) make_ensemble();
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
@@ -1507,7 +1512,7 @@ static int test(void) {
     write_result(&tested.run, arg.run);
     for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
     begin_writing();
-    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
+    if (arg.out) check(carnn_model_save(models[arg.ensemble ? tested.count : 0], arg.out, &error));
     end_writing();
     (arg.json ? json_test : print_test)();
     return DONE;
@@ -2019,7 +2024,8 @@ static void json_info(const char *file) {
     json_metrics(stdout, s, "");
     json(stdout, "}, 'tensors': [");
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
-        json(stdout, "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
+        json(stdout, "{'name': %s, 'rows': %z, 'columns': %z, 'bits': %z}", t.name, t.rows,
+             t.columns, (size_t)t.bits);
     json(stdout, "]}\n");
 }
 
@@ -2064,7 +2070,8 @@ static void print_info(const char *file) {
         printf(" on %zu examples\n", s->examples);
     }
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
-        printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
+        printf("%-14s%s (%zu, %zu)%s\n", i ? "" : "tensors", t.name, t.rows, t.columns,
+               t.bits == 8 ? ", 8 bits" : "");
 }
 
 static int info(void) {

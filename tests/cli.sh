@@ -533,7 +533,20 @@ says err 'unknown rule "meen"; did you mean "mean"?'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
 says err '.-valid FILE is missing'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --out x.gguf
-says err 'go with --ensemble'
+says err '.-out goes with --ensemble, or with --quantise and one model'
+run 0 test a.gguf --data "$data/dialog-test.txt" --quantise --out eight.gguf
+sed 's/^[^ ]* *\(accuracy.*\)  (.*/\1/' out >printed
+check 'a file of 8 bits is no smaller' [ "$(wc -c <eight.gguf)" -lt "$(wc -c <a.gguf)" ]
+run 0 test eight.gguf --data "$data/dialog-test.txt"
+check 'another model from the file of 8 bits' grep -q -F -e "$(cat printed)" out
+run 0 info eight.gguf
+says out '^tensors       word.weight ([0-9]*, [0-9]*), 8 bits$'
+run 0 info eight.gguf --json
+says out '"name": "word.weight", "rows": [0-9]*, "columns": [0-9]*, "bits": 8}'
+run 0 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --ensemble mean --out two.gguf
+check 'an ensemble of 8 bits is no smaller' [ "$(wc -c <two.gguf)" -lt "$(wc -c <all.gguf)" ]
+run 2 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --out x.gguf
+run 0 chat eight.gguf <"$data/demo-chat.txt"
 run 2 test a.gguf all.gguf --data "$data/dialog-test.txt" --ensemble mean
 says err 'model 2 is an ensemble itself'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --out a.gguf
