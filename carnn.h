@@ -7561,9 +7561,14 @@ static const char *carnn__no_data(const carnn__input *in) {
                  {"GGUF\x03", "is a model file, expected data"},
                  {"\xFF\xFE", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"},
                  {"\xFE\xFF", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"}};
+    static const char zeros[CARNN__MARK_BYTES] = {0};
+    carnn__span all = in->lines.rest;
     size_t i;
     for (i = 0; i < CARNN__COUNT(kinds); i++)
-        if (carnn__begins(in->lines.rest, kinds[i].bytes)) return kinds[i].what;
+        if (carnn__begins(all, kinds[i].bytes)) return kinds[i].what;
+    /* A NUL may stand in a text, but /dev/zero would be read until there is no more memory. */
+    if (all.length >= sizeof zeros && !memcmp(all.at, zeros, sizeof zeros))
+        return "begins with NUL bytes, expected data";
     return NULL;
 }
 

@@ -762,10 +762,13 @@ static void check_files(void) {
     free((void *)paths.item);
 }
 
-/* What begins like a file of gzip is no text. */
+/* What begins like a file of gzip is no text, nor is /dev/zero, which has no end. */
 static void check_plain(const line *l, const char *name) {
+    static const char zeros[8];
     if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
         say(BAD_DATA, "%s: is packed; unpack it first with gzip -d", name);
+    if (l->length >= sizeof zeros && !memcmp(l->text, zeros, sizeof zeros))
+        say(BAD_DATA, "%s: begins with NUL bytes, expected text", name);
 }
 
 /* Adds all of a file. */
@@ -773,6 +776,7 @@ static void read_all(FILE *in, const char *name, line *l) {
     while (!feof(in) && !ferror(in)) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
         l->length += fread(l->text + l->length, 1, l->room - l->length, in);
+        check_plain(l, name);
     }
     if (ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
 }
@@ -872,7 +876,8 @@ static void close_result(FILE *file, const char *name) {
             lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
-/* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file. */
+/* Reads the next line, whatever bytes are in it; 0 at the end of the file. It has a limit, as input
+   without an end may have no lines. */
 static int next_line(FILE *in, const char *name, line *l) {
     int c = getc(in);
     if (c == EOF && ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
@@ -880,6 +885,8 @@ static int next_line(FILE *in, const char *name, line *l) {
     for (l->length = 0;; c = getc(in)) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
         if (c == EOF || c == '\n') break;
+        if (l->length == (size_t)1 << 24)
+            say(BAD_DATA, "%s:%zu: expected a line of at most 16 MiB", name, l->number + 1);
         l->text[l->length++] = (char)c;
     }
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
@@ -1977,7 +1984,6 @@ static int ask(void) {
     open_session("cloze");
     in = open_input(arg.text);
     read_all(in, arg.text, &all);
-    check_plain(&all, arg.text);
     fclose(in);
     text = words_of(all.text, all.length);
     if (!*text) say(BAD_DATA, "%s: expected a text, found no word", arg.text);

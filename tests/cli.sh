@@ -1535,9 +1535,11 @@ run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
 printf '\377\376a\0\t\0b\0\n\0' >utf16.tsv
 printf 'PK\003\004abc' >packed.zip
-for file in utf16.tsv:UTF-16 packed.zip:'a zip archive' before.gguf:'a model file'; do
+head -c 8 /dev/zero >zeros.txt # as all of /dev/zero, which has no end
+for file in utf16.tsv:'is UTF-16' packed.zip:'is a zip archive' before.gguf:'is a model file' \
+    zeros.txt:'begins with NUL bytes'; do
     run 3 train --task lm --train "${file%:*}" --out no.gguf
-    says err "${file%:*}: is ${file#*:}"
+    says err "${file%:*}: ${file#*:}"
 done
 printf '1\thi\thello\n2\tbye\tciao\n' >tabs.txt
 run 3 train --task dialog --train tabs.txt --out no.gguf
@@ -1569,6 +1571,10 @@ says err '^carnn: standard input: is packed'
 run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --out talk.gguf
 echo hello | "$carnn" predict talk.gguf >out 2>err
 says err 'nothing to answer: .*; a user.s line ends with its tab'
+head -c 20000000 /dev/zero | "$carnn" chat talk.gguf >out 2>err
+says err '^carnn: standard input:1: expected a line of at most 16 MiB'
+head -c 1000 /dev/zero | "$carnn" test talk.gguf --data - >out 2>err
+says err '^carnn: standard input: begins with NUL bytes'
 run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
 says err 'dialog-dev.txt: has only [0-9]* examples'
 "$carnn" explain talk.gguf --data - --example 100000 <"$data/dialog-dev.txt" >out 2>err
