@@ -6542,11 +6542,8 @@ static inline int carnn__blank(char c) {
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; } /* within a line */
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
-static inline int carnn__letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static inline int carnn__capital(char c) { return c >= 'A' && c <= 'Z'; }
+static inline int carnn__letter(char c) { return (c >= 'a' && c <= 'z') || carnn__capital(c); }
 
 /* In names: a letter of ASCII, or what is beyond it. */
 static inline int carnn__name_letter(char c) { return carnn__letter(c) || (c & 0x80); }
@@ -6556,8 +6553,7 @@ static inline int carnn__among(char c, const char *set) { return c && strchr(set
 
 /* The byte `c`, in lower case if `fold` is set. */
 static inline unsigned char carnn__folded(char c, int fold) {
-    unsigned char byte = (unsigned char)c;
-    return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
+    return (unsigned char)(fold && carnn__capital(c) ? c + 'a' - 'A' : c);
 }
 
 /* Is `known` equal to `s`, folded if `fold` is set? */
@@ -6964,6 +6960,8 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
     return count;
 }
 
+/* --- files by name ---------------------------------------------------------------------------- */
+
 /* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
@@ -7167,7 +7165,8 @@ static size_t carnn__prose_end(carnn__prose *p) {
     return p->length;
 }
 
-/* A piece between blanks or dashes; `last` in its line: its period ends a sentence. */
+/* A piece between blanks or dashes. A short one with a capital, "Mr.", keeps its period unless it
+   is the last of its line, where that ends a sentence. */
 static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
     static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
     static const char marks[] = ".,;:?!\"'()[]`*";
@@ -7175,7 +7174,7 @@ static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
     for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
         carnn__prose_word(p, ' ', s.at, 1);
     for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
-    end += !last && end < s.length && end <= 3 && s.at[end] == '.' && carnn__capital(*s.at);
+    if (!last && end < s.length && end <= 3 && s.at[end] == '.' && carnn__capital(*s.at)) end++;
     for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
         n = strlen(ends[i]);
         if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
@@ -7230,8 +7229,8 @@ typedef struct carnn__vocabulary {
     carnn__names words;  /* growing */
     size_t *times;       /* stb_ds array (words.count): how often each has occurred */
     size_t reserved;     /* the first words, which are kept however rare they are */
-    size_t kept;         /* of these, words of the model to go on from: they count in `most` */
-    size_t most;         /* the most frequent others are kept, of equals the first; 0: all */
+    size_t kept;         /* of these, words of a model to go on from, which `most` counts, too */
+    size_t most;         /* words to keep, the most frequent ones (of equals the first); 0: all */
     carnn__words text;   /* that is being added, and how often it occurs */
     size_t text_times;
 } carnn__vocabulary;
@@ -7619,6 +7618,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 
 #define CARNN__DIMENSION_MAX 65536
 #define CARNN__VECTOR_MAX 1e6
+#define CARNN__VECTOR_WORD_MAX 65536 /* bytes */
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
 
 typedef struct carnn__vectors {
@@ -7786,7 +7786,7 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
 static carnn_status carnn__vector_binary(carnn__vectors *v) {
-    const size_t longest = 65536, bytes = 4 * v->dimension;
+    const size_t longest = CARNN__VECTOR_WORD_MAX, bytes = 4 * v->dimension;
     carnn__span *front = &v->input.lines.rest, rest, word;
     carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
     const char *found = NULL; /* instead of a vector */
@@ -7821,7 +7821,7 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
 /* After the first line of word2vec: is the first vector binary? It is not if the numbers are there
    as text, or if the bytes that would be floats are printable: text, with a number too many. */
 static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
-    size_t i, window = 65536 + 32 * v->dimension;
+    size_t i, window = CARNN__VECTOR_WORD_MAX + 32 * v->dimension; /* bytes enough */
     carnn_status status = carnn__input_want(&v->input, window, v->allocator, v->error);
     carnn__span rest = v->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
@@ -7857,7 +7857,8 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
     if (!counts && dimension && !line.length) dimension--;
     if (!dimension || dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(v->error, l, "a word and up to 65536 numbers", l->line);
+        return carnn__expected(v->error, l, "a word and up to "
+                               CARNN__STRING(CARNN__DIMENSION_MAX) " numbers", l->line);
     if (v->dimension && v->dimension != dimension)
         return carnn__fail(v->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
@@ -7953,8 +7954,8 @@ struct carnn_dataset {
     carnn__member *members;
     carnn__item *items;
     uint32_t *choices;   /* texts to choose from, in the order in which they first occur */
-    size_t *shown_at;    /* (choice_count + 1) where a choice is in `shown`, which has */
-    char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
+    size_t *shown_at;    /* (choice_count + 1) where each choice begins in `shown` */
+    char *shown;         /* the choices as they are written, blanks included, each with a NUL */
     size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
     float *numbers;      /* (rows, columns) */
     int has_pixels;      /* they are bytes instead: */
@@ -8117,9 +8118,10 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 }; /* among the options of classify */
-
-enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+/* Options of tasks by which their data is read, by number. */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 };
+enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES };
+enum { CARNN__SIGNAL_COLUMNS };
 
 /* The options of an encoder, which several tasks have, are numbered from that of its kind on. */
 #define CARNN__ENCODER_RAW 1
@@ -8129,7 +8131,7 @@ enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 #define CARNN__ENCODER_MEMORY 5
 #define CARNN__ENCODER_COUNT 6 /* of them */
 
-enum { CARNN__SECOND_ROLE = 1 }; /* of tasks with two texts, answer and pair: of the second */
+enum { CARNN__SECOND_ROLE = 1 }; /* of the second text of answer and pair */
 
 /* Their options that mean the same in both. */
 enum {
@@ -8147,9 +8149,8 @@ static int carnn__reads_links(const carnn__role *roles, const double *option) {
     while (roles->name && roles->labels != CARNN__LINKS) roles++;
     return roles->name && option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_FILE;
 }
-enum { CARNN__SIGNAL_COLUMNS }; /* of signal */
 
-/* The largest grade; 0: targets are classes. */
+/* The largest grade of a pair; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
     if (option[CARNN__PAIR_TARGET] != 2.0) return 0;
     return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
@@ -8195,7 +8196,8 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
-    int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
+    int tree;        /* its text is a tree, whose leaves are the words */
+    int once;        /* left out if its text has been an example */
     size_t line;     /* where it begins; 0: the line at hand */
 } carnn__record;
 
@@ -8208,7 +8210,7 @@ typedef struct carnn__parser {
     int numbered;        /* its first line has a number */
     int64_t last;        /* number of the line before */
     size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
-    uint64_t key;        /* hash of what the group before is told by */
+    uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
     size_t column[5];    /* of tables: which column is which, and how many there are */
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
@@ -8233,16 +8235,15 @@ typedef struct carnn__column_name {
     size_t column;
 } carnn__column_name;
 
-/* Finds the columns that a first line names, among the first `most`. column (kinds + 1): for each
-   kind the number of its column, of several the first, SIZE_MAX if there is none; then how many
-   columns there are, at most `most`. */
+/* Finds the columns that a first line names. column (kinds + 1): for each kind the number of its
+   column, of several the first, SIZE_MAX if there is none; then how many columns there are. */
 static void carnn__columns_named(const carnn__column_name *names, size_t count, carnn__span line,
-                                 size_t most, size_t *column, size_t kinds) {
+                                 size_t *column, size_t kinds) {
     carnn__span field;
     size_t at, i;
     int more = 1;
     for (i = 0; i < kinds; i++) column[i] = SIZE_MAX;
-    for (at = 0; more && at < most; at++) {
+    for (at = 0; more; at++) {
         more = carnn__cut(&line, '\t', &field);
         for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
         if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = at;
@@ -8389,8 +8390,8 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, as far as there
-   is room, which that for the tree always is; returns their length. */
+/* Writes the leaves of a tree, "It sings " of "(3 (2 It) (4 sings))", as far as there is room: that
+   of the tree itself is enough. Returns their length. */
 static size_t carnn__leaves(carnn__span tree, char *to, size_t room) {
     size_t i, n = 0;
     for (i = 0; i < tree.length && n < room; i++) {
@@ -8460,6 +8461,13 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     return CARNN_OK;
 }
 
+/* Opens a source in place of what `in` has read before, and reads all of it. */
+static carnn_status carnn__reading_open(carnn__reading *r, carnn__input *in,
+                                        const carnn_source *source) {
+    carnn__input_close(in, &r->allocator);
+    return carnn__input_open(in, source, SIZE_MAX, &r->allocator, r->parser.error);
+}
+
 /* Opens the alignments of a source, where the model reads some. */
 static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *source) {
     static const char end[] = ".align";
@@ -8478,7 +8486,7 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
         memcpy(r->links_name + length, end, sizeof end);
         links.name = r->links_name;
     }
-    return carnn__input_open(&r->links, &links, SIZE_MAX, &r->allocator, r->parser.error);
+    return carnn__reading_open(r, &r->links, &links);
 }
 
 /* Adds the next line of the alignments to an example: it is its last text. */
@@ -8558,8 +8566,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
-        carnn__input_close(r->input, &r->allocator);
-        status = carnn__input_open(r->input, source, SIZE_MAX, &r->allocator, error);
+        status = carnn__reading_open(r, r->input, source);
         if (!status) status = carnn__links_open(r, source);
         if (status) return status;
         r->parser.lines = r->input->lines;
@@ -8578,8 +8585,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
+        const char *found = r->parser.lines.number ? "none" : "an empty file";
         r->parser.lines.number = 1;
-        return carnn__misread(error, &r->parser.lines, r->reader->example, "an empty file");
+        return carnn__misread(error, &r->parser.lines, r->reader->example, found);
     }
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items || r->records == records)
@@ -8970,8 +8978,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     carnn__span field[CARNN__ANSWER_FIELDS], label;
     size_t *c = p->column, count, next;
     double value;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, SIZE_MAX, c,
-                         CARNN__ANSWER_FIELDS);
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__ANSWER_FIELDS);
     count = c[CARNN__ANSWER_FIELDS];
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
@@ -9071,8 +9078,7 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
         if ((i == CARNN__ANSWER_NUMBER || (i == CARNN__ANSWER_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
-        status = carnn__input_open(&r->input[i], &source, SIZE_MAX, &r->allocator,
-                                   r->parser.error);
+        status = carnn__reading_open(r, &r->input[i], &source);
         if (status) return status;
     }
     *found = 1;
@@ -9226,7 +9232,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
         carnn__skip(label, strlen(CARNN__LABEL_MARK));
         return 1;
     }
-    while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
+    while (colon < label->length && carnn__capital(label->at[colon])) colon++;
     if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
     if (p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
     return 1;
@@ -9240,8 +9246,7 @@ static int carnn__class_header(carnn__parser *p) {
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
     if (!p->lines.rest.length) return 0;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, SIZE_MAX, c,
-                         CARNN__CLASS_COLUMNS);
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__CLASS_COLUMNS);
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX || c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     p->style = c[CARNN__CLASS_COLUMNS] > 2 ? CARNN__CLASS_NAMED
                : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
@@ -9282,7 +9287,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
     if (!p->style && carnn__class_header(p)) return CARNN_OK;
     if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
-        p->style = 1;
+        p->style = CARNN__CLASS_FASTTEXT;
         while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
         if (p->style == CARNN__CLASS_NONE &&
             !(p->lenient && (carnn__trim(p->lines.line).length || p->lines.rest.length)))
@@ -9323,9 +9328,9 @@ static const carnn__reader carnn__class_reader = {
    are called elsewhere. By the task's options the label is a class or a grade. Where labels may be
    missing, so may their column. */
 
-enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
+/* The fields of a pair, whose columns are in carnn__parser.column, as those of answer. */
+enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE, CARNN__PAIR_FIELDS };
 enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED }; /* columns, in parser.style */
-enum { CARNN__PAIR_COLUMNS = 16 };                 /* of a line, at most */
 
 /* Is the first line a list of names? Then the columns are where they say. */
 static int carnn__pair_names(carnn__parser *p) {
@@ -9338,7 +9343,7 @@ static int carnn__pair_names(carnn__parser *p) {
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
     size_t *c = p->column;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, CARNN__PAIR_COLUMNS, c, 4);
+    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__PAIR_FIELDS);
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
@@ -9362,36 +9367,30 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
 
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
-    const size_t *c = p->column;
-    carnn__span rest = p->lines.line, field[CARNN__PAIR_COLUMNS];
+    carnn__span field[CARNN__PAIR_FIELDS];
+    size_t *c = p->column, count, i;
     carnn_status status;
-    size_t n = 0, i;
-    int more = 1;
     if (!carnn__says_something(p)) return CARNN_OK;
-    memset(field, 0, sizeof field);
-    for (; more && n < CARNN__COUNT(field); n++) {
-        more = carnn__cut(&rest, '\t', &field[n]);
-        field[n] = carnn__trim(field[n]);
-    }
     if (!p->style) {
-        if (more && !p->lenient)
-            return carnn__unexpected(p, "no more than 16 columns", p->lines.line);
         p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
         if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
             return carnn__unexpected(p, "a column of labels", p->lines.line);
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
+        memcpy(c, three, sizeof three);
     }
-    if (p->style == CARNN__PAIR_FIXED) c = n < 3 && p->lenient ? two : three;
-    if (!p->lenient && (n != c[4] || more))
-        return carnn__unexpected(p, c == three ? "three columns (label, first, second)"
-                                               : "as many columns as the first line has",
-                                 p->lines.line);
+    count = carnn__columns_cut(c, CARNN__PAIR_FIELDS, p->lines.line, field);
+    if (count != c[CARNN__PAIR_FIELDS] && !p->lenient)
+        return carnn__unexpected(p, p->style == CARNN__PAIR_FIXED
+                                        ? "three columns (label, first, second)"
+                                        : "as many columns as the first line has", p->lines.line);
+    if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
+        carnn__columns_cut(two, CARNN__PAIR_FIELDS, p->lines.line, field);
     r->begins = r->example = 1;
-    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[c[i]]);
+    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[i]);
     status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
     if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
-    if (status || c[CARNN__LABEL] >= n) return status;
-    return carnn__pair_target(p, r, field[c[CARNN__LABEL]]);
+    if (status || !field[CARNN__LABEL].at) return status;
+    return carnn__pair_target(p, r, carnn__trim(field[CARNN__LABEL]));
 }
 
 static const carnn__reader carnn__pair_reader = {
@@ -9666,8 +9665,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     size_t block = 0;
     int filled = 0;
     carnn_status status;
-    carnn__input_close(r->input, &r->allocator);
-    status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
+    status = carnn__reading_open(r, r->input, &source);
     if (status) return status;
     q.passage = q.asked = q.answer = none;
     p->words = 0;
@@ -9874,7 +9872,8 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     for (; more; i++) {
         more = carnn__field(&rest, (char)p->style, &field);
         for (j = 0; j < 2; j++)
-            if (wanted[j] && carnn__is(wanted[j], field, 0)) p->column[j] = i;
+            if (wanted[j] && p->column[j] == SIZE_MAX && carnn__is(wanted[j], field, 0))
+                p->column[j] = i;
     }
     p->column[CARNN__TABLE_COLUMNS] = i;
     for (j = 0; j < 2; j++) {
@@ -9938,8 +9937,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
     carnn__empty(r->order);
     stbds_arrsetlen(r->scratch, size);
     memset(r->scratch, 0, size);
-    carnn__input_close(in, &r->allocator);
-    status = carnn__input_open(in, source, SIZE_MAX, &r->allocator, p->error);
+    status = carnn__reading_open(r, in, source);
     while (!status && carnn__next_line(&in->lines)) {
         carnn__span field = carnn__trim(in->lines.line);
         if (!field.length) continue;
@@ -9981,8 +9979,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
     carnn__input_close(&r->input[1], &r->allocator);
     if (!status && rows && r->source < rows->label_count)
-        status = carnn__input_open(&r->input[1], &rows->labels[r->source], SIZE_MAX, &r->allocator,
-                                   p->error);
+        status = carnn__reading_open(r, &r->input[1], &rows->labels[r->source]);
     if (status) return status;
     r->input[1].lines.number = 1; /* as of the images, for errors */
     labels = &r->input[1].lines.rest;
@@ -10032,7 +10029,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     if (!p->style && line.length && !*line.at) {
         carnn_status status = carnn__images_open(p);
-        if (status || !p->lines.rest.length) return status;
+        if (status) return status;
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
@@ -10057,8 +10054,8 @@ static const carnn__reader carnn__signal_reader = {
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
 
-/* A group: items [i, end), and the members up to those of the next group, each as a record. Groups
-   that can be left out have no members but those of their items. */
+/* The members of a group, items [i, end), each as a record. They reach to the next group; where
+   that may have been left out (`cleans`), to the end of the last item, as no reply follows it. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->draft.whole;
     size_t first = data->items[i].first, m;
@@ -10565,7 +10562,8 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
     if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
         return CARNN_ERR_DATA;
     if (g->node_count == CARNN__GRAPH_NODES)
-        return carnn__misread(w->error, &w->lines, "at most 1024 nodes", "one more");
+        return carnn__misread(w->error, &w->lines,
+                              "at most " CARNN__STRING(CARNN__GRAPH_NODES) " nodes", "one more");
     carnn__graph_add(g, name, kind, time, w->lines.number);
     return CARNN_OK;
 }
@@ -10582,7 +10580,8 @@ static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
     if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
         return CARNN_ERR_DATA;
     if (g->edge_count == CARNN__GRAPH_EDGES)
-        return carnn__misread(w->error, &w->lines, "at most 8192 edges", "one more");
+        return carnn__misread(w->error, &w->lines,
+                              "at most " CARNN__STRING(CARNN__GRAPH_EDGES) " edges", "one more");
     g->edge[g->edge_count++] = edge;
     return CARNN_OK;
 }

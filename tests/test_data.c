@@ -295,8 +295,7 @@ static void test_dialog_errors(void) {
     static const bad_sample bad[] = {
         {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found an empty "
          "file"},
-        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found an empty "
-         "file"},
+        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found none"},
         {"1 a\tb\nabc\n", NULL, CARNN_ERR_DATA, 2,
          "f.txt:2: expected a line number, found \"abc\""},
         {"1 a\tb\n\n 2 c\td\n", NULL, CARNN_ERR_DATA, 3,
@@ -329,7 +328,7 @@ static void test_dialog_errors(void) {
          "f.txt:2: expected a tab between user and response, or a turn that follows the fact, "
          "found neither"},
         {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
-         "c.txt:1: expected candidates, one a line, found an empty file"},
+         "c.txt:1: expected candidates, one a line, found none"},
         {"1 a\tb\n", "1 b\n2  \n", CARNN_ERR_DATA, 2,
          "c.txt:2: expected a candidate after the number, found nothing"},
     };
@@ -409,7 +408,7 @@ static void test_sentences_errors(void) {
     static const bad_sample bad[] = {
         {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a sentence, found an empty file"},
         {"=== 1\n\n= 2\n", NULL, CARNN_ERR_DATA, 1,
-         "f.txt:1: expected a sentence, found an empty file"},
+         "f.txt:1: expected a sentence, found none"},
     };
     test_bad("lm", bad, sizeof bad / sizeof *bad);
 }
@@ -479,7 +478,7 @@ static void test_pairs_errors(void) {
         {"", NULL, CARNN_ERR_DATA, 1,
          "f.txt:1: expected a question with an answer and a label, found an empty file"},
         {"Question\tAnswer\tLabel\n", NULL, CARNN_ERR_DATA, 1,
-         "f.txt:1: expected a question with an answer and a label, found an empty file"},
+         "f.txt:1: expected a question with an answer and a label, found none"},
         {"Question\tText\tLabel\n", NULL, CARNN_ERR_DATA, 1,
          "f.txt:1: expected columns Question, Sentence or Answer, and Label, found "
          "\"Question\\tText\\tLabel\""},

@@ -52,6 +52,8 @@ static void pair_formats(void) {
                "1|He said \"no\".|He refused.\n0|a|b\n");
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\tentailment_label\na\tb\tx\n", 0, 0), "x|a|b\n");
     CHECK_TEXT(pair_read("5\ta\tb\n2.25\tc\td\n", 1, 0), "5|a|b\n2.25|c|d\n");
+    CHECK_TEXT(pair_read("1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15\tfirst\tsecond\tlabel\n"
+                         "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\ta\tb\tx\n", 0, 0), "x|a|b\n");
 }
 
 static void pair_lenient(void) {
@@ -85,8 +87,6 @@ static void pair_errors(void) {
                "f.txt:1: expected a column of labels, found \"sentence_A\\tsentence_B\"");
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
                "f.txt:3: expected as many columns as the first line has, found \"1\\ta\"");
-    CHECK(strstr(pair_read("\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15\t16\n", 0, 0),
-                 "f.txt:1: expected no more than 16 columns, found") != NULL);
     at = (size_t)snprintf(line, sizeof line, "x\t");
     for (i = 0; i <= CARNN__SENTENCE_WORDS; i++)
         at += (size_t)snprintf(line + at, sizeof line - at, "a ");
