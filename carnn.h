@@ -449,7 +449,7 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 /* How rows of numbers are read (signal). */
 typedef struct carnn_rows_desc {
     const char *group;  /* tables: the column that tells which rows are a sequence; NULL: each is */
-    const char *target; /* tables: the column of what is right */
+    const char *target; /* tables: the column of targets */
     const carnn_source *labels; /* images: a file of their classes (idx) for each source */
     size_t label_count;
     const carnn_source *permutation; /* images: a file with the numbers of their pixels, from 0, in
@@ -7395,6 +7395,18 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
     return carnn__misread(error, l, what, carnn__show(shown, found));
 }
 
+/* The same; what is expected is formatted as by printf. */
+CARNN__PRINTF(4, 5)
+static carnn_status carnn__expectedf(carnn_error *error, const carnn__lines *l, carnn__span found,
+                                     const char *format, ...) {
+    char what[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return carnn__expected(error, l, what, found);
+}
+
 #ifndef CARNN_NO_TEXT
 
 /* --- input --------------------------------------------------------------------------------------
@@ -7752,7 +7764,6 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     size_t i, gaps = 0;
     double number = 0.0;
     int odd = 0;
-    char what[64];
     float *row = NULL;
     carnn_status status = CARNN_OK;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
@@ -7780,8 +7791,7 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     }
     v->read++;
     if (!odd) return CARNN_OK;
-    snprintf(what, sizeof what, "a word and %zu numbers", v->dimension);
-    return carnn__expected(v->error, l, what, l->line);
+    return carnn__expectedf(v->error, l, l->line, "a word and %zu numbers", v->dimension);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
@@ -7911,11 +7921,11 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 /* =============================================================================================
    @@DATA   data sets: texts, items and groups; the formats of their files
 
-   An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
-   (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
-   distinct text is kept once, without the blanks at its ends, and has a number. The texts of an
-   item are a range of one list of members, and ranges may overlap: turn k of a dialog has all lines
-   from the dialog's first on.
+   An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), its TARGET (a
+   text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Each distinct
+   text is kept once, without the blanks at its ends, and has a number. The texts of an item are a
+   range of one list of members, and ranges may overlap: turn k of a dialog has all lines from the
+   dialog's first on.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -7938,9 +7948,9 @@ typedef struct carnn__item {
     size_t first;    /* its texts are members[first] .. members[first + count - 1] */
     uint32_t count;
     uint32_t group;  /* items of a group are consecutive */
-    uint32_t target; /* text of what is right: a reply, a class; CARNN__NO_INDEX: not known */
+    uint32_t target; /* number of its text: a reply, a class; CARNN__NO_INDEX: not known */
     uint32_t line;   /* of the file it comes from */
-    float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
+    float value;     /* the target as a number: 1 for a right answer, 0 for a wrong one */
     uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
 
@@ -9005,14 +9015,13 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
 /* A question or an answer has words, and not too many. */
 static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
                                          carnn__span text) {
-    char expected[64];
     size_t words;
     if (p->lenient) return CARNN_OK;
     words = carnn__count_words(CARNN__TOKENS, text);
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
-    snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
     if (p->file[number]) p->lines.name = p->file[number];
-    return carnn__unexpected(p, expected, carnn__trim(text));
+    return carnn__expectedf(p->error, &p->lines, carnn__trim(text), "%s of 1 to %d words", what,
+                            CARNN__SENTENCE_WORDS);
 }
 
 static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *field,
@@ -9038,7 +9047,6 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     carnn__span field[CARNN__ANSWER_FIELDS];
-    char what[64];
     size_t *c = p->column, count;
     int named = 0;
     carnn_status status = CARNN_OK;
@@ -9047,8 +9055,8 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (status || named) return status;
     count = carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
     if (count == c[CARNN__ANSWER_FIELDS] || p->lenient) return carnn__answer_record(p, field, r);
-    snprintf(what, sizeof what, "%zu columns with tabs between them", c[CARNN__ANSWER_FIELDS]);
-    return carnn__unexpected(p, what, p->lines.line);
+    return carnn__expectedf(p->error, &p->lines, p->lines.line,
+                            "%zu columns with tabs between them", c[CARNN__ANSWER_FIELDS]);
 }
 
 /* Is there nothing by this name? A file that cannot be read is there. */
@@ -9351,17 +9359,17 @@ static int carnn__pair_names(carnn__parser *p) {
 
 static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn__span target) {
     size_t grades = carnn__pair_grades(p->option);
-    char expected[48];
-    double value = 0.0;
-    snprintf(expected, sizeof expected, grades ? "a grade from 1 to %zu" : "a class", grades);
-    if (!grades && target.length) {
-        r->has_target = 1;
+    double value;
+    if (!grades) {
+        r->has_target = target.length > 0;
         r->target = target;
-    } else if (grades && carnn__number(target, &value) && value >= 1.0 && value <= (double)grades) {
-        r->value = (float)value;
-    } else if (!p->lenient) {
-        return carnn__unexpected(p, expected, target);
+        if (r->has_target || p->lenient) return CARNN_OK;
+        return carnn__unexpected(p, "a class", target);
     }
+    if (carnn__number(target, &value) && value >= 1.0 && value <= (double)grades)
+        r->value = (float)value;
+    else if (!p->lenient)
+        return carnn__expectedf(p->error, &p->lines, target, "a grade from 1 to %zu", grades);
     return CARNN_OK;
 }
 
@@ -9537,11 +9545,9 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     line = carnn__line_words(p, &numbered, &number);
-    if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1)) {
-        char expected[40];
-        snprintf(expected, sizeof expected, "line number %lld", (long long)p->last + 1);
-        return carnn__unexpected(p, expected, p->lines.line);
-    }
+    if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1))
+        return carnn__expectedf(p->error, &p->lines, p->lines.line, "line number %lld",
+                                (long long)p->last + 1);
     if (p->lenient && numbered && number == 1 && p->last) p->begun = 0; /* the next text */
     p->last = numbered ? (int64_t)number : p->last + 1;
     return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
@@ -9660,14 +9666,11 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
 static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__parser *p = &r->parser;
     carnn_source source = {name, NULL, 0};
-    carnn__span none = {"", 0};
-    carnn__question q;
+    carnn__question q = {{"", 0}, {"", 0}, {"", 0}};
     size_t block = 0;
     int filled = 0;
-    carnn_status status;
-    status = carnn__reading_open(r, r->input, &source);
+    carnn_status status = carnn__reading_open(r, r->input, &source);
     if (status) return status;
-    q.passage = q.asked = q.answer = none;
     p->words = 0;
     carnn__empty(r->scratch);
     carnn__names_drop(&r->keys);
@@ -9716,19 +9719,19 @@ static const carnn__reader carnn__cloze_reader = {
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
 /* --- rows of numbers ----------------------------------------------------------------------------
-   A sequence of rows, and what is right of it: a class, a number, or for each row a class, with
-   blanks between them. A source is one of
+   A sequence of rows, and its target: a class, a number, or for each row a class, with blanks
+   between them. A source is one of
 
-       up<TAB>0.1<TAB>0.7<TAB>...   UCR: what is right, then the numbers of one sequence, so many of
-                                    them a row as the option `columns` says; the separator may also
-                                    be a semicolon, a comma or blanks: what the first line has
+       up<TAB>0.1<TAB>0.7<TAB>...   UCR: the target, then the numbers of one sequence, `columns` (an
+                                    option) of them a row; the separator may also be a semicolon, a
+                                    comma or blanks: what the first line has
        day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
        1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
        1,0.3,16,up                  are the rows of a sequence; without groups each line is one;
                                     all tables have the same columns of numbers in the same order
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
-   What is only to be predicted may lack what is right, in images the file of labels, and rows. */
+   What is only to be predicted may lack the target, in images the file of labels, and rows. */
 
 #define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
@@ -9770,14 +9773,11 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
 /* Reads a field as a number; `column`, from 1, is for errors. */
 static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
                                         float *number) {
-    char what[48];
     double x;
-    if (carnn__number(field, &x) && fabs(x) <= CARNN__NUMBER_MOST) {
-        *number = (float)x;
-        return CARNN_OK;
-    }
-    snprintf(what, sizeof what, "a number in column %zu", column);
-    return carnn__unexpected(p, what, field);
+    if (!carnn__number(field, &x) || fabs(x) > CARNN__NUMBER_MOST)
+        return carnn__expectedf(p->error, &p->lines, field, "a number in column %zu", column);
+    *number = (float)x;
+    return CARNN_OK;
 }
 
 /* Numbers of a row where lines and images are whole sequences. */
@@ -9793,7 +9793,7 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
     char what[64], found[32];
     double value;
-    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
     snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
     snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
     if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
@@ -9814,7 +9814,6 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     const size_t *c = p->column;
     carnn__span rest = p->lines.line, field;
     carnn_status status = CARNN_OK;
-    char what[64];
     float number;
     size_t i = 0;
     int any = c[CARNN__TABLE_COLUMNS] == SIZE_MAX, more = 1;
@@ -9828,8 +9827,8 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
             stbds_arrput(p->reading->row, number);
     }
     if (status || any || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
-    snprintf(what, sizeof what, "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
-    return carnn__unexpected(p, what, p->lines.line);
+    return carnn__expectedf(p->error, &p->lines, p->lines.line,
+                            "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
 }
 
 /* The names of the columns of numbers, which all tables of a data set have in the same order. */
@@ -9837,7 +9836,6 @@ static carnn_status carnn__table_columns(carnn__parser *p) {
     carnn_dataset *d = &p->reading->draft;
     carnn__span rest = p->lines.line, field;
     size_t known = d->named, count = 0, i;
-    char what[80];
     if (!known) stbds_arrput(d->column_at, 0);
     for (i = 0; i < p->column[CARNN__TABLE_COLUMNS]; i++) {
         carnn__field(&rest, (char)p->style, &field);
@@ -9855,17 +9853,17 @@ static carnn_status carnn__table_columns(carnn__parser *p) {
     }
     if (!known) d->named = count;
     if (!known || (count == known && i == p->column[CARNN__TABLE_COLUMNS])) return CARNN_OK;
-    if (count == known) snprintf(what, sizeof what, "no more columns than the first table has");
-    else snprintf(what, sizeof what, "the column \"%.40s\", as in the first table",
-                  d->column_names + d->column_at[count]);
-    return carnn__unexpected(p, what, field);
+    if (count == known)
+        return carnn__unexpected(p, "no more columns than the first table has", field);
+    return carnn__expectedf(p->error, &p->lines, field,
+                            "the column \"%.40s\", as in the first table",
+                            d->column_names + d->column_at[count]);
 }
 
 /* The line that names the columns of a table. */
 static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
     const char *const wanted[] = {rows->group, rows->target};
     carnn__span rest = p->lines.line, field;
-    char what[80];
     size_t i = 0, j;
     int more = 1;
     for (j = 0; j < 2; j++) p->column[j] = SIZE_MAX;
@@ -9876,14 +9874,12 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
                 p->column[j] = i;
     }
     p->column[CARNN__TABLE_COLUMNS] = i;
-    for (j = 0; j < 2; j++) {
-        snprintf(what, sizeof what, "a column \"%.50s\"", wanted[j] ? wanted[j] : "");
+    for (j = 0; j < 2; j++)
         if (p->column[j] == SIZE_MAX && wanted[j] && !(j == CARNN__TABLE_TARGET && p->lenient))
-            return carnn__unexpected(p, what, p->lines.line);
-    }
+            return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.50s\"",
+                                    wanted[j]);
     if (!rows->target && !p->lenient)
-        return carnn__unexpected(p, "the name of the column of what is right (--target)",
-                                 p->lines.line);
+        return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
     if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
     i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
@@ -9895,14 +9891,14 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
 /* A sequence: its first row, or without groups all of it, is the line at hand. */
 static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__names *keys = &p->reading->keys;
-    carnn__span key, target, other, right;
+    carnn__span key, target, other, other_target;
     size_t known = keys->count, columns;
     carnn_status status = carnn__table_row(p, &key, &target);
     if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
         return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
     columns = stbds_arrlenu(p->reading->row);
     r->line = p->lines.number;
-    if (!p->lenient && !target.length) return carnn__unexpected(p, "what is right", target);
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
     if (carnn__names_add(keys, key.at, key.length, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
     for (;;) {
@@ -9910,15 +9906,15 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
         size_t numbers = stbds_arrlenu(p->reading->row);
         while (carnn__next_line(&p->lines) && !carnn__trim(p->lines.line).length) {}
         if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
-        status = carnn__table_row(p, &other, &right);
+        status = carnn__table_row(p, &other, &other_target);
         if (status) return status;
         if (!carnn__same(other, key)) {
             stbds_arrsetlen(p->reading->row, numbers); /* it begins the next group */
             p->lines = before;
             break;
         }
-        if (!carnn__same(right, target))
-            return carnn__unexpected(p, "the same to be right in all rows of a group", right);
+        if (!carnn__same(other_target, target))
+            return carnn__unexpected(p, "the same target in all rows of a group", other_target);
     }
     return carnn__signal_record(p, r, target, columns);
 }
@@ -9932,12 +9928,11 @@ static uint32_t carnn__idx_number(const char *at) {
 static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *source, size_t size) {
     carnn__reading *r = p->reading;
     carnn__input *in = &r->input[1];
+    carnn_status status = carnn__reading_open(r, in, source);
     uint64_t pixel;
-    carnn_status status;
     carnn__empty(r->order);
     stbds_arrsetlen(r->scratch, size);
     memset(r->scratch, 0, size);
-    status = carnn__reading_open(r, in, source);
     while (!status && carnn__next_line(&in->lines)) {
         carnn__span field = carnn__trim(in->lines.line);
         if (!field.length) continue;
@@ -10534,13 +10529,12 @@ static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64
     carnn__span digits = w->word[i];
     int minus = carnn__minus(&digits);
     uint64_t size;
-    char what[64];
     if (carnn__whole(digits, &size)) {
         *number = minus ? -(int64_t)size : (int64_t)size;
         if (*number >= least && *number <= most) return CARNN_OK;
     }
-    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
-    return carnn__graph_expected(w, what, i);
+    return carnn__expectedf(w->error, &w->lines, w->word[i], "a whole number from %ld to %ld",
+                            (long)least, (long)most);
 }
 
 static const char *const carnn__node_kinds[] = {"in", "hidden", "out"};
@@ -17583,7 +17577,7 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
     size_t n = 0, columns = s->data.columns;
-    char what[48], separator;
+    char separator;
     int more = rest.length > 0;
     if (!more) {
         carnn_session_reset(s);
@@ -17596,10 +17590,9 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
             return CARNN_ERR_DATA;
         n++;
     }
-    if (more || n < columns) {
-        snprintf(what, sizeof what, "a row of %zu numbers", columns);
-        return carnn__unexpected(&s->parser, what, s->parser.lines.line);
-    }
+    if (more || n < columns)
+        return carnn__expectedf(s->parser.error, &s->parser.lines, s->parser.lines.line,
+                                "a row of %zu numbers", columns);
     *found = 1;
     return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
 }

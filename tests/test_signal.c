@@ -222,24 +222,24 @@ static void signal_errors(void) {
         {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
         {"a\t1\t2\nb\t1\t2\t3\n", "2", 0, "s:2: expected rows of 2 numbers, found 3 numbers"},
         {"a\t1\nb\n", "1", 0, "s:2: expected rows of 1 number, found none"},
-        {"\t1\n", "1", 0, "s:1: expected what is right, found nothing"},
+        {"\t1\n", "1", 0, "s:1: expected a target, found nothing"},
         {"day,x\n1,2\n", "1", 1, "s:1: expected a column \"kind\", found \"day,x\""},
         {"x,kind\n2,a\n", "1", 1, "s:1: expected a column \"day\", found \"x,kind\""},
         {"day,kind\n1,a\n", "1", 1, "s:1: expected columns of numbers, too, found \"day,kind\""},
         {"day,x,kind\n", "1", 1, "s:1: expected a target and numbers, found none"},
         {"day,x,day,kind\n1,1,1,a\n1,1,2,a\n2,1,3,b\n2,1,4,c\n", "1", 1,
-         "s:5: expected the same to be right in all rows of a group, found \"c\""},
+         "s:5: expected the same target in all rows of a group, found \"c\""},
         {"day,x,kind\n1,2,a\n1,3\n", "1", 1,
          "s:3: expected 3 columns, as in the first line, found \"1,3\""},
         {"day,x,kind\n1,2,a,4\n", "1", 1,
          "s:2: expected 3 columns, as in the first line, found \"1,2,a,4\""},
         {"day,x,kind\n1,2,a\n1,?,a\n", "1", 1, "s:3: expected a number in column 2, found \"?\""},
         {"day,x,kind\n1,2,a\n1,3,b\n", "1", 1,
-         "s:3: expected the same to be right in all rows of a group, found \"b\""},
+         "s:3: expected the same target in all rows of a group, found \"b\""},
         {"day,x,kind\n1,2,a\n2,3,a\n1,2,a\n", "1", 1,
          "s:4: expected the rows of a group one after the other, found \"1\""},
-        {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected what is right, found nothing"},
-        {"day,x,kind\n1,2,\n1,3,\n\n", "1", 1, "s:2: expected what is right, found nothing"},
+        {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected a target, found nothing"},
+        {"day,x,kind\n1,2,\n1,3,\n\n", "1", 1, "s:2: expected a target, found nothing"},
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
     carnn_rows_desc grouped = {"day", "kind", NULL, 0, NULL};
     carnn_rows_desc single = {NULL, "kind", NULL, 0, NULL};
@@ -256,7 +256,7 @@ static void signal_errors(void) {
     }
     CHECK_INT(signal_load(&d, test_source("s", "day,x\n1,2\n", 10), "1", &nameless, 0, &error),
               CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "s:1: expected the name of the column of what is right (--target), "
+    CHECK_TEXT(error.message, "s:1: expected the name of the column of targets (--target), "
                               "found \"day,x\"");
 }
 
