@@ -8534,11 +8534,8 @@ static void carnn__reading_origin(carnn__reading *r, const char *name) {
 /* "f.txt:3: expected `what`, found" the target of item i. */
 static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
                                        carnn_error *error) {
-    char shown[4 * CARNN__SHOWN + 8];
-    return carnn__fail(error, CARNN_ERR_DATA, data->items[i].line, "%s:%u: expected %s, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, i)),
-                       (unsigned)data->items[i].line, what,
-                       carnn__show(shown, carnn__target(data, i)));
+    carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line};
+    return carnn__expected(error, &at, what, carnn__target(data, i));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -8599,9 +8596,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         r->parser.lines.number = 1;
         return carnn__misread(error, &r->parser.lines, r->reader->example, found);
     }
-    if (r->desc->clean) carnn__reading_clean(d, items, groups);
-    if (!r->desc->clean || stbds_arrlenu(d->items) > items || r->records == records)
-        return CARNN_OK;
+    if (!r->desc->clean) return CARNN_OK;
+    carnn__reading_clean(d, items, groups);
+    if (stbds_arrlenu(d->items) > items || r->records == records) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, 0,
                        "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(r->parser.lines.name));
@@ -9003,7 +9000,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
             return carnn__unexpected(p, "the label 0 or 1", label);
         return CARNN_OK;
     }
-    next = c[CARNN__ANSWER_QUESTION] + 1;
+    next = c[CARNN__ANSWER_QUESTION] + 1; /* of sentences, whatever its name */
     if (p->lenient && c[CARNN__ANSWER_SENTENCE] == SIZE_MAX && next != c[CARNN__ANSWER_LABEL] &&
         next != c[CARNN__ANSWER_NUMBER])
         c[CARNN__ANSWER_SENTENCE] = next;
