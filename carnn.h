@@ -7230,7 +7230,7 @@ typedef struct carnn__vocabulary {
     size_t *times;       /* stb_ds array (words.count): how often each has occurred */
     size_t reserved;     /* the first words, which are kept however rare they are */
     size_t kept;         /* of these, words of a model to go on from, which `most` counts, too */
-    size_t most;         /* words to keep, the most frequent ones (of equals the first); 0: all */
+    size_t most;         /* others to keep, the most frequent ones (of equals the first); 0: all */
     carnn__words text;   /* that is being added, and how often it occurs */
     size_t text_times;
 } carnn__vocabulary;
@@ -8126,9 +8126,10 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
     return none;
 }
 
+/* --- what readers know of their tasks: options (by number), roles, limits ---------------------- */
+
 typedef struct carnn__reader carnn__reader;
 
-/* Options of tasks by which their data is read, by number. */
 enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 };
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES };
 enum { CARNN__SIGNAL_COLUMNS };
