@@ -9245,7 +9245,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 }
 
 /* Are class and text among the names of columns, in a line that others follow? Then it tells the
-   style. */
+   style. Where classes may be missing, so may their column; but "text<TAB>words" may be an example
+   of a class that is called so. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
@@ -9253,7 +9254,12 @@ static int carnn__class_header(carnn__parser *p) {
     size_t *c = p->column;
     if (!p->lines.rest.length) return 0;
     carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__CLASS_COLUMNS);
-    if (c[CARNN__CLASS_LABEL] == SIZE_MAX || c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
+    if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
+    if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
+        if (!p->lenient || (c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT])) return 0;
+        p->style = c[CARNN__CLASS_COLUMNS] == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
+        return 1;
+    }
     p->style = c[CARNN__CLASS_COLUMNS] > 2 ? CARNN__CLASS_NAMED
                : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
                                            : CARNN__CLASS_TABBED;
@@ -9304,10 +9310,12 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
-    if (!p->lenient && (!found || !carnn__trim(label).length))
+    if (!p->lenient && !found)
         return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
     if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text))
         return carnn__unexpected(p, "one label", p->lines.line);
+    if (!p->lenient && !carnn__trim(label).length)
+        return carnn__unexpected(p, "a class", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
     r->example = 1;

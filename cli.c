@@ -1095,6 +1095,15 @@ static void warn_of_training(void) {
             arg.training.checkpoint);
 }
 
+/* Is the class of the first example, of a file of classes, that of no other? */
+static int begins_oddly(void) {
+    const char *first = carnn_dataset_target(data, 0);
+    size_t i = 1, count = carnn_dataset_examples(data);
+    if (!first || (strcmp(arg.task, "classify") && strcmp(arg.task, "pair"))) return 0;
+    while (i < count && strcmp(first, carnn_dataset_target(data, i))) i++;
+    return i == count;
+}
+
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(void) {
@@ -1103,6 +1112,10 @@ static int run_training(void) {
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int patient = patience > 0 && job.epochs - best >= patience, result;
     int done = patient || job.epochs >= used->epochs;
+    else if (begins_oddly())
+        say(DONE, "%s: only the first example has the class %s; does its line name columns? They "
+            "are called label and %s", called(*arg.train.item), carnn_dataset_target(data, 0),
+            strcmp(arg.task, "pair") ? "text" : "sentence1, sentence2");
     int kept = status == CARNN_OK || status == CARNN_ERR_STOPPED; /* in the checkpoint */
     end_progress();
     result = kept ? DONE : failed();

@@ -1530,6 +1530,23 @@ printf 'x 1 2\nq 3 4\n' >two.txt
 run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'vectors of 1 of 3 in the data,'
 check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
+cut -f 1-3 named.tsv >asked.tsv
+run 0 predict among.gguf --data asked.tsv
+lines out 3
+cut -f 2 named.tsv >asked.tsv
+run 0 predict among.gguf --data asked.tsv
+lines out 3
+run 2 test among.gguf --data named.tsv --counts
+says err 'the metrics of classify have no other counts$'
+sed 's/label/Thema/; s/text/Brief/' named.tsv | cut -f 2,4 >odd.tsv
+awk -F '\t' '{ print $2 "\t" $1 } NR > 1 { print $2 "\t" $1 }' odd.tsv >foreign.tsv
+run 0 train --task classify --train foreign.tsv --epochs 1 --hidden 4 --embedding 4 --out foreign.gguf
+says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+printf '4\ty\tn\t\n' | cat named.tsv - >empty.tsv
+run 3 test among.gguf --data empty.tsv
+says err 'empty.tsv:5: expected a class, found "4\\ty\\tn\\t"$'
+run 0 predict among.gguf --data empty.tsv
+lines out 4
 sed 's/x/X/' two.txt >upper.txt
 run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'

@@ -45,6 +45,14 @@ static void classify_formats(void) {
 
 /* Examples that are only to be predicted. */
 static void classify_lenient(void) {
+    /* a first line names the column of the texts, without one of classes */
+    CHECK_TEXT(classify_read("index\tSentence\n0\ta b\n\n1\tc\n", 0, 1), "?|a b\n?|c\n");
+    CHECK_TEXT(classify_read("text\tid\tnote\na b\t0\n\n", 0, 1), "?|a b\n");
+    CHECK_TEXT(classify_read("text\na b\n\nc\td\n", 0, 1), "?|a b\n?|\n?|c\td\n");
+    CHECK_TEXT(classify_read("text\ta b\nform\tc\n", 0, 1), "text|a b\nform|c\n");
+    CHECK_TEXT(classify_read("text\n", 0, 1), "?|text\n");
+    CHECK_TEXT(classify_read("form\ttext\n\ta b\n", 0, 0),
+               "f.txt:2: expected a class, found \"\\ta b\"");
     CHECK_TEXT(classify_read("4 a b\n2 c\n", 0, 1), "4|a b\n2|c\n");
     CHECK_TEXT(classify_read("4 men in a boat\n\nIt rains.\n3 of them\n", 0, 1),
                "?|4 men in a boat\n?|\n?|It rains.\n?|3 of them\n");
@@ -136,11 +144,11 @@ static void classify_errors(void) {
     CHECK_TEXT(classify_read("x\ta\nb c\n", 0, 0),
                "f.txt:2: expected class<TAB>text, found \"b c\"");
     CHECK_TEXT(classify_read("x\ta\n\n \tb c\n", 0, 0),
-               "f.txt:3: expected class<TAB>text, found \" \\tb c\"");
+               "f.txt:3: expected a class, found \" \\tb c\"");
     CHECK_TEXT(classify_read("__label__x a\nx\tb\n", 0, 0),
                "f.txt:2: expected __label__class text, found \"x\\tb\"");
     CHECK_TEXT(classify_read("__label__x a\n__label__ b\n", 0, 0),
-               "f.txt:2: expected __label__class text, found \"__label__ b\"");
+               "f.txt:2: expected a class, found \"__label__ b\"");
     CHECK_TEXT(classify_read("__label__x a\n__label__x __label__y b\n", 0, 0),
                "f.txt:2: expected one label, found \"__label__x __label__y b\"");
     CHECK_TEXT(classify_read("__label__x a\n__label__x  __label__y b\n", 0, 0),
