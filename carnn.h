@@ -914,12 +914,14 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
 
-/* dialog: adds something said (or a knowledge-base fact) to the history. */
+/* dialog: adds something said to the history, or a fact as a line of data has it behind its number,
+   "saffron_house R_wait 20". What was asked is then answered by a reply to "<SILENCE>". */
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error);
 
-/* dialog: answers `user` and adds both to the history, which stays as it was where the model is
-   unsure. *reply belongs to the model; "" where the call fails. */
+/* dialog: answers `user` and adds both to the history. Where the model is unsure, the history stays
+   as it was, and *reply says carnn_model_describe(model)->unsure. *reply belongs to the model; ""
+   where the call fails. */
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
@@ -9312,10 +9314,10 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && !found)
         return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
-    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text))
-        return carnn__unexpected(p, "one label", p->lines.line);
     if (!p->lenient && !carnn__trim(label).length)
         return carnn__unexpected(p, "a class", p->lines.line);
+    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text))
+        return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
     r->example = 1;
@@ -20008,7 +20010,8 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = lr[kind];
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
-    carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, matches ? CARNN_NONE : 1);
+    carnn__option_default(model, CARNN__ANSWER_REDUNDANCY,
+                          model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
@@ -22416,7 +22419,8 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
    refused; a model file is not. */
 static const struct {
     const char *task, *option; /* task NULL: of all that have the option */
-    const char *of, *values;
+    const char *of;            /* NULL: it never has one */
+    const char *values;        /* NULL: any number above 0 */
 } carnn__dependent_options[] = {
     {NULL, "raw_output_gate", "encoder", "rcrn"},
     {"dialog", "cell", "ages", "0"},
@@ -22426,6 +22430,7 @@ static const struct {
     {"dialog", "gated", "reduce", "0"},
     {"lm", "label_weight", "context", "previous"},
     {"lm", "label_row", "context", "previous"},
+    {"lm", "label_row", "label_weight", NULL},
     {"answer", "pooling", "model", "ca cosine"},
     {"answer", "alignment", "model", "ca"},
     {"answer", "direction", "model or pooling", "ca attention"},
@@ -22433,8 +22438,10 @@ static const struct {
     {"answer", "decomposition", "model", "iwan"},
     {"answer", "weighting", "model", "iwan"},
     {"answer", "redundancy", "model", "iwan siamese"},
+    {"answer", "redundancy", "overlap", NULL},
     {"pair", "direction", "alignment or pooling", "overlap file attention"},
     {"pair", "grades", "target", "relatedness"},
+    {"signal", "min_count", NULL, NULL},
     {"signal", "pooling", "target_kind", "class number"}};
 
 /* Is the option left open, or as its default (carnn_defaults may have set it)? */
@@ -22448,7 +22455,7 @@ static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *as
            carnn__option_value(o, &usual, NULL) == value;
 }
 
-/* Has an option that is named in `of` ("a", "a or b") one of these values? */
+/* Has an option that is named in `of` ("a", "a or b") one of these values (NULL: above 0)? */
 static int carnn__has_one(const carnn_model_desc *model, const char *of, const char *values) {
     carnn__words names = carnn__words_of(CARNN__SPACES, of, strlen(of)), w;
     while (carnn__next_word(&names)) {
@@ -22457,6 +22464,7 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
         snprintf(name, sizeof name, "%.*s", (int)names.word.length, names.word.at);
         o = carnn__option_named(model->task, name);
         if (!o) continue; /* "or" */
+        if (!values) return carnn__option_value(o, model, NULL) > 0.0;
         carnn_option_get(o, model, NULL, value, sizeof value);
         for (w = carnn__words_of(CARNN__SPACES, values, strlen(values)); carnn__next_word(&w);)
             if (carnn__is(value, w.word, 0)) return 1;
@@ -22478,9 +22486,11 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
         const char *values = carnn__dependent_options[i].values;
         const carnn_option *o = carnn__option_named(complete->task, name);
         if (!o || (task && strcmp(task, complete->task)) || carnn__asks_nothing(o, asked)) continue;
+        if (!of)
+            return carnn__refuse(error, "%s has no effect in the task %s", name, complete->task);
         if (!carnn__has_one(complete, of, values))
-            return carnn__refuse(error, "%s has an effect only where %s is one of these: %s", name,
-                                 of, values);
+            return carnn__refuse(error, "%s has an effect only where %s is %s%s", name, of,
+                                 values ? "one of these: " : "above 0", values ? values : "");
     }
     return CARNN_OK;
 }

@@ -1448,6 +1448,13 @@ run 2 train --task lm --train "$data/lm-dev.txt" --out -
 says err '.-out: expected the name of a file to write, found "-"'
 check 'a file called -' [ ! -e ./- ]
 small='--task classify --hidden 8 --embedding 8 --epochs 1 --threads 1 --quiet'
+cut -f 1 "$data/lm-dev.txt" >unlabelled.txt
+run 2 train --task lm --label-row own --train unlabelled.txt --out f.gguf
+says err 'label_row has an effect only where label_weight is above 0$'
+run 2 train --task answer --redundancy 1 --overlap 0 --train "$data/answer-dev.tsv" --out f.gguf
+says err 'redundancy has an effect only where overlap is above 0$'
+run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.tsv" --out f.gguf
+says err 'min_count has no effect in the task signal$'
 printf 'x\ta b\ny\tb c\nx\ta\ny\tc\n' >two.txt
 printf 'x\ta\nz\tb\n' >half.txt
 printf 'p\ta\nq\tb\n' >other.txt
