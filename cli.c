@@ -796,6 +796,12 @@ static carnn_source *open_sources(const list *names) {
 }
 
 static int has_option(const carnn_model *m, const char *name, const char *value) {
+/* One file; NULL where none is named. */
+static carnn_source *open_source(const char *name) {
+    list names = {.item = &name, .count = 1};
+    return name ? open_sources(&names) : NULL;
+}
+
     guess g = guess_for(name);
     const carnn_option *o = option_named(task_of(m), TRAIN, &g);
     return o && !strcmp(option_text(o, carnn_model_describe(m), NULL), value);
@@ -825,19 +831,20 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                                 int clean, int lenient) {
     static size_t used; /* of the labels */
     list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
+    static carnn_source *order; /* of all images the same */
                  .count = least(names->count, arg.labels.count - used)};
-    carnn_source *sources = open_sources(names), choices = {.name = candidates};
-    carnn_source order = {.name = arg.permutation}, *labels = open_sources(&left);
-    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count,
-                            arg.permutation ? &order : NULL};
+    carnn_source *sources = open_sources(names), *choices = open_source(candidates);
+    carnn_source *labels = open_sources(&left);
+    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count, NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
-                               .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient,
+                               .candidates = choices, .clean = clean, .lenient = lenient,
                                .model = model ? carnn_model_describe(reads_most()) : &arg.model,
                                .rows = &rows};
     carnn_dataset *loaded = NULL;
     used += left.count;
     if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
+    if (!order) order = open_source(arg.permutation);
+    rows.permutation = order;
         int code = failed();
         if (model && code == BAD_DATA)
             say(DONE, "the model is of the task %s, whose data are %s", task, data_of(task));
@@ -851,6 +858,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     free(labels);
     free(sources);
     return loaded;
+    free(choices);
 }
 
 /* Opens a file that grows line by line. */
@@ -1198,7 +1206,7 @@ static void cross_validate(void) {
     carnn_scores mean, sd;
     carnn_status status;
     folds.count = arg.folds;
-    if (arg.folds_by) folds.by = open_sources(&names);
+    folds.by = open_source(arg.folds_by);
     job.fold = 1;
     status = carnn_cross_validate(&arg.model, &arg.training, data, &folds, &mean, &sd, &error);
     end_progress();
@@ -1898,10 +1906,10 @@ static int generate(void) {
 }
 
 static int cloze(void) {
-    carnn_source asked = {.name = arg.asked}, *sources = open_sources(&arg.files);
+    carnn_source *sources = open_sources(&arg.files), *asked = open_source(arg.asked);
     carnn_book_desc desc = {.sources = sources, .source_count = arg.files.count,
                             .sentences = arg.sentences, .stride = arg.stride,
-                            .seed = (uint64_t)arg.model.seed, .asked = arg.asked ? &asked : NULL};
+                            .seed = (uint64_t)arg.model.seed, .asked = asked};
     const char *question;
     carnn_book *book;
     size_t questions = 0;
@@ -1938,6 +1946,7 @@ static void print_attention(const carnn_prediction *p) {
     for (i = 0; i < e.count; i = end) {
         double here = 0.0;
         for (end = i; end < e.count;) {
+    free(asked);
             here += part[end].attention;
             sum += part[end].score;
             places += part[end].score > 0.0;

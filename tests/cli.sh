@@ -1162,6 +1162,8 @@ run 2 cloze --sentences 0 tales.txt
 run 2 cloze --length 3 tales.txt
 run 2 hlep
 says err 'did you mean "help"'
+"$carnn" cloze --sentences 3 --asked - tales.txt <things.txt | cmp -s - out
+check 'other words from standard input' [ $? -eq 0 ]
 run 3 cloze /dev/null
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
