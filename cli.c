@@ -197,7 +197,8 @@ static const flag flags[] = {
     {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK | ASK, AT(top)},
     {"color", NULL, "colours also where the output is no terminal", EXPLAIN | ASK, AT(color)},
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
-    {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
+    {"counts", NULL, "more metrics: the best 2 and 5 of dialog and cloze, more perplexities", TEST,
+     AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
     {"words", "N", "words of a sentence at most, up to a million [100]", GENERATE,
      AT(sampling.words)},
@@ -795,13 +796,13 @@ static carnn_source *open_sources(const list *names) {
     return sources;
 }
 
-static int has_option(const carnn_model *m, const char *name, const char *value) {
 /* One file; NULL where none is named. */
 static carnn_source *open_source(const char *name) {
     list names = {.item = &name, .count = 1};
     return name ? open_sources(&names) : NULL;
 }
 
+static int has_option(const carnn_model *m, const char *name, const char *value) {
     guess g = guess_for(name);
     const carnn_option *o = option_named(task_of(m), TRAIN, &g);
     return o && !strcmp(option_text(o, carnn_model_describe(m), NULL), value);
@@ -830,8 +831,8 @@ static const char *data_of(const char *task) { return carnn_task_data(task_numbe
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
     static size_t used; /* of the labels */
-    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
     static carnn_source *order; /* of all images the same */
+    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
                  .count = least(names->count, arg.labels.count - used)};
     carnn_source *sources = open_sources(names), *choices = open_source(candidates);
     carnn_source *labels = open_sources(&left);
@@ -842,12 +843,13 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                                .rows = &rows};
     carnn_dataset *loaded = NULL;
     used += left.count;
-    if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
     if (!order) order = open_source(arg.permutation);
     rows.permutation = order;
+    if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
         int code = failed();
-        if (model && code == BAD_DATA)
-            say(DONE, "the model is of the task %s, whose data are %s", task, data_of(task));
+        if (code == BAD_DATA)
+            say(DONE, "the %s %s, whose data are %s", model ? "model is of the task" : "task is",
+                task, data_of(task));
         exit(code);
     }
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
@@ -856,16 +858,9 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 called(*names->item), carnn_dataset_left_out(loaded));
     free(labels);
+    free(choices);
     free(sources);
     return loaded;
-    free(choices);
-}
-
-/* Opens a file that grows line by line. */
-static FILE *open_result(const char *name) {
-    FILE *file = name ? fopen(name, "a") : NULL;
-    if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
-    return file;
 }
 
 /* Writes a file at once: it takes the place of an old one when all of it is written. */
@@ -961,7 +956,24 @@ static void log_line(FILE *f, const carnn_progress *p, double loss) {
 }
 
 /* A log is opened before the training and emptied by its first line: what is refused in between
-   leaves that of the last run as it is. */
+   leaves that of the last run as it is, and no new one. */
+static const char *new_log[2]; /* logs that were not there before this run */
+
+static void remove_new_logs(void) {
+    size_t i;
+    for (i = 0; i < COUNT(new_log) && !job.begun; i++)
+        if (new_log[i]) remove(new_log[i]);
+}
+
+static FILE *open_log(const char *name, const char **made) {
+    struct stat found;
+    int is_new = name && stat(name, &found);
+    FILE *file = name ? fopen(name, "a") : NULL;
+    if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    if (is_new) *made = name;
+    return file;
+}
+
 static void begin_log(FILE **f, const char *name) {
     if (*f && !arg.resume && !(*f = freopen(name, "w", *f)))
         say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
@@ -1069,15 +1081,27 @@ static void check_training(int folds) {
 }
 
 static void print_start(void) {
-    size_t words = carnn_model_word_count(model); /* of a signal without names: <unk> alone */
+    size_t words = carnn_model_word_count(model);
     size_t own, found = carnn_model_vectors_found(model, &own);
     fprintf(stderr, "%zu examples, ", carnn_dataset_examples(data));
-    if (words > 1) fprintf(stderr, "%zu words, ", words);
+    if (!strcmp(arg.task, "signal"))
+        fprintf(stderr, "numbers in a row: %lld, ",
+                (long long)carnn_model_describe(model)->embedding);
+    else fprintf(stderr, "%zu words, ", words);
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
             arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
+}
+
+/* Is the class of the first example, of a file of classes, that of no other? */
+static int begins_oddly(void) {
+    const char *first = carnn_dataset_target(data, 0);
+    size_t i = 1, count = carnn_dataset_examples(data);
+    if (!first || (strcmp(arg.task, "classify") && strcmp(arg.task, "pair"))) return 0;
+    while (i < count && strcmp(first, carnn_dataset_target(data, i))) i++;
+    return i == count;
 }
 
 /* Says what looks as if a file had another form than was meant, or the wrong words. */
@@ -1088,6 +1112,10 @@ static void warn_of_training(void) {
         (classes == 1 || (classes > 2 && 2 * classes > examples)))
         say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)",
             called(*arg.train.item), examples, classes, data_of(arg.task));
+    else if (begins_oddly())
+        say(DONE, "%s: only the first example has the class %s; does its line name columns? They "
+            "are called label and %s", called(*arg.train.item), carnn_dataset_target(data, 0),
+            strcmp(arg.task, "pair") ? "text" : "sentence1, sentence2");
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1103,15 +1131,6 @@ static void warn_of_training(void) {
             arg.training.checkpoint);
 }
 
-/* Is the class of the first example, of a file of classes, that of no other? */
-static int begins_oddly(void) {
-    const char *first = carnn_dataset_target(data, 0);
-    size_t i = 1, count = carnn_dataset_examples(data);
-    if (!first || (strcmp(arg.task, "classify") && strcmp(arg.task, "pair"))) return 0;
-    while (i < count && strcmp(first, carnn_dataset_target(data, i))) i++;
-    return i == count;
-}
-
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(void) {
@@ -1120,10 +1139,6 @@ static int run_training(void) {
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int patient = patience > 0 && job.epochs - best >= patience, result;
     int done = patient || job.epochs >= used->epochs;
-    else if (begins_oddly())
-        say(DONE, "%s: only the first example has the class %s; does its line name columns? They "
-            "are called label and %s", called(*arg.train.item), carnn_dataset_target(data, 0),
-            strcmp(arg.task, "pair") ? "text" : "sentence1, sentence2");
     int kept = status == CARNN_OK || status == CARNN_ERR_STOPPED; /* in the checkpoint */
     end_progress();
     result = kept ? DONE : failed();
@@ -1202,7 +1217,6 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
 /* The model is not trained: it tells what those of the folds have in common. */
 static void cross_validate(void) {
     static carnn_folds_desc folds = {.fold = on_fold};
-    list names = {.item = &arg.folds_by, .count = 1};
     carnn_scores mean, sd;
     carnn_status status;
     folds.count = arg.folds;
@@ -1236,8 +1250,9 @@ static int train(void) {
     arg.model.known = known;
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
-    job.log = open_result(arg.log);
-    job.probe = open_result(arg.probe);
+    atexit(remove_new_logs);
+    job.log = open_log(arg.log, &new_log[0]);
+    job.probe = open_log(arg.probe, &new_log[1]);
     check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
@@ -1461,6 +1476,13 @@ static void print_test(void) {
     }
 }
 
+/* Has a metric another count, which --counts asks for? */
+static int counts_twice(const carnn_scores *s) {
+    size_t i = 0;
+    while (i < s->count && !s->metric[i].secondary) i++;
+    return i < s->count;
+}
+
 static void check_test(void) {
     guess g = guess_for(arg.ensemble ? arg.ensemble : "");
     int vote = is_word(&g, "vote"), mean = is_word(&g, "mean"), greedy = is_word(&g, "greedy");
@@ -1536,6 +1558,8 @@ static int test(void) {
     warn_of(tested.scores, *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
+    if (arg.counts && !counts_twice(tested.scores))
+        say(USAGE, "test: --counts: the metrics of %s have no other counts", task_of(model));
     write_result(&tested.qrels, arg.qrels);
     write_result(&tested.run, arg.run);
     for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
@@ -1922,6 +1946,7 @@ static int cloze(void) {
         say(BAD_DATA, "%s: expected names that are said twice within some sentences, found none",
             *arg.files.item);
     carnn_book_free(book);
+    free(asked);
     free(sources);
     return DONE;
 }
@@ -1946,7 +1971,6 @@ static void print_attention(const carnn_prediction *p) {
     for (i = 0; i < e.count; i = end) {
         double here = 0.0;
         for (end = i; end < e.count;) {
-    free(asked);
             here += part[end].attention;
             sum += part[end].score;
             places += part[end].score > 0.0;
@@ -2740,9 +2764,14 @@ static const command commands[] = {
      "elsewhere the\nmean of what the models say.\n",
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
-     "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
+     "  carnn predict bot.gguf --top 3 < test.txt\n"
+     "  (echo predicted; carnn predict c.gguf --data table.tsv) | paste table.tsv -\n"
+     "\nData are as for train, but what is right may be missing. A first line that names columns\n"
+     "is no example.\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks with a dialog model; an empty line begins a new dialog",
-     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
+     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n"
+     "\nEvery line is what the user says. Facts that the bot asks for are in what predict reads,\n"
+     "or told by carnn_session_hear in C.\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]",
      "shows what words or utterances contribute to an output",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},

@@ -383,6 +383,12 @@ for names in '--out mine.txt' '--out same/link.txt' '--out f --log link.txt' '--
     run 2 train $kept --epochs 1 $names
     says err 'are the same file\|is to be written, and is named once more'
 done
+"$carnn" $train --epochs 1 --candidates - --out f.gguf <"$data/dialog-candidates.txt" >out 2>err
+check 'no candidates from standard input' [ $? -eq 0 ]
+says err " $(sort -u "$data/dialog-candidates.txt" | wc -l) choices, "
+rm f.gguf
+run 2 train $kept --out f --log same/f.jsonl --probe f.jsonl
+check 'a log of no training' [ ! -e f.jsonl ]
 "$carnn" train --task dialog --train - --out mine.txt <mine.txt >out 2>err
 check 'standard input as the model file' [ $? -eq 2 ]
 run 2 test a.gguf --data mine.txt --run link.txt
@@ -1156,14 +1162,14 @@ run 0 train $small --train made.txt --epochs 1 --out made.gguf
 printf 'basket\n' >things.txt
 run 0 cloze --sentences 3 --asked things.txt tales.txt
 check 'other words than those of the list' [ "$(grep XXXXX out | cut -f 2 | sort -u)" = basket ]
+"$carnn" cloze --sentences 3 --asked - tales.txt <things.txt | cmp -s - out
+check 'other words from standard input' [ $? -eq 0 ]
 run 1 cloze no-such-file
 run 2 cloze
 run 2 cloze --sentences 0 tales.txt
 run 2 cloze --length 3 tales.txt
 run 2 hlep
 says err 'did you mean "help"'
-"$carnn" cloze --sentences 3 --asked - tales.txt <things.txt | cmp -s - out
-check 'other words from standard input' [ $? -eq 0 ]
 run 3 cloze /dev/null
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
@@ -1442,6 +1448,13 @@ run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.ggu
 says err 'raw_output_gate has an effect only where encoder is one of these: rcrn'
 run 2 train --task lm --cell lstm --label-weight 0.1 --train "$data/lm-dev.txt" --out f.gguf
 says err 'label_weight has an effect only where context is one of these: previous$'
+cut -f 1 "$data/lm-dev.txt" >unlabelled.txt
+run 2 train --task lm --label-row own --train unlabelled.txt --out f.gguf
+says err 'label_row has an effect only where label_weight is above 0$'
+run 2 train --task answer --redundancy 1 --overlap 0 --train "$data/answer-dev.tsv" --out f.gguf
+says err 'redundancy has an effect only where overlap is above 0$'
+run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.tsv" --out f.gguf
+says err 'min_count has no effect in the task signal$'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf
 says err 'patience needs --valid'
 run 2 train --task pair --vector-words 3 --train "$data/pair-dev.tsv" --out f.gguf
@@ -1450,13 +1463,6 @@ run 2 train --task lm --train "$data/lm-dev.txt" --out -
 says err '.-out: expected the name of a file to write, found "-"'
 check 'a file called -' [ ! -e ./- ]
 small='--task classify --hidden 8 --embedding 8 --epochs 1 --threads 1 --quiet'
-cut -f 1 "$data/lm-dev.txt" >unlabelled.txt
-run 2 train --task lm --label-row own --train unlabelled.txt --out f.gguf
-says err 'label_row has an effect only where label_weight is above 0$'
-run 2 train --task answer --redundancy 1 --overlap 0 --train "$data/answer-dev.tsv" --out f.gguf
-says err 'redundancy has an effect only where overlap is above 0$'
-run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.tsv" --out f.gguf
-says err 'min_count has no effect in the task signal$'
 printf 'x\ta b\ny\tb c\nx\ta\ny\tc\n' >two.txt
 printf 'x\ta\nz\tb\n' >half.txt
 printf 'p\ta\nq\tb\n' >other.txt
@@ -1524,21 +1530,6 @@ awk -F '\t' 'BEGIN { print "id\ttext\tnote\tlabel" } { print NR "\t" $1 "\tn\t" 
 run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 4 --threads 1 \
     --out among.gguf
 check 'other columns make a difference' cmp -s among.gguf behind.gguf
-printf '4\ty\tn\n' >>named.tsv
-run 3 test among.gguf --data named.tsv
-says err 'named.tsv:5: expected the columns that the first line names, found "4\\ty\\tn"$'
-run 0 predict among.gguf --data named.tsv
-lines out 4
-printf 'label\ttext\n' >named.tsv
-run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hidden 4 --embedding 4 \
-    --out named.gguf
-says err '^4 examples, .* 3 choices' # one line is no header
-run 0 train --task pair --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 --out pairs.gguf
-says err '^4 examples, .* 2 choices'
-printf 'x 1 2\nq 3 4\n' >two.txt
-run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
-says err 'vectors of 1 of 3 in the data,'
-check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
 cut -f 1-3 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3
@@ -1556,6 +1547,21 @@ run 3 test among.gguf --data empty.tsv
 says err 'empty.tsv:5: expected a class, found "4\\ty\\tn\\t"$'
 run 0 predict among.gguf --data empty.tsv
 lines out 4
+printf '4\ty\tn\n' >>named.tsv
+run 3 test among.gguf --data named.tsv
+says err 'named.tsv:5: expected the columns that the first line names, found "4\\ty\\tn"$'
+run 0 predict among.gguf --data named.tsv
+lines out 4
+printf 'label\ttext\n' >named.tsv
+run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hidden 4 --embedding 4 \
+    --out named.gguf
+says err '^4 examples, .* 3 choices' # one line is no header
+run 0 train --task pair --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 --out pairs.gguf
+says err '^4 examples, .* 2 choices'
+printf 'x 1 2\nq 3 4\n' >two.txt
+run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
+says err 'vectors of 1 of 3 in the data,'
+check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
 sed 's/x/X/' two.txt >upper.txt
 run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
