@@ -8128,7 +8128,7 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
     return none;
 }
 
-/* --- what readers know of their tasks: options (by number), roles, limits ---------------------- */
+/* --- what readers know of their tasks: options (by number), roles, limits --------------------- */
 
 typedef struct carnn__reader carnn__reader;
 
