@@ -16293,200 +16293,6 @@ static void carnn__word_softmax_mean(carnn__work *const *works, size_t count,
     }
 }
 
-/* --- words of running text ----------------------------------------------------------------------
-   What heads have in common that predict the words of running text (@@BATCH). A batch has B pieces
-   with N words; the pieces before them have M. A cell reads the words w_0 .. w_{n-1} of a piece;
-   w_0 is <s> or the last word of the piece before (Tran et al. 2018, Eq. 11):
-
-     h_0 .. h_{n-1} = cell(w_0 .. w_{n-1}; c)        P(w_{t+1}) = softmax(W h_t + b)
-
-   c (B, h) are the contexts of the pieces, if any. In chunks the states go on from piece to piece,
-   but gradients end with the piece (truncated backpropagation through time). */
-
-typedef struct carnn__predictor { /* the state of such a head begins with it */
-    carnn__net net;
-    carnn__running text;
-    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
-    int looks_back;          /* the head reads the pieces before, too */
-    int characters;          /* words are characters */
-    carnn__rnn cell;
-    carnn__carried carried;  /* states of the cell */
-    carnn__word_softmax output;
-    uint32_t *piece;         /* (B) by rank */
-    double restarted;        /* of characters: the loss if each chunk begins with states of 0 */
-    carnn_prediction sentence; /* the one at hand, which is not yet complete */
-    /* of a session: */
-    carnn__piece_start at_hand; /* of its only piece */
-    uint32_t *heap;          /* (V) scratch */
-    uint64_t drawn;          /* random numbers that were used */
-    size_t steps;            /* words of the chunk before the piece at hand */
-    uint32_t last;           /* the word before the piece */
-} carnn__predictor;
-
-enum { CARNN__PREDICTOR_DROP_BEFORE = 1, CARNN__PREDICTOR_DROP_WORDS,
-       CARNN__PREDICTOR_DROP_STATES }; /* streams of a step's random numbers */
-
-/* The most words of the pieces of a batch (N), or of those before them (M; before: 1). */
-static size_t carnn__predictor_most(const carnn__predictor *m, size_t before) {
-    const carnn__corpus *c = &m->net.corpus;
-    return carnn__min(c->most_size[before], c->most_items * m->text.T);
-}
-
-static void carnn__predictor_memory(carnn__plan *p, carnn__predictor *m, int session) {
-    size_t B = m->net.corpus.most_items;
-    int carries = session || m->net.corpus.chunk;
-    m->piece = carnn__indices(p->arena, B);
-    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
-    if (!session) return;
-    m->heap = carnn__indices(p->arena, m->output.V);
-    m->text.ids = m->net.corpus.tokens.ids;
-    m->at_hand.at[0] = m->text.T + 1; /* after the piece before */
-    m->text.start = &m->at_hand;
-}
-
-/* words: the parameter of word vectors, which is also W if tied. c (B, h) or NULL. */
-static void carnn__predictor_plan(carnn__plan *p, carnn__predictor *m, size_t words, int tied,
-                                  carnn__rnn_shape cell, const carnn__mat *c) {
-    size_t B = m->net.corpus.most_items, N = carnn__predictor_most(m, 0), T = m->text.T;
-    int session = !m->net.corpus.piece_count;
-    carnn__sequences_plan(p, &m->seq[0], words, CARNN__PREDICTOR_DROP_WORDS, B, N, T);
-    if (m->looks_back)
-        carnn__sequences_plan(p, &m->seq[1], words, CARNN__PREDICTOR_DROP_BEFORE, B,
-                              carnn__predictor_most(m, 1), T);
-    carnn__sequences_fit(p, m->seq, N, cell.h, c);
-    cell.in = m->seq->read->columns;
-    m->cell.drop = CARNN__PREDICTOR_DROP_STATES;
-    m->cell.drops_top = 1;
-    m->cell.probed = 1;
-    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
-    carnn__word_softmax_plan(p, &m->output, tied ? words : SIZE_MAX, N, cell.h, session);
-    if (p->arena) carnn__predictor_memory(p, m, session);
-}
-
-/* Lists the pieces of the batch at hand, and their targets. */
-static void carnn__predictor_collect(const carnn__work *work, carnn__predictor *m) {
-    const carnn__corpus *c = &m->net.corpus;
-    size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
-    const carnn__piece_start *start = m->text.start;
-    for (k = 0; k <= (size_t)m->looks_back; k++) {
-        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
-        carnn__sequences_pack(&m->seq[k], B);
-        for (i = 0; i < B; i++) /* of the pieces before (k 1) </s> is read, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
-    }
-    for (i = 0; i < B; i++) {
-        m->piece[m->seq->rank[i]] = queue[i];
-        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
-        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
-    }
-    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
-}
-
-/* What the cell reads; `carried`: it begins with the states of the batch before. */
-static carnn__rnn_input carnn__predictor_input(const carnn__predictor *m, int carried) {
-    carnn__rnn_input in = carnn__sequences_input(m->seq);
-    if (carried) {
-        in.state = m->carried.state[0];
-        in.next = m->carried.state[1];
-    }
-    return in;
-}
-
-/* From words to losses and, in training, the gradient of the mean loss, times `share`, with respect
-   to the states of the cell. */
-static void carnn__predictor_run(const carnn__work *work, carnn__predictor *m, uint64_t key,
-                                 double share, int carried) {
-    size_t N = m->seq->packed.rows;
-    m->cell.before = m->steps;
-    carnn__sequences_forward(work, m->seq, key);
-    if (carried) {
-        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 0);
-        carnn__rnn_ready(work, &m->cell);
-    }
-    carnn__rnn_forward(work, &m->cell, carnn__predictor_input(m, carried), key);
-    if (carried)
-        carnn__rnn_carry(work, &m->cell, &m->carried, &m->seq->packed, m->seq->order, 1);
-    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
-                            work->probe ? 1.0f : (float)(share / (double)N));
-}
-
-static void carnn__predictor_forward(const carnn__work *work, carnn__predictor *m, uint64_t key,
-                                     double share) {
-    int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
-    size_t i;
-    m->restarted = 0.0;
-    if (carried && m->characters && !session && !work->g && !work->predict) {
-        carnn__predictor_run(work, m, 0, 0.0, 0);
-        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
-    }
-    carnn__predictor_run(work, m, key, share, carried);
-}
-
-static void carnn__predictor_backward(const carnn__work *work, carnn__predictor *m, uint64_t key) {
-    carnn__rnn_backward(work, &m->cell, carnn__predictor_input(m, m->net.corpus.chunk > 0), key);
-    carnn__sequences_backward(work, m->seq, key);
-}
-
-/* Adds a part with the loss `nll` to its sentence, and reports the sentence if it is complete. */
-static void carnn__predictor_report(const carnn__work *work, carnn__predictor *m,
-                                    const carnn__running_part *part, double nll) {
-    m->sentence.score += nll;
-    m->sentence.tokens += part->to - part->from;
-    if (part->to - part->from < part->left) return;
-    m->sentence.kind = CARNN_PREDICTS_LIKELIHOOD;
-    m->sentence.example = part->item;
-    m->sentence.parts = 1;
-    work->predict->example(&m->sentence, work->predict->user);
-    memset(&m->sentence, 0, sizeof m->sentence);
-}
-
-/* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
-   1 where words are characters; the sum of `restarted`. */
-enum { CARNN__PREDICTOR_NLL, CARNN__PREDICTOR_END, CARNN__PREDICTOR_MACRO,
-       CARNN__PREDICTOR_CHARACTERS, CARNN__PREDICTOR_RESTARTED, CARNN__PREDICTOR_SUMS };
-
-/* Returns the sum of the losses. Sentences are reported in the order in which they are read. */
-static double carnn__predictor_loss(const carnn__work *work, carnn__predictor *m,
-                                    carnn__tally *tally) {
-    double *sum = tally->sum, before = sum[CARNN__PREDICTOR_NLL];
-    size_t i, t;
-    sum[CARNN__PREDICTOR_CHARACTERS] = m->characters;
-    sum[CARNN__PREDICTOR_RESTARTED] += m->restarted;
-    for (i = 0; i < m->seq->packed.sequences; i++) {
-        size_t b = work->predict ? m->seq->rank[i] : i;
-        carnn__running_part part = {0, 0, 0, 0};
-        while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
-            size_t n = part.to - part.from;
-            double nll = 0.0, last = 0.0;
-            for (t = part.from; t < part.to; t++) {
-                last = (double)m->output.loss[m->seq->start[t] + b];
-                nll += last;
-            }
-            sum[CARNN__PREDICTOR_NLL] += nll;
-            sum[CARNN__PREDICTOR_MACRO] += nll / (double)carnn__running_length(work, part.item);
-            tally->tokens += n;
-            carnn__report_part(work, nll, (double)n);
-            if (work->predict) carnn__predictor_report(work, m, &part, nll);
-            if (n < part.left) continue;
-            sum[CARNN__PREDICTOR_END] += last;
-            tally->examples++;
-        }
-    }
-    return sum[CARNN__PREDICTOR_NLL] - before;
-}
-
-static carnn__word_softmax *carnn__predictor_output(const carnn__work *work) {
-    return &((carnn__predictor *)work->state)->output;
-}
-
-static void carnn__predictor_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
-    carnn__predictor *m = (carnn__predictor *)works[0]->state;
-    carnn__word_softmax_mean(works, count, carnn__predictor_output, m->seq->packed.rows);
-    m->restarted = 0.0; /* no vote on it */
-    tally->loss += carnn__predictor_loss(works[0], m, tally);
-}
-
 /* --- predictions ----------------------------------------------------------------------------- */
 
 /* The prediction of decision i of item b. */
@@ -17144,70 +16950,6 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
         if (at < 0.0) break;
     }
     return last;
-}
-
-/* --- running text -------------------------------------------------------------------------------
-   A session of a carnn__predictor (@@LOSS) reads text after text. Its corpus has one piece, the one
-   at hand. Its tokens begin at place T + 1 of the token list, those of the piece before at place 0.
-   A text in chunks goes on from the states at hand, and its pieces end where its chunks do. */
-
-/* The next text begins a document. */
-static void carnn__predictor_reset(carnn_session *s) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
-    m->net.corpus.pieces->size[0] = 0;
-    m->last = CARNN__RUNNING_BEGIN;
-    m->steps = 0;
-    memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
-}
-
-/* For all members: appends a token to the piece at hand; or begins a piece with it, and what was at
-   hand is the piece before. */
-static void carnn__predictor_push(carnn_session *s, uint32_t id, int begins) {
-    size_t i;
-    for (i = 0; i < carnn__max(s->members, 1); i++) {
-        carnn__predictor *m = (carnn__predictor *)(i ? s->works[i] : &s->work)->state;
-        uint32_t *before = m->net.corpus.tokens.ids, *ids = before + m->text.T + 1;
-        size_t *size = m->net.corpus.pieces->size;
-        if (begins) {
-            memcpy(before, ids, (size[0] + 1) * sizeof *ids);
-            if (m->net.corpus.chunk) m->steps = (m->steps + size[0]) % m->text.T;
-            size[1] = size[0];
-        }
-        size[0] = begins ? 0 : size[0] + 1;
-        ids[size[0]] = id;
-    }
-}
-
-/* Has the piece at hand, or its chunk, no room for another word? */
-static int carnn__predictor_full(const carnn__predictor *m) {
-    return m->steps + m->net.corpus.pieces->size[0] == m->text.T;
-}
-
-/* All members read the piece at hand; its -log P and its words are added to *p. */
-static void carnn__predictor_score(carnn_session *s, carnn_prediction *p) {
-    const carnn__predictor *m = (const carnn__predictor *)s->work.state;
-    double nll = 0.0;
-    size_t i, t;
-    for (i = 0; i < carnn__max(s->members, 1); i++)
-        s->model->task->forward(i ? s->works[i] : &s->work, 0);
-    if (s->members)
-        carnn__word_softmax_mean(s->works, s->members, carnn__predictor_output,
-                                 m->seq->packed.rows);
-    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
-    p->score += nll;
-    p->tokens += t;
-}
-
-/* The cell reads the last token of the piece at hand, from the states at hand. */
-static void carnn__predictor_step(carnn_session *s) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
-    size_t n = m->net.corpus.pieces->size[0];
-    m->cell.before = m->steps + n;
-    m->seq->ids[0] = m->text.ids[m->at_hand.at[0] + n];
-    m->seq->length[0] = 1;
-    carnn__sequences_pack(m->seq, 1);
-    carnn__sequences_forward(&s->work, m->seq, 0);
-    carnn__rnn_forward(&s->work, &m->cell, carnn__predictor_input(m, 1), 0);
 }
 
 /* --- what a program calls -------------------------------------------------------------------- */
@@ -19416,10 +19158,10 @@ static const carnn__task carnn__dialog_task = {
    (--label-row). At the start of a document, and always with --context none, c is a learned vector.
    A cell that reads no context gets c with its input, [x_i; c], if --context asks for it.
 
-   --chunk T: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
-   in chunks of T words, each of which begins with the states that the one before has ended with
-   (words of running text, @@LOSS). In training the text is cut into as many parts as a batch has
-   rows, and each row reads its part chunk by chunk.
+   --chunk K: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
+   in chunks of K words, each of which begins with the states that the one before has ended with;
+   gradients end with the chunk (truncated backpropagation through time). In training the text is
+   cut into as many parts as a batch has rows, and each row reads its part chunk by chunk.
    --unit char: words are characters, and </s> is the end of a line.
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is
@@ -19560,54 +19302,102 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 
 #endif
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------------------------------
+   A batch has B pieces of running text (@@BATCH) with N words; the pieces before them have M. */
 
 typedef struct carnn__lm {
-    carnn__predictor predictor; /* the cell and its softmax */
+    carnn__net net;
+    carnn__running text;
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
+    int looks_back;          /* the pieces before are read, for the context */
+    int characters;          /* words are characters */
     size_t start;            /* parameter: the learned context (1, h) */
     carnn__rnn encoder;      /* of the pieces before, if they are read; else c is always `start` */
     carnn__mat c;            /* (B, h) by rank */
+    carnn__rnn cell;
+    carnn__carried carried;  /* states of the cell */
+    carnn__word_softmax output; /* W h_i + b (N, V) */
     carnn__linear label;     /* W_c c + b_c (B, labels); without columns: no labels */
-    uint32_t *label_target;  /* (B) by rank */
+    uint32_t *piece, *label_target; /* (B) by rank */
+    double restarted;        /* of characters: the loss if each chunk begins with states of 0 */
+    carnn_prediction sentence; /* of the sentence at hand, which is not yet complete */
+    /* of a session: */
+    carnn__piece_start at_hand; /* of its only piece */
+    uint32_t *heap;          /* (V) scratch */
+    uint64_t drawn;          /* random numbers that were used */
+    size_t steps;            /* words of the chunk before the piece at hand */
+    uint32_t last;           /* the word before the piece */
 } carnn__lm;
 
+/* Streams of a step's random numbers. */
+enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
+
 /* How long its pieces and chunks are. */
-static void carnn__lm_lengths(carnn__predictor *m, const carnn_model *model) {
+static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
     m->text.T = carnn__lm_steps(model);
     m->net.corpus.chunk = carnn__lm_chunk(model);
 }
 
+/* The most words of the pieces of a batch (N), or of those before them (M; before: 1). */
+static size_t carnn__lm_most(const carnn__lm *m, size_t before) {
+    const carnn__corpus *c = &m->net.corpus;
+    return carnn__min(c->most_size[before], c->most_items * m->text.T);
+}
+
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, int session) {
+    size_t B = m->net.corpus.most_items;
+    int carries = session || m->net.corpus.chunk;
+    m->piece = carnn__indices(p->arena, B);
+    if (m->label.y.columns) m->label_target = carnn__indices(p->arena, B);
+    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
+    if (!session) return;
+    m->heap = carnn__indices(p->arena, m->output.V);
+    m->text.ids = m->net.corpus.tokens.ids;
+    m->at_hand.at[0] = m->text.T + 1; /* after the piece before */
+    m->text.start = &m->at_hand;
+}
+
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
-    carnn__predictor *predictor = &m->predictor;
     const carnn_model_desc *d = &p->model->desc;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = predictor->net.corpus.most_items;
-    size_t table, M;
-    int encodes = carnn__lm_looks_back(p->model);
-    int contexts = encodes || carnn__reads_context(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = m->net.corpus.most_items;
+    size_t labels = p->model->choices.count, table, N, M;
     carnn__rnn_shape encoder = carnn__plain_shape(CARNN__CELL_ncarnn_free, e, h);
-    carnn__lm_lengths(predictor, p->model);
-    predictor->looks_back = encodes;
-    predictor->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
+    int session = !m->net.corpus.piece_count, contexts;
+    carnn__lm_lengths(m, p->model);
+    N = carnn__lm_most(m, 0);
+    M = carnn__lm_most(m, 1);
+    m->looks_back = carnn__lm_looks_back(p->model);
+    m->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    contexts = m->looks_back || carnn__reads_context(d->cell);
     table = carnn__declare_words(p, 0.1f);
     m->c = carnn__plan_mat(p, B, h);
     if (contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    M = carnn__predictor_most(predictor, 1);
-    if (encodes) carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
-    carnn__predictor_plan(p, predictor, table, carnn__option(p->model, CARNN__LM_TIED) > 0.0,
-                          carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h),
-                          contexts ? &m->c : NULL);
-    if (!encodes || !p->model->choices.count) return;
-    carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
-                       CARNN__LOGITS);
-    if (p->arena) m->label_target = carnn__indices(p->arena, B);
+    carnn__sequences_plan(p, &m->seq[0], table, CARNN__LM_DROP_WORDS, B, N, m->text.T);
+    if (m->looks_back) {
+        carnn__sequences_plan(p, &m->seq[1], table, CARNN__LM_DROP_BEFORE, B, M, m->text.T);
+        carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
+    }
+    carnn__sequences_fit(p, m->seq, N, h, contexts ? &m->c : NULL);
+    cell.in = m->seq->read->columns;
+    m->cell.drop = CARNN__LM_DROP_STATES;
+    m->cell.drops_top = 1;
+    m->cell.probed = 1;
+    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
+    carnn__word_softmax_plan(p, &m->output,
+                             carnn__option(p->model, CARNN__LM_TIED) > 0.0 ? table : SIZE_MAX, N, h,
+                             session);
+    if (m->looks_back && labels)
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, labels, 1, CARNN__LOGITS);
+    if (p->arena) carnn__lm_memory(p, m, session);
 }
 
 /* Batches are not sorted by length: most of the work is the softmax. Scoring reads a text in chunks
    as one row, so that no chunk but the first begins without states. */
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
-    carnn__predictor *m = (carnn__predictor *)work->state;
+    carnn__lm *m = (carnn__lm *)work->state;
     carnn_status status;
     carnn__lm_lengths(m, work->model);
     if (m->net.corpus.chunk && !work->g) work->batch = 1;
@@ -19618,20 +19408,64 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
+/* Lists the pieces of the batch at hand, and their targets. */
+static void carnn__lm_collect(const carnn__work *work, carnn__lm *m) {
+    const carnn__corpus *c = &m->net.corpus;
+    size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
+    const carnn__piece_start *start = m->text.start;
+    for (k = 0; k <= (size_t)m->looks_back; k++) {
+        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__sequences_pack(&m->seq[k], B);
+        for (i = 0; i < B; i++) /* of the pieces before (k 1) </s> is read, but not <s> */
+            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
+    }
+    for (i = 0; i < B; i++) {
+        m->piece[m->seq->rank[i]] = queue[i];
+        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
+        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
+    }
+    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
+}
+
 /* From the pieces before to c, the last states of their encoder; or backward from dc. */
-static void carnn__lm_context(carnn__work *work, uint64_t key, int backward) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__sequences *seq = m->predictor.seq, *before = m->predictor.looks_back ? &seq[1] : NULL;
+static void carnn__lm_context(carnn__work *work, carnn__lm *m, uint64_t key, int backward) {
+    carnn__sequences *before = m->looks_back ? &m->seq[1] : NULL;
     if (before && !backward) {
         carnn__sequences_forward(work, before, key);
         carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
     }
-    if (seq->c)
-        carnn__last_states(work, before, &m->encoder.layer->y, m->start, seq, &m->c, backward);
+    if (m->seq->c)
+        carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
     if (before && backward) {
         carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
         carnn__sequences_backward(work, before, key);
     }
+}
+
+/* What the cell reads; `carried`: it begins with the states of the batch before. */
+static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
+    carnn__rnn_input in = carnn__sequences_input(m->seq);
+    if (carried) {
+        in.state = m->carried.state[0];
+        in.next = m->carried.state[1];
+    }
+    return in;
+}
+
+/* From the inputs of the cell to losses and, in training, the gradient of the mean loss, times
+   `share`, with respect to the states of the cell. */
+static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, double share,
+                          int carried) {
+    const carnn__packed *packed = &m->seq->packed;
+    if (carried) {
+        carnn__rnn_carry(work, &m->cell, &m->carried, packed, m->seq->order, 0);
+        carnn__rnn_ready(work, &m->cell);
+    }
+    carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
+    if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, m->seq->order, 1);
+    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), packed->rows,
+                            work->probe ? 1.0f : (float)(share / (double)packed->rows));
 }
 
 /* l, the share of the labels in the loss; 0 where they are not learnt. */
@@ -19643,19 +19477,79 @@ static double carnn__lm_label_share(const carnn__work *work) {
 
 static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__predictor_collect(work, &m->predictor);
-    carnn__lm_context(work, key, 0);
+    int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
+    size_t i;
+    carnn__lm_collect(work, m);
+    carnn__lm_context(work, m, key, 0);
     if (m->label.y.columns)
-        carnn__linear_forward(work, &m->label, &m->c, m->predictor.seq->packed.sequences);
-    carnn__predictor_forward(work, &m->predictor, key, 1.0 - carnn__lm_label_share(work));
+        carnn__linear_forward(work, &m->label, &m->c, m->seq->packed.sequences);
+    carnn__sequences_forward(work, m->seq, key);
+    m->cell.before = m->steps;
+    m->restarted = 0.0;
+    if (carried && m->characters && !session && !work->g && !work->predict) {
+        carnn__lm_run(work, m, 0, 0.0, 0);
+        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
+    }
+    carnn__lm_run(work, m, key, 1.0 - carnn__lm_label_share(work), carried);
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     if (m->label.y.columns)
-        carnn__linear_backward(work, &m->label, &m->c, m->predictor.seq->packed.sequences);
-    carnn__predictor_backward(work, &m->predictor, key);
-    carnn__lm_context(work, key, 1);
+        carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
+    carnn__sequences_backward(work, m->seq, key);
+    carnn__lm_context(work, m, key, 1);
+}
+
+/* --- losses and scores ----------------------------------------------------------------------- */
+
+/* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
+   1 where words are characters; the sum of `restarted`; labels that are told, all labels. */
+enum { CARNN__LM_NLL, CARNN__LM_END, CARNN__LM_MACRO, CARNN__LM_CHARACTERS, CARNN__LM_RESTARTED,
+       CARNN__LM_RIGHT, CARNN__LM_LABELS };
+
+/* Adds a part with the loss `nll` to its sentence, and reports the sentence if it is complete. */
+static void carnn__lm_report(const carnn__work *work, carnn__lm *m,
+                             const carnn__running_part *part, double nll) {
+    m->sentence.score += nll;
+    m->sentence.tokens += part->to - part->from;
+    if (part->to - part->from < part->left) return;
+    m->sentence.kind = CARNN_PREDICTS_LIKELIHOOD;
+    m->sentence.example = part->item;
+    m->sentence.parts = 1;
+    work->predict->example(&m->sentence, work->predict->user);
+    memset(&m->sentence, 0, sizeof m->sentence);
+}
+
+/* Returns the sum of the words' losses. Sentences are reported in the order in which they are
+   read. */
+static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn__tally *tally) {
+    double *sum = tally->sum, before = sum[CARNN__LM_NLL];
+    size_t i, t;
+    sum[CARNN__LM_CHARACTERS] = m->characters;
+    sum[CARNN__LM_RESTARTED] += m->restarted;
+    for (i = 0; i < m->seq->packed.sequences; i++) {
+        size_t b = work->predict ? m->seq->rank[i] : i;
+        carnn__running_part part = {0, 0, 0, 0};
+        while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
+            size_t n = part.to - part.from;
+            double nll = 0.0, last = 0.0;
+            for (t = part.from; t < part.to; t++) {
+                last = (double)m->output.loss[m->seq->start[t] + b];
+                nll += last;
+            }
+            sum[CARNN__LM_NLL] += nll;
+            sum[CARNN__LM_MACRO] += nll / (double)carnn__running_length(work, part.item);
+            tally->tokens += n;
+            carnn__report_part(work, nll, (double)n);
+            if (work->predict) carnn__lm_report(work, m, &part, nll);
+            if (n < part.left) continue;
+            sum[CARNN__LM_END] += last;
+            tally->examples++;
+        }
+    }
+    return sum[CARNN__LM_NLL] - before;
 }
 
 /* The label that the context of a piece has to tell: CARNN__NO_INDEX if there is none, the number
@@ -19670,14 +19564,12 @@ static size_t carnn__lm_label(const carnn__work *work, size_t piece) {
     return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
 
-enum { CARNN__LM_RIGHT = CARNN__PREDICTOR_SUMS, CARNN__LM_LABELS }; /* sums of a tally */
-
 /* Finds the labels of a batch, and counts those whose logit is the largest. A label that the model
    does not know counts as wrong, but has no loss. */
 static void carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tally) {
     size_t K = m->label.y.columns, b;
-    for (b = 0; b < m->predictor.seq->packed.sequences; b++) {
-        size_t label = carnn__lm_label(work, m->predictor.piece[b]);
+    for (b = 0; b < m->seq->packed.sequences; b++) {
+        size_t label = carnn__lm_label(work, m->piece[b]);
         m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
         if (label == CARNN__NO_INDEX) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
@@ -19688,7 +19580,7 @@ static void carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tall
 /* The loss times the words of the batch; without gradients that of the words alone. */
 static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__packed *packed = &m->predictor.seq->packed;
+    const carnn__packed *packed = &m->seq->packed;
     double share = carnn__lm_label_share(work), labels = 0.0; /* l, L_l */
     size_t known;
     if (m->label.y.columns) {
@@ -19696,15 +19588,21 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
         labels = carnn__softmax_loss(work, &m->label.y, packed->sequences, m->label_target, share,
                                      0.0, &known) / (double)carnn__max(known, 1);
     }
-    return (1.0 - share) * carnn__predictor_loss(work, &m->predictor, tally) +
+    return (1.0 - share) * carnn__lm_words_loss(work, m, tally) +
            share * labels * (double)packed->rows;
+}
+
+static carnn__word_softmax *carnn__lm_output(const carnn__work *work) {
+    return &((carnn__lm *)work->state)->output;
 }
 
 /* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
-    size_t B = first->predictor.seq->packed.sequences, K = first->label.y.columns, i, b;
-    carnn__predictor_vote(works, count, tally);
+    size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
+    carnn__word_softmax_mean(works, count, carnn__lm_output, first->seq->packed.rows);
+    first->restarted = 0.0; /* no vote on it */
+    tally->loss += carnn__lm_words_loss(works[0], first, tally);
     if (!K) return;
     for (i = 1; i < count; i++)
         if (((carnn__lm *)works[i]->state)->label.y.columns != K ||
@@ -19721,29 +19619,63 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
-    static const int needs[] = {CARNN__LM_LABELS, CARNN__PREDICTOR_CHARACTERS,
-                                CARNN__PREDICTOR_RESTARTED};
+    static const int needs[] = {CARNN__LM_LABELS, CARNN__LM_CHARACTERS, CARNN__LM_RESTARTED};
     const double *sum = tally->sum;
     size_t i;
     double tokens = (double)carnn__max(tally->tokens, 1);
     double sentences = (double)carnn__max(tally->examples, 1);
     double words = fmax(tokens - sentences, 1.0);
-    scores->metric[0].value = exp(sum[CARNN__PREDICTOR_NLL] / tokens);
-    scores->metric[1].value = exp(sum[CARNN__PREDICTOR_NLL] / (tokens + sentences));
-    scores->metric[2].value = exp(sum[CARNN__PREDICTOR_MACRO] / sentences);
-    scores->metric[3].value = exp((sum[CARNN__PREDICTOR_NLL] - sum[CARNN__PREDICTOR_END]) / words);
+    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
+    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
+    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
+    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END]) / words);
     scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
-    scores->metric[5].value = sum[CARNN__PREDICTOR_NLL] / tokens / log(2.0);
-    scores->metric[6].value = sum[CARNN__PREDICTOR_RESTARTED] / tokens / log(2.0);
+    scores->metric[5].value = sum[CARNN__LM_NLL] / tokens / log(2.0);
+    scores->metric[6].value = sum[CARNN__LM_RESTARTED] / tokens / log(2.0);
     /* label_accuracy, bpc and bpc_chunked only where there are labels, characters, chunks */
     for (scores->count = i = 4; i < CARNN__COUNT(needs) + 4; i++)
         if (sum[needs[i - 4]] > 0.0) scores->metric[scores->count++] = scores->metric[i];
 }
 
-/* --- sessions -------------------------------------------------------------------------------- */
+/* --- sessions -----------------------------------------------------------------------------------
+   A session reads text after text. Its corpus has one piece, the one at hand, whose tokens begin at
+   place T + 1 of the token list; those of the piece before begin at place 0. A text in chunks goes
+   on from the states at hand, and its pieces end where its chunks do. */
 
 static size_t carnn__lm_session_words(const carnn_model *model) {
     return 2 * (carnn__lm_steps(model) + 1);
+}
+
+/* The next text begins a document. */
+static void carnn__lm_reset(carnn_session *s) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    m->net.corpus.pieces->size[0] = 0;
+    m->last = CARNN__RUNNING_BEGIN;
+    m->steps = 0;
+    memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
+}
+
+/* For all members: appends a token to the piece at hand; or begins a piece with it, and what was at
+   hand is the piece before. */
+static void carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
+    size_t i;
+    for (i = 0; i < carnn__max(s->members, 1); i++) {
+        carnn__lm *m = (carnn__lm *)(i ? s->works[i] : &s->work)->state;
+        uint32_t *before = m->net.corpus.tokens.ids, *ids = before + m->text.T + 1;
+        size_t *size = m->net.corpus.pieces->size;
+        if (begins) {
+            memcpy(before, ids, (size[0] + 1) * sizeof *ids);
+            if (m->net.corpus.chunk) m->steps = (m->steps + size[0]) % m->text.T;
+            size[1] = size[0];
+        }
+        size[0] = begins ? 0 : size[0] + 1;
+        ids[size[0]] = id;
+    }
+}
+
+/* Has the piece at hand, or its chunk, no room for another word? */
+static int carnn__lm_full(const carnn__lm *m) {
+    return m->steps + m->net.corpus.pieces->size[0] == m->text.T;
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
@@ -19759,49 +19691,74 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
     return *more ? carnn__word_number(&s->model->words, w) : (uint32_t)CARNN__RUNNING_END;
 }
 
+/* All members read the piece at hand; its -log P and its words are added to *p. */
+static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
+    const carnn__lm *m = (const carnn__lm *)s->work.state;
+    double nll = 0.0;
+    size_t i, t;
+    for (i = 0; i < carnn__max(s->members, 1); i++)
+        carnn__lm_forward(i ? s->works[i] : &s->work, 0);
+    if (s->members)
+        carnn__word_softmax_mean(s->works, s->members, carnn__lm_output, m->seq->packed.rows);
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    p->score += nll;
+    p->tokens += t;
+}
+
 /* Scores a sentence; its last piece is the context of the next sentence. */
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
                               carnn_prediction *p) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, *texts);
     uint32_t id = m->last;
     int more = 1;
     (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
-    for (carnn__predictor_push(s, id, 1); more; carnn__predictor_push(s, id, 0)) {
-        if (carnn__predictor_full(m)) {
-            carnn__predictor_score(s, p);
-            carnn__predictor_push(s, id, 1);
+    for (carnn__lm_push(s, id, 1); more; carnn__lm_push(s, id, 0)) {
+        if (carnn__lm_full(m)) {
+            carnn__lm_read(s, p);
+            carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
-    carnn__predictor_score(s, p);
+    carnn__lm_read(s, p);
     if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
 }
 
 /* Begins a piece with the input `id`: computes its context; states are 0, but go on in chunks. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
-    carnn__predictor_push(s, id, 1);
-    carnn__predictor_collect(&s->work, m);
-    carnn__lm_context(&s->work, 0, 0);
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__lm_push(s, id, 1);
+    carnn__lm_collect(&s->work, m);
+    carnn__lm_context(&s->work, m, 0, 0);
     carnn__rnn_ready(&s->work, &m->cell);
     if (!m->net.corpus.chunk)
         memset(m->carried.state[0], 0, carnn__rnn_state_size(&m->cell) * sizeof(float));
 }
 
+/* The cell reads the last token of the piece at hand, from the states at hand. */
+static void carnn__lm_step(carnn_session *s) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    size_t n = m->net.corpus.pieces->size[0];
+    m->cell.before = m->steps + n;
+    m->seq->ids[0] = m->text.ids[m->at_hand.at[0] + n];
+    m->seq->length[0] = 1;
+    carnn__sequences_pack(m->seq, 1);
+    carnn__sequences_forward(&s->work, m->seq, 0);
+    carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
+}
+
 /* Draws the next word from the state of the last step, never <s> or <unk>. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
-    carnn__word_softmax *output = &m->output;
-    float *z = carnn__word_softmax_logits(&s->work, output, carnn__rnn_output(&m->cell), 0, 1);
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
     z[0] = z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
-    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, output->V, &m->drawn);
+    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carnn__span prompt,
                                char *text, size_t size) {
-    carnn__predictor *m = (carnn__predictor *)s->work.state;
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
     const char *between = carnn__lm_by_character(s->model) ? "" : " ";
@@ -19810,15 +19767,15 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carn
     carnn__lm_generate_from(s, id);
     do {
         const char *word, *gap = at ? between : "";
-        if (carnn__predictor_full(m)) carnn__lm_generate_from(s, id);
-        carnn__predictor_step(s);
+        if (carnn__lm_full(m)) carnn__lm_generate_from(s, id);
+        carnn__lm_step(s);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__RUNNING_END;
         word = carnn__names_get(&s->model->words, id);
         if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* full: writes no more */
         if (size && (more || id != CARNN__RUNNING_END)) /* a prompt may have the word </s> */
             at += (size_t)snprintf(text + at, size - at, "%s%s", gap, word);
-        carnn__predictor_push(s, id, 0);
+        carnn__lm_push(s, id, 0);
     } while (more || id != CARNN__RUNNING_END);
     if (m->net.corpus.chunk) m->last = id;
 }
@@ -19829,15 +19786,14 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carn
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__predictor *predictor = &m->predictor;
-    const carnn__corpus *c = &predictor->net.corpus;
-    const carnn__cell_run *run = &predictor->cell.layer[predictor->cell.layers - 1].base->run;
-    const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + predictor->at_hand.at[0];
-    size_t first = predictor->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    const carnn__corpus *c = &m->net.corpus;
+    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
+    const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + m->at_hand.at[0];
+    size_t first = m->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     const float *y;
     float *z;
-    e->exact = predictor->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
+    e->exact = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     e->count = first + n;
     for (i = 0; i < carnn__min(e->count, count); i++) {
         uint32_t id = i < first ? before[i] : ids[i - first];
@@ -19850,21 +19806,20 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     if (squares > 0.0)
         carnn__explain_run(s, &m->encoder.layer->base->run, 0, first, 0, m->c.x, 1.0 / squares, out,
                            count, &biases);
-    z = carnn__word_softmax_logits(&s->work, &predictor->output,
-                                   carnn__rnn_output(&predictor->cell), n - 1, 1);
+    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
     z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(z, predictor->output.V);
+    best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    y = carnn__weight(&s->work, predictor->output.weight) + best * m->c.columns;
+    y = carnn__weight(&s->work, m->output.weight) + best * m->c.columns;
     if (e->exact)
         carnn__explain_run(s, run, 0, n, 0, y, 1.0, out ? out + first : NULL, count - first,
                            &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__net_session_carve, carnn__predictor_reset,
+    "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
     carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */

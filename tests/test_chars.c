@@ -473,7 +473,7 @@ static void chars_explain(void) {
     CHECK_TEXT(part[0].role, "word");
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
     best = carnn__names_find(&model->words, e.of, strlen(e.of));
-    CHECK_NEAR(sum, ((const carnn__lm *)s->work.state)->predictor.output.z[best], 1e-4);
+    CHECK_NEAR(sum, ((const carnn__lm *)s->work.state)->output.z[best], 1e-4);
     carnn_session_free(s);
     carnn_model_free(model);
     carnn_dataset_free(data);

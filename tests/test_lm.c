@@ -336,7 +336,7 @@ static void test_lm_explain(void) {
     CHECK_INT(part[6].has, CARNN_HAS_SCORE);
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
     i = carnn__names_find(&model->words, e.of, strlen(e.of));
-    CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->predictor.output.z[i], 1e-4);
+    CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->output.z[i], 1e-4);
     /* the bias belongs to no word: exact shares leave only that */
     CHECK_NEAR(e.rest, test_weight(model, "output.bias")[i], 1e-4);
     memset(part, 0, sizeof part);
