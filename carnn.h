@@ -16541,18 +16541,19 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
 /* =============================================================================================
    @@SESSION   prediction one example at a time, and explanation
 
-   A session is a batch of one item, whose texts come from the caller: the head's own parts in one
-   block, and what the task keeps from one example to the next.
+   A session works on batches of one item, whose texts come from the caller. One block of memory
+   holds the head's parts and what the task keeps from one example to the next.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
-#define CARNN__TREE_BYTES 16384  /* of the leaves of a tree that is read */
+#define CARNN__TREE_BYTES 16384  /* of the text of a tree's leaves */
 
 struct carnn_session {
     const carnn_model *model;
-    carnn_session_desc desc; /* without memory: the block, which begins with this, is its own */
+    carnn_session_desc desc; /* memory NULL: the session has allocated its block, which begins with
+                                this struct */
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
     /* a data set and its corpus, of one item, which is one piece and one batch: */
@@ -16566,7 +16567,7 @@ struct carnn_session {
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     size_t heard;            /* words already read of the next example's first text */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
-    int spoken;              /* the line at hand is tokenised as dialog acts are (SPOKEN) */
+    int spoken;              /* the line at hand is of a transcript: its words are CARNN__SPOKEN */
     /* of an ensemble: this is the session of its first member, with those of the others */
     carnn_session **member;  /* (members) */
     carnn__work **works;     /* (members) theirs */
@@ -16597,8 +16598,9 @@ struct carnn__session_kind {
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second); /* (*) */
-    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. Batches are
-       one row, and the head's state ends with its carnn__rnn. */
+    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. A batch is
+       one row. The head's state ends with its carnn__layers, and so with an array of layers, of
+       which a session has only those in use. */
     carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
 };
 
@@ -16619,8 +16621,8 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* Makes a corpus of one item: texts of W words at most, the most the model reads, and links between
-   them, which may be more; or one row of numbers. */
+/* Makes a corpus of one item: texts of at most W words, fewer than the model reads where the caller
+   says so, and all the links between them; or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__task *task = s->model->task;
@@ -16778,13 +16780,11 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
 
      h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) * s3_t
 
-   Word t gets what its s3_t adds to (h_n . h_n) / squares, which is subtracted from *rest. Returns
-   h_n . h_n; with rest NULL that is all it does. The sequence of n words has the rank b. */
-static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
-                                      size_t n, double squares, carnn_contribution *out,
-                                      size_t room, double *rest) {
+   Splits scale * h_n . h_n as carnn__explain_run does: word t gets what its s3_t adds. */
+static void carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b, size_t n,
+                                    double scale, carnn_contribution *out, size_t room,
+                                    double *rest) {
     size_t step, j, h = l->h;
-    double sum = 0.0;
     for (step = n; step-- > 0;) {
         size_t row = l->seq->start[step] + b, in = (l->reversed ? l->reversed[row] : row) * h;
         double value = 0.0;
@@ -16792,17 +16792,14 @@ static double carnn__explain_listener(carnn_session *s, const carnn__listener *l
             double F = 1.0 / (1.0 + exp(-(double)l->s[0][in + j])), O = (double)l->s[1][in + j];
             if (step + 1 == n) {
                 if (!l->raw) O = 1.0 / (1.0 + exp(-O));
-                s->carry[j] = O * O * (double)l->c[row * h + j];
-                sum += s->carry[j] * (double)l->c[row * h + j];
+                s->carry[j] = scale * O * O * (double)l->c[row * h + j];
             }
             value += s->carry[j] * (1.0 - F) * (double)l->s[2][in + j];
             s->carry[j] *= F;
         }
-        if (!rest) break;
-        *rest -= value / squares;
-        if (step < room) out[step].share += value / squares;
+        *rest -= value;
+        if (step < room) out[step].share += value;
     }
-    return sum;
 }
 
 /* The word of row r of a text, without its share yet. weight: its attention, or NULL. */
@@ -16825,26 +16822,25 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     e->exact = m->bases > 1 || (m->bases && carnn__cell_is_additive(top->base->cell.kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
-        size_t b = t->rank[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
+        size_t b = t->rank[t->sequence[text]];
         carnn_contribution *own = from < count ? out + from : NULL;
+        const float *v[2] = {NULL, NULL}; /* (h) of each direction */
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++)
             out[r] = carnn__word_contribution(s, text, r, weight ? weight + r : NULL);
-        for (i = 0; n && i < m->directions; i++) {
-            const float *v = carnn__rnn_states(m, top, i).x + last;
-            for (j = 0; m->bases <= 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
-            if (m->bases > 1)
-                squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
+        for (i = 0; n && i < m->directions; i++) { /* a listener always reads forwards */
+            r = i && m->bases <= 1 ? t->at[text] : t->at[text + 1] - 1;
+            v[i] = top->y.x + (r * m->directions + i) * h;
+            for (j = 0; j < h; j++) squares += (double)v[i][j] * (double)v[i][j];
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
         for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &top->base[i].run;
             if (m->bases > 1)
-                carnn__explain_listener(s, &top->listener[i], b, n, squares, own, count - from,
-                                        &e->rest);
+                carnn__explain_listener(s, &top->listener[i], b, n, 1.0 / squares, own,
+                                        count - from, &e->rest);
             else if (m->bases)
-                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares, own,
+                carnn__explain_run(s, &top->base[i].run, b, n, i == 1, v[i], 1.0 / squares, own,
                                    count - from, &e->rest);
         }
     }
@@ -16964,8 +16960,7 @@ static size_t carnn__session_panel(const carnn_model *model, const carnn__kernel
     return carnn__min(rows * k->tile_columns, CARNN__PANEL_SIZE);
 }
 
-/* Takes the memory of a session; an arena without memory counts its size. The state of a head that
-   reads rows ends with the array of its layers (carnn__layers), which is cut to those in use. */
+/* Takes the memory of a session; an arena without memory counts its size. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
     int rows = carnn__session_of(s)->row != NULL;
@@ -17464,9 +17459,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
    @@NAMES   names: exchanged in training, without a meaning, found in prose
 
    A model that sees a name in few dialogs learns it by heart. It learns to copy names where they
-   are EXCHANGED: in each training dialog the names of a CLASS (places, phone numbers) are permuted,
-   at random and anew in each epoch, in all of its lines and in its replies. A reply that is then no
-   candidate becomes one for this batch.
+   are EXCHANGED (data augmentation): in each training dialog the names of a CLASS (places, phone
+   numbers) are permuted, at random and anew in each epoch, in all of its lines and in its replies.
+   A reply that is then no candidate becomes one for this batch.
 
    The classes are found in the data. Words that stand in the same place make a COLUMN:
 
@@ -17570,19 +17565,20 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
 /* The classes of the columns that are set in bits (n): where two of them have in common half of
    what the smaller one has, all columns of both classes get the smaller class_of. */
 static void carnn__exchange_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
-    size_t times[CARNN__EXCHANGE_COLUMNS] = {0}, both, a, b, i, k; /* how often a bit is set */
+    size_t times[CARNN__EXCHANGE_COLUMNS] = {0}; /* how often each bit is set */
+    size_t both, a, b, i, k;
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
         class_of[a] = (uint32_t)a;
         for (i = 0; i < n; i++) times[a] += bits[i] >> a & 1;
     }
     for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
         for (b = 0; times[a] && b < a; b++) {
-            uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
-            uint32_t high = class_of[a] ^ class_of[b] ^ low;
+            size_t low = carnn__min(class_of[a], class_of[b]);
+            size_t high = carnn__max(class_of[a], class_of[b]);
             for (both = i = 0; times[b] && i < n; i++) both += bits[i] >> a & bits[i] >> b & 1;
             if (!both || 2 * both < carnn__min(times[a], times[b])) continue;
             for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
-                if (class_of[k] == high) class_of[k] = low;
+                if (class_of[k] == high) class_of[k] = (uint32_t)low;
         }
 }
 
@@ -17982,8 +17978,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    facts, but attention weighs each utterance by itself. So the fact has to carry it.
 
    A batch is whole dialogs, and each distinct utterance is listed and encoded once. Where the model
-   learns to be unsure, there are ODD turns behind the others: some of the turns once more, in which
-   the user says words that mean nothing and the right reply is that the model is unsure.
+   learns to be unsure, there are ODD turns behind the others, out-of-domain examples: some of the
+   turns once more, in which the user says words that mean nothing and the right reply is that the
+   model is unsure.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -18411,17 +18408,16 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    The paper compares with such networks. Those had other weights for candidates, and the memory
    network (Bordes, Boureau and Weston 2017) had bags of words.
 
-   How often a candidate is the reply says little of dialogs with another system, which has its own
-   way to speak. So in training, and there alone, P(l) = softmax_l(o . y_l + a_l), the logit
-   adjustment of Menon et al. 2021:
+   How frequent a reply is in training says little of dialogs with another system, which speaks in
+   its own way. So in training only, P(l) = softmax_l(o . y_l + a_l), the logit adjustment of Menon
+   et al. 2021:
 
      a_l = balance log(n_l + 0.001)        n_l: of how many turns l is the reply
 
-   Then o . y_l need not tell how frequent l is, and candidates that are never a reply in training
-   are hardly trained to be wrong. And of each candidate some words, drawn anew for each batch
-   (--word-dropout), are read as the unknown word: then y_l depends on all its words. Both are left
-   out where names are exchanged (@@NAMES). --dropout is on o, and on e_m where no names are
-   exchanged.
+   Then o . y_l need not learn how frequent l is, and candidates that are never a reply in training
+   are hardly trained to be wrong. Some words of the candidates, drawn anew for each batch, are read
+   as the unknown word (--word-dropout): then y_l depends on all its words. Both are left out where
+   names are exchanged (@@NAMES), as is --dropout on e_m; on o it always is.
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
@@ -19505,7 +19501,7 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
 /* --- losses and scores ----------------------------------------------------------------------- */
 
 /* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
-   1 where words are characters; the sum of `restarted`; labels that are told, all labels. */
+   1 where words are characters; the sum of `restarted`; labels predicted right, all labels. */
 enum { CARNN__LM_NLL, CARNN__LM_END, CARNN__LM_MACRO, CARNN__LM_CHARACTERS, CARNN__LM_RESTARTED,
        CARNN__LM_RIGHT, CARNN__LM_LABELS };
 
@@ -19876,7 +19872,7 @@ static const carnn__task carnn__lm_task = {
      f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + W5 shares
      P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
-     f (F)   W3 (h, 2F)   W4 (1, h)
+     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 or 10)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only. The shares are explained in @@MATCH: 8 of words that both texts have, and with --redundancy
@@ -20092,10 +20088,9 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 /* Words of a pair, and entries of its alignment matrices. */
 static void carnn__answer_measure(const carnn__work *work, size_t item,
                                   size_t size[CARNN__SIZES]) {
-    const carnn__corpus *c = carnn__corpus_of(work);
     size_t first = work->data->items[item].first;
-    size_t m = carnn__list_length(&c->tokens, c->list[first]);
-    size_t n = carnn__list_length(&c->tokens, c->list[first + 1]);
+    size_t m = carnn__member_tokens(work, first).length;
+    size_t n = carnn__member_tokens(work, first + 1).length;
     size[0] = m + n;
     size[1] = 2 * m * n;
 }
@@ -20448,10 +20443,10 @@ static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o
     double f1 = 0.0;
     if (first) memset(count, 0, 3 * (K + 1) * sizeof(uint32_t));
     for (i = 0; i < o->count; i++) {
-        size_t told = work->engine->k->argmax(o->z->x + i * K, K);
-        count[3 * told]++;
+        size_t predicted = work->engine->k->argmax(o->z->x + i * K, K);
+        count[3 * predicted]++;
         count[3 * carnn__min(m->target[i], K) + 1]++;
-        count[3 * told + 2] += told == m->target[i];
+        count[3 * predicted + 2] += predicted == m->target[i];
     }
     for (i = 0; i < 3 * (K + 1); i += 3) {
         if (!count[i] && !count[i + 1]) continue;
@@ -20757,10 +20752,10 @@ static double carnn__pair_loss(carnn__work *work, carnn__tally *tally) {
     tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
     if (grades) return carnn__grades_loss(work, &m->grades, &m->two.net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
-        int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
-        int right = o.target[b] == m->last;
-        tally->sum[CARNN__PAIR_TRUE_POSITIVES] += told && right;
-        tally->sum[CARNN__PAIR_POSITIVES] += told + right;
+        int predicted = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
+        int actual = o.target[b] == m->last;
+        tally->sum[CARNN__PAIR_TRUE_POSITIVES] += predicted && actual;
+        tally->sum[CARNN__PAIR_POSITIVES] += predicted + actual;
     }
     return carnn__choices_loss(work, tally);
 }
@@ -20963,13 +20958,12 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
 
 /* Words of the text and of the question. */
 static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[item];
     size_t m, question = x->first + x->count - 2;
     for (size[0] = 0, m = x->first; m < question; m++)
-        size[0] += carnn__list_length(&c->tokens, c->list[m]);
+        size[0] += carnn__member_tokens(work, m).length;
     size[0] = carnn__min(size[0], CARNN__CLOZE_WORDS);
-    size[1] = carnn__list_length(&c->tokens, c->list[question]);
+    size[1] = carnn__member_tokens(work, question).length;
 }
 
 /* --- a step ---------------------------------------------------------------------------------- */
