@@ -11657,6 +11657,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
+    float *word_loss;      /* (N) of tasks that predict words: -log P of each */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -16241,7 +16242,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
     m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
     m->z = carnn__floats(p->arena, m->block, m->V);
-    m->loss = carnn__floats(p->arena, 1, N);
+    carnn__net_of(p->work)->word_loss = m->loss = carnn__floats(p->arena, 1, N);
     m->target = carnn__indices(p->arena, N);
     if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
@@ -16280,16 +16281,13 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     }
 }
 
-/* Losses of the mean of the models' probabilities replace those of the first model. output: where a
-   head has its softmax. */
-static void carnn__word_softmax_mean(carnn__work *const *works, size_t count,
-                                     carnn__word_softmax *(*output)(const carnn__work *work),
-                                     size_t rows) {
+/* Losses of the mean of the models' probabilities replace those of the first model. */
+static void carnn__word_softmax_mean(carnn__work *const *works, size_t count, size_t rows) {
     size_t row, i;
     for (row = 0; row < rows; row++) {
         double p = 0.0;
-        for (i = 0; i < count; i++) p += exp(-(double)output(works[i])->loss[row]);
-        output(works[0])->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+        for (i = 0; i < count; i++) p += exp(-(double)carnn__net_of(works[i])->word_loss[row]);
+        carnn__net_of(works[0])->word_loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
 }
 
@@ -17207,14 +17205,15 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error) {
     static const carnn_sampling usual = {0.0, 0, 0.0, 0, 0};
     carnn__span begin = {prompt, length};
+    int valid;
     if (size) *text = 0;
     if (!how) how = &usual;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
-    if (!((how->temperature >= 0.0 && how->temperature <= DBL_MAX) ||
-          how->temperature == CARNN_NONE) ||
-        how->top_k < 0 || !(how->top_p >= 0.0 && how->top_p <= 1.0) || how->words < 0 ||
-        how->words > CARNN_SAMPLING_WORDS)
+    valid = how->temperature == CARNN_NONE ||
+            (how->temperature >= 0.0 && how->temperature <= DBL_MAX);
+    valid &= how->top_k >= 0 && how->top_p >= 0.0 && how->top_p <= 1.0;
+    if (!valid || how->words < 0 || how->words > CARNN_SAMPLING_WORDS)
         return carnn__refuse(error, "expected a temperature and top_k from 0 on, top_p from 0 to "
                              "1, and words from 0 to %d", CARNN_SAMPLING_WORDS);
     if (session->members)
@@ -17604,8 +17603,10 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
     const carnn_dataset *data = x->work->data;
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t V = x->work->model->words.count, i, k, line = 0;
-    size_t asked[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
-    uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: the dialog */
+    /* of each class, words that replies have, and those of them that are not copied */
+    size_t replied[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
+    /* of each word, the last dialog that has it, replies that have it, those that copy it */
+    uint64_t *said = times, *replies = said + V, *copied = replies + V;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
         size_t target = c->target[i], dialog = (size_t)item->group + 1;
@@ -17621,13 +17622,13 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
     }
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
-        asked[of[i]] += replies[i] > 0;
+        replied[of[i]] += replies[i] > 0;
         if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
         missed[of[i]]++;
         x->columns[i] = 0;
     }
     for (i = 0; i < V; i++)
-        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || 10 * missed[of[i]] > asked[of[i]]))
+        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || 10 * missed[of[i]] > replied[of[i]]))
             of[i] = CARNN__NO_INDEX;
 }
 
@@ -18754,7 +18755,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
                                                            : read->past[line] + mark;
         }
         m->context[b] = read->latest[m->from + i];
-        if (m->has_cell) m->index[m->start[t - 1] + b] = m->context[b];
+        if (m->has_cell) m->index[m->start[t - 1] + b] = m->context[b]; /* of odd turns another */
         m->label[b] = read->answer[m->from + i];
     }
     return B;
@@ -19588,15 +19589,11 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
            share * labels * (double)packed->rows;
 }
 
-static carnn__word_softmax *carnn__lm_output(const carnn__work *work) {
-    return &((carnn__lm *)work->state)->output;
-}
-
 /* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
-    carnn__word_softmax_mean(works, count, carnn__lm_output, first->seq->packed.rows);
+    carnn__word_softmax_mean(works, count, first->seq->packed.rows);
     first->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__lm_words_loss(works[0], first, tally);
     if (!K) return;
@@ -19694,8 +19691,7 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
     size_t i, t;
     for (i = 0; i < carnn__max(s->members, 1); i++)
         carnn__lm_forward(i ? s->works[i] : &s->work, 0);
-    if (s->members)
-        carnn__word_softmax_mean(s->works, s->members, carnn__lm_output, m->seq->packed.rows);
+    if (s->members) carnn__word_softmax_mean(s->works, s->members, m->seq->packed.rows);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
     p->score += nll;
     p->tokens += t;
@@ -20291,8 +20287,8 @@ static const carnn__task carnn__answer_task = {
 
    With --ngrams N the class has a second opinion, the linear classifier of @@NET by sequences of 1
    to N words: P(class) = softmax((z + z') / 2), where z = W2 y + b2, and z' is that of n-grams. In
-   training each has a loss of its own, and theirs is the mean: from a common one n-grams, which are
-   learnt sooner, leave the network too little to learn.
+   training each has a cross entropy of its own, and the loss is their mean: a common one leaves the
+   network too little to learn, as n-grams are learnt sooner.
 
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
    itself, divided by the number of its words. Dropout is on E w_i, between layers, and on v. The
@@ -21729,15 +21725,11 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     return sum;
 }
 
-static carnn__word_softmax *carnn__thought_output(const carnn__work *work) {
-    return &((carnn__thought *)work->state)->output;
-}
-
 static void carnn__thought_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     const carnn__thought *m = (const carnn__thought *)works[0]->state;
     if (!works[0]->predict)
-        carnn__word_softmax_mean(works, count, carnn__thought_output,
-                                 m->decoder[0].seq.packed.rows + m->decoder[1].seq.packed.rows);
+        carnn__word_softmax_mean(works, count, m->decoder[0].seq.packed.rows +
+                                                   m->decoder[1].seq.packed.rows);
     tally->loss += carnn__thought_loss(works[0], tally);
 }
 
