@@ -17105,8 +17105,8 @@ static void carnn__session_hear_all(carnn_session *s, uint32_t role, carnn__span
         carnn__session_of(s)->hear(i ? s->member[i] : s, role, text);
 }
 
-/* All members predict; the first one comes last and speaks for all. In a task without logits it
-   works the members itself. */
+/* All members predict; the first one comes last and speaks for all. In a task without logits (lm)
+   it runs the members itself. */
 static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
     size_t i;
@@ -17269,7 +17269,7 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     if (session->members && !session->model->task->output)
         return carnn__refuse(error, "an ensemble of the task %s does not explain: its members do, "
                              "each by itself", session->model->desc.task);
-    if (session->members && !count) out = &one, count = 1; /* what members agree on shows there */
+    if (session->members && !count) out = &one, count = 1; /* by it members are compared */
     if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
     if (session->parts && session->members)
         return carnn__explain_members(session, count, out, explanation, error);
@@ -17384,6 +17384,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     else if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
     *found = r.example && !status;
+    /* what has been predicted from is heard, too, where it is a turn of a dialog that goes on */
     hears = kind->hear && (kind->listens == CARNN__TALKS || !r.example);
     for (i = 0; !status && hears && i < r.count; i++)
         carnn__session_hear_all(session, r.role[i], r.text[i]);
@@ -17835,7 +17836,8 @@ static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, ca
     to->at[++to->count] = at + words.length;
 }
 
-/* The choice that the reply `target` becomes in the dialog at hand, a new one where it is none. */
+/* The choice that the reply `target` becomes in the dialog at hand, a new one where that is no
+   candidate. */
 static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
     size_t choice = m->choices->count + m->more.count;
     uint32_t *slot;
@@ -18231,9 +18233,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->turns = m->lists.count = m->names.more.count = m->marked = 0;
 }
 
-/* Sets the marks of the facts in an item's history as they are in its turn. As in a session, only
-   the subject of a fact that is no further back than the history can be named: so marking begins as
-   many lines before the history, or goes on from the last item. */
+/* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
+   the system says tells facts that are no further back than a history: so marking begins as many
+   lines before the item's history, or goes on from the item before. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
@@ -18863,6 +18865,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__history_collect(work, &m->read, number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
+    /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 0);
@@ -18889,6 +18892,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
     if (work->predict) carnn__net_report(work);
     if (!carnn__learns(work)) return;
+    /* de and dy have been added up over the chunks */
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
     carnn__dialog_drop(work, e->d, key);
@@ -19329,7 +19333,7 @@ typedef struct carnn__lm {
 /* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-/* How long its pieces and chunks are. */
+/* Sets how long pieces and chunks are. */
 static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
     m->text.T = carnn__lm_steps(model);
     m->net.corpus.chunk = carnn__lm_chunk(model);
@@ -19341,6 +19345,7 @@ static size_t carnn__lm_most(const carnn__lm *m, size_t before) {
     return carnn__min(c->most_size[before], c->most_items * m->text.T);
 }
 
+/* Memory of a batch, and what a session keeps. */
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, int session) {
     size_t B = m->net.corpus.most_items;
     int carries = session || m->net.corpus.chunk;
@@ -19671,6 +19676,7 @@ static int carnn__lm_full(const carnn__lm *m) {
     return m->steps + m->net.corpus.pieces->size[0] == m->text.T;
 }
 
+/* The words of a sentence as they are read. */
 static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
     int spoken = s->spoken && !carnn__lm_by_character(s->model);
     text = carnn__trim(text);
