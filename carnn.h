@@ -7933,14 +7933,14 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
+enum { CARNN__LABELS = 1, CARNN__LINKS };
+
 typedef struct carnn__role {
     const char *name;
     carnn__tokenizer tokenizer;
-    int labels; /* 1: its words name choices of the model (tags): targets, not inputs;
+    int labels; /* CARNN__LABELS: its words name choices of the model (tags): targets, not inputs;
                    CARNN__LINKS: they tell which words of the two texts before are aligned */
 } carnn__role;
-
-#define CARNN__LINKS 2
 
 typedef struct carnn__member {
     uint32_t text, role;
@@ -11458,7 +11458,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
             carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
     status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
-    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == CARNN__LABELS;
     if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
@@ -17401,7 +17401,7 @@ static void carnn__session_read_before(carnn_session *s, const carnn_dataset *da
     for (; y < x; y++) {
         size_t m = y->first + y->count - 1;
         carnn_text text;
-        while (roles[data->members[m].role].labels == 1) m--;
+        while (roles[data->members[m].role].labels == CARNN__LABELS) m--;
         text = carnn__text(data, data->members[m].text);
         carnn__session_predict_all(s, &text, 1, prediction);
     }
@@ -17435,14 +17435,14 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     x = &data->items[number];
     end = x->first + x->count;
     if (data->linked && !carnn__model_links(session->model)) end--;
-    for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != 1;
+    for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != CARNN__LABELS;
     memset(prediction, 0, sizeof *prediction);
     carnn_session_reset(session);
     if (runs_on) carnn__session_read_before(session, data, x, prediction);
     if (carnn_session_compares(session)) carnn__session_read_group(session, data, x);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
-        if (roles[data->members[m].role].labels == 1) continue;
+        if (roles[data->members[m].role].labels == CARNN__LABELS) continue;
         if (left-- <= most) texts[count++] = text;
         else if (kind->hear) carnn__session_hear_all(session, data->members[m].role, text);
         else if (!runs_on) carnn__session_predict_all(session, &text, 1, prediction);
@@ -18040,6 +18040,12 @@ static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, 
     return n + 1;
 }
 
+/* Is a line in this role read? Of facts in a row, which *facts counts, the first `most` are. */
+static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
+    *facts = role == CARNN_FACT ? *facts + 1 : 0;
+    return *facts <= most;
+}
+
 /* --- facts ----------------------------------------------------------------------------------- */
 
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
@@ -18162,12 +18168,11 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     const carnn_dataset *data = p->work->data;
     const carnn__corpus *c = carnn__corpus_of(p->work);
     size_t history = carnn__history_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
-    size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
-    size_t at = 0, start = 0, line = 0, facts = 0, lines;
+    size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t items = data->item_count, lines = data->member_count + items; /* with each <start> */
+    size_t at = 0, start = 0, line = 0, facts = 0, i;
     uint32_t **of_item[] = {&m->first, &m->end, &m->begin};
     uint32_t **of_line[] = {&m->seq, &m->place, &m->past};
-    items = data->item_count;
-    lines = data->member_count + items;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
     carnn__take_indices(p->arena, of_line, CARNN__COUNT(of_line), lines);
     if (m->told_count) m->fact = (carnn__fact *)carnn__take(p->arena, lines, sizeof *m->fact);
@@ -18180,10 +18185,9 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
             line = x->first;
             facts = 0;
         }
-        for (; line < x->first + x->count; line++) {
-            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            if (facts <= rows) m->seq[at++] = c->list[line];
-        }
+        for (; line < x->first + x->count; line++)
+            if (carnn__history_keeps(data->members[line].role, &facts, rows))
+                m->seq[at++] = c->list[line];
         m->begin[i] = (uint32_t)start;
         m->end[i] = (uint32_t)at - 1;
         m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
@@ -18501,10 +18505,8 @@ static size_t carnn__dialog_longest(const carnn_model *model, const carnn_datase
         const carnn__item *x = &data->items[i];
         size_t n = 1, facts = 0;
         if (i + 1 < data->item_count && x->group == x[1].group) continue; /* the dialog goes on */
-        for (line = x->first; line + 1 < x->first + x->count; line++) {
-            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            n += facts <= rows;
-        }
+        for (line = x->first; line + 1 < x->first + x->count; line++)
+            n += (size_t)carnn__history_keeps(data->members[line].role, &facts, rows);
         longest = carnn__max(longest, n);
     }
     return longest;
@@ -19011,8 +19013,8 @@ static void carnn__dialog_reset(carnn_session *s) {
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     const carnn__lists *words = &m->net.corpus.tokens;
-    m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
-    if (m->facts > carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
+    size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
@@ -21213,6 +21215,7 @@ static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset 
     return status == CARNN_ERR_MEMORY ? carnn__out_of_memory(error) : CARNN_OK;
 }
 
+/* The choices: whole targets where these are classes; of steps their words; of numbers none. */
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */

@@ -12,7 +12,9 @@
 
 enum { TAG_WORDS, TAG_LABELS }; /* the roles of an example's texts */
 static const carnn__role tag_roles[] = {
-    {"words", CARNN__SPACES, 0}, {"labels", CARNN__SPACES, 1}, {NULL, CARNN__SPACES, 0}};
+    {"words", CARNN__SPACES, 0},
+    {"labels", CARNN__SPACES, CARNN__LABELS},
+    {NULL, CARNN__SPACES, 0}};
 
 static size_t count_words(carnn__span text) {
     carnn__words words = carnn__words_of(CARNN__SPACES, text.at, text.length);
