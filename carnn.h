@@ -16623,18 +16623,16 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
    says so, and all the links between them; or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    const carnn__task *task = s->model->task;
-    int row = task->session->row != NULL;
-    size_t T = carnn__session_texts(s), W = row ? 1 : carnn__session_words(s->model), i;
+    const carnn__session_kind *kind = carnn__session_of(s);
+    size_t T = carnn__session_texts(s), W = carnn__session_words(s->model), i;
     size_t words = carnn__model_links(s->model) ? W : 0; /* links */
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
-    if (s->desc.words && !task->session_words) W = carnn__min(W, s->desc.words);
-    words += carnn__session_of(s)->texts * W;
+    if (s->desc.words && !s->model->task->session_words) W = carnn__min(W, s->desc.words);
+    if (kind->row) W = 1;
+    words += kind->texts * W;
     c->tokens.count = T;
-    c->tokens.ids = carnn__indices(arena, words);
     c->tokens.at = carnn__sizes(arena, T + 1);
     c->list = carnn__indices(arena, T);
-    if (!row) s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
     for (i = 0; members && i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -16649,17 +16647,20 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
-    c->most_size[0] = carnn__session_of(s)->texts * W;
+    c->most_size[0] = kind->texts * W;
     c->most_size[1] = 2 * W * W;
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
     s->data.item_count = 1;
-    if (!row) return;
-    c->tokens.ids = NULL;
-    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
-    s->data.columns = (size_t)s->model->desc.embedding;
-    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
+    if (kind->row) { /* it is token 0 */
+        if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
+        s->data.columns = (size_t)s->model->desc.embedding;
+        s->data.numbers = carnn__floats(arena, 1, s->data.columns);
+        return;
+    }
+    c->tokens.ids = carnn__indices(arena, words);
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
 }
 
 /* From logits to *p. A silent member leaves it to the first member of its ensemble, which comes
