@@ -11590,8 +11590,8 @@ typedef struct carnn__corpus {
     size_t others_left;    /* room that is left in them, in words */
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
-    carnn__batch_piece *pieces; /* (piece_count), 0: of a session */
-    size_t piece_count;
+    carnn__batch_piece *pieces; /* (piece_count) */
+    size_t piece_count;    /* of a session, which has one piece, 0 */
     uint32_t *order;       /* (groups) the first piece of each group, in this epoch's order */
     uint32_t *queue;       /* (pieces) in this epoch's order */
     size_t *batch_start;   /* (batches + 1) the first piece of each batch in queue */
@@ -11666,6 +11666,10 @@ static inline carnn__net *carnn__net_of(const carnn__work *work) {
 
 static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
     return &carnn__net_of(work)->corpus;
+}
+
+static inline int carnn__in_session(const carnn__work *work) {
+    return !carnn__corpus_of(work)->piece_count;
 }
 
 /* The tokens of a member of an item. */
@@ -14990,7 +14994,7 @@ static void carnn__redundancy_plan(carnn__plan *p, carnn__redundancy *m) {
     size_t V = p->model->words.count;
     m->sum = (double *)carnn__take(p->arena, V, sizeof(double));
     if (m->sum) memset(m->sum, 0, V * sizeof(double));
-    if (p->arena && !carnn__corpus_of(p->work)->piece_count)
+    if (p->arena && carnn__in_session(p->work))
         m->asked = carnn__indices(p->arena, CARNN__SENTENCE_WORDS);
 }
 
@@ -16231,7 +16235,8 @@ typedef struct carnn__word_softmax {
 /* Words that only word vectors have are not predicted. tied: the parameter of word vectors that W
    is, or SIZE_MAX. For the few rows of a session W is not packed. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
-                                     size_t h, int session) {
+                                     size_t h) {
+    int session;
     m->V = p->model->words.count - p->model->vector_words;
     m->weight = tied;
     if (tied == SIZE_MAX)
@@ -16239,6 +16244,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
                                    0.0f);
     m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
     if (!p->arena) return;
+    session = carnn__in_session(p->work);
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
     m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
     m->z = carnn__floats(p->arena, m->block, m->V);
@@ -18222,7 +18228,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     carnn__history_plan_lines(p, m);
     each = m->told_count ? 3 : 1; /* facts as said, told and past */
     U = c->most_size[0] * each;
-    if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count);
+    if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count); /* each is listed only once */
     m->most_lists = U + odd;
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
@@ -18941,6 +18947,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
     size_t words = carnn__history_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
+    /* of the history, what the user says and the reply: what carnn__history_mark looks back on */
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
@@ -19349,9 +19356,9 @@ static size_t carnn__lm_most(const carnn__lm *m, size_t before) {
 }
 
 /* Memory of a batch, and what a session keeps. */
-static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, int session) {
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m) {
     size_t B = m->net.corpus.most_items;
-    int carries = session || m->net.corpus.chunk;
+    int session = carnn__in_session(p->work), carries = session || m->net.corpus.chunk;
     m->piece = carnn__indices(p->arena, B);
     if (m->label.y.columns) m->label_target = carnn__indices(p->arena, B);
     carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
@@ -19369,7 +19376,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     size_t labels = p->model->choices.count, table, N, M;
     carnn__rnn_shape encoder = carnn__plain_shape(CARNN__CELL_ncarnn_free, e, h);
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
-    int session = !m->net.corpus.piece_count, contexts;
+    int contexts;
     carnn__lm_lengths(m, p->model);
     N = carnn__lm_most(m, 0);
     M = carnn__lm_most(m, 1);
@@ -19392,11 +19399,11 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output,
-                             carnn__option(p->model, CARNN__LM_TIED) > 0.0 ? table : SIZE_MAX, N, h,
-                             session);
+                             carnn__option(p->model, CARNN__LM_TIED) > 0.0 ? table : SIZE_MAX, N,
+                             h);
     if (m->looks_back && labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, labels, 1, CARNN__LOGITS);
-    if (p->arena) carnn__lm_memory(p, m, session);
+    if (p->arena) carnn__lm_memory(p, m);
 }
 
 /* Batches are not sorted by length: most of the work is the softmax. Scoring reads a text in chunks
@@ -19482,7 +19489,7 @@ static double carnn__lm_label_share(const carnn__work *work) {
 
 static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    int carried = m->net.corpus.chunk > 0, session = !m->net.corpus.piece_count;
+    int carried = m->net.corpus.chunk > 0;
     size_t i;
     carnn__lm_collect(work, m);
     carnn__lm_context(work, m, key, 0);
@@ -19491,7 +19498,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__sequences_forward(work, m->seq, key);
     m->cell.before = m->steps;
     m->restarted = 0.0;
-    if (carried && m->characters && !session && !work->g && !work->predict) {
+    if (carried && m->characters && !carnn__in_session(work) && !work->g && !work->predict) {
         carnn__lm_run(work, m, 0, 0.0, 0);
         for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
     }
@@ -21310,7 +21317,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
     m->target = carnn__indices(p->arena, outputs);
-    if (m->net.corpus.piece_count || s.directions > 1) return;
+    if (!carnn__in_session(p->work) || s.directions > 1) return;
     m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
 }
@@ -21574,8 +21581,8 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     size_t e = (size_t)p->model->desc.embedding, h = (size_t)p->model->desc.hidden, k;
     size_t directions = (size_t)carnn__option(p->model, CARNN__THOUGHT_DIRECTIONS);
-    int session = !m->net.corpus.piece_count;
-    size_t N = session ? 0 : m->net.corpus.most_size[1]; /* a session only encodes */
+    size_t N = m->net.corpus.most_size[1];
+    if (p->arena && carnn__in_session(p->work)) N = 0; /* a session only encodes */
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
@@ -21586,7 +21593,7 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
                        carnn__encoder_shape(p->model, CARNN__THOUGHT_ENCODER, directions, e, 0), t);
     for (k = 0; k < 2; k++) carnn__decoder_plan(p, m, k, N);
     m->states = carnn__plan_mat(p, N, h);
-    carnn__word_softmax_plan(p, &m->output, SIZE_MAX, N, h, session);
+    carnn__word_softmax_plan(p, &m->output, SIZE_MAX, N, h);
     carnn__embed_fixed(p, &m->words);
 }
 
@@ -21667,7 +21674,7 @@ static void carnn__thought_forward(carnn__work *work, uint64_t key) {
     carnn__thought *m = (carnn__thought *)work->state;
     carnn__embed_forward(work, &m->words, &m->net.texts);
     carnn__layers_forward(work, &m->encoder, &m->net.texts, &m->words.y, key);
-    if (m->net.corpus.piece_count && !work->predict) carnn__thought_predict_around(work, m, key);
+    if (!carnn__in_session(work) && !work->predict) carnn__thought_predict_around(work, m, key);
 }
 
 static void carnn__thought_backward(carnn__work *work, uint64_t key) {
