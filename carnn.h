@@ -17490,8 +17490,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__EXCHANGE_SLOTS 16   /* columns: 0 of subjects, then of arguments of api_call */
-#define CARNN__EXCHANGE_COLUMNS 64 /* the others are of objects, as many relations as fit */
+#define CARNN__CALL_SLOTS 16   /* columns: 0 of subjects, then of arguments of api_call */
+#define CARNN__NAME_COLUMNS 64 /* the others are of objects, as many relations as fit */
 
 typedef struct carnn__name_classes { /* of a data set */
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
@@ -17501,28 +17501,28 @@ typedef struct carnn__name_classes { /* of a data set */
     size_t longest;      /* words of the longest candidate */
 } carnn__name_classes;
 
-typedef struct carnn__exchange_search { /* for classes: where words stand */
+typedef struct carnn__classes_search { /* for classes: where words stand */
     const carnn__work *work;
     const carnn__lists *choices; /* (L) words of the candidates, without the speaker's */
     uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
     unsigned char *turn; /* (V) 1: a turn has the word; 2: only facts and api_calls; 0: neither */
     uint64_t *columns;   /* (V) bit k: the word is in column k */
-    uint32_t relation[CARNN__EXCHANGE_COLUMNS]; /* (relations) those that have a column */
+    uint32_t relation[CARNN__NAME_COLUMNS]; /* (relations) those that have a column */
     size_t relations;
-} carnn__exchange_search;
+} carnn__classes_search;
 
-static int carnn__exchange_calls(const carnn__exchange_search *x, carnn__list words) {
+static int carnn__classes_calls(const carnn__classes_search *x, carnn__list words) {
     return words.length > 1 && words.ids[0] == x->call;
 }
 
 /* Fills x->turn. */
-static void carnn__exchange_turns(carnn__exchange_search *x) {
+static void carnn__classes_turns(carnn__classes_search *x) {
     const carnn_dataset *data = x->work->data;
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t i, k;
     for (i = 0; i < data->member_count; i++) {
         carnn__list words = carnn__list_at(&c->tokens, c->list[i]);
-        int turn = data->members[i].role != CARNN_FACT && !carnn__exchange_calls(x, words);
+        int turn = data->members[i].role != CARNN_FACT && !carnn__classes_calls(x, words);
         for (k = 0; k < words.length; k++) {
             unsigned char *said = &x->turn[words.ids[k]];
             if (turn) *said = 1;
@@ -17532,16 +17532,16 @@ static void carnn__exchange_turns(carnn__exchange_search *x) {
 }
 
 /* The column of the objects of a relation, a new one where it has none; 0: there is no room. */
-static size_t carnn__exchange_column(carnn__exchange_search *x, uint32_t relation) {
+static size_t carnn__classes_column(carnn__classes_search *x, uint32_t relation) {
     size_t r = 0;
     while (r < x->relations && x->relation[r] != relation) r++;
-    if (r + CARNN__EXCHANGE_SLOTS == CARNN__EXCHANGE_COLUMNS) return 0;
+    if (r + CARNN__CALL_SLOTS == CARNN__NAME_COLUMNS) return 0;
     if (r == x->relations) x->relation[x->relations++] = relation;
-    return CARNN__EXCHANGE_SLOTS + r;
+    return CARNN__CALL_SLOTS + r;
 }
 
 /* Fills x->columns. */
-static void carnn__exchange_columns(carnn__exchange_search *x) {
+static void carnn__classes_columns(carnn__classes_search *x) {
     const carnn_dataset *data = x->work->data;
     const carnn__corpus *c = carnn__corpus_of(x->work);
     const carnn__names *words = &x->work->model->words;
@@ -17550,15 +17550,15 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
         carnn__list fact = carnn__list_at(&c->tokens, c->list[i]);
         size_t column;
         if (data->members[i].role != CARNN_FACT || fact.ids[0] == x->call || fact.length != 4 ||
-            x->turn[fact.ids[1]] != 2 || (column = carnn__exchange_column(x, fact.ids[1])) == 0)
+            x->turn[fact.ids[1]] != 2 || (column = carnn__classes_column(x, fact.ids[1])) == 0)
             continue;
         x->columns[fact.ids[0]] |= 1;
         x->columns[fact.ids[2]] |= (uint64_t)1 << column;
     }
     for (i = 0; i < x->choices->count; i++) {
         carnn__list call = carnn__list_at(x->choices, i);
-        if (!carnn__exchange_calls(x, call)) continue;
-        for (k = 1; k < carnn__min(call.length, CARNN__EXCHANGE_SLOTS); k++)
+        if (!carnn__classes_calls(x, call)) continue;
+        for (k = 1; k < carnn__min(call.length, CARNN__CALL_SLOTS); k++)
             x->columns[call.ids[k]] |= (uint64_t)1 << k;
     }
     x->columns[0] = 0;
@@ -17571,32 +17571,32 @@ static void carnn__exchange_columns(carnn__exchange_search *x) {
 
 /* The classes of the columns that are set in bits (n): where two of them have in common half of
    what the smaller one has, all columns of both classes get the smaller class_of. */
-static void carnn__exchange_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
-    size_t times[CARNN__EXCHANGE_COLUMNS] = {0}; /* how often each bit is set */
+static void carnn__classes_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
+    size_t times[CARNN__NAME_COLUMNS] = {0}; /* how often each bit is set */
     size_t both, a, b, i, k;
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+    for (a = 0; a < CARNN__NAME_COLUMNS; a++) {
         class_of[a] = (uint32_t)a;
         for (i = 0; i < n; i++) times[a] += bits[i] >> a & 1;
     }
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
+    for (a = 0; a < CARNN__NAME_COLUMNS; a++)
         for (b = 0; times[a] && b < a; b++) {
             size_t low = carnn__min(class_of[a], class_of[b]);
             size_t high = carnn__max(class_of[a], class_of[b]);
             for (both = i = 0; times[b] && i < n; i++) both += bits[i] >> a & bits[i] >> b & 1;
             if (!both || 2 * both < carnn__min(times[a], times[b])) continue;
-            for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
+            for (k = 0; k < CARNN__NAME_COLUMNS; k++)
                 if (class_of[k] == high) class_of[k] = (uint32_t)low;
         }
 }
 
 /* Fills of (V): the class of each word whose columns are all of one class. */
-static void carnn__exchange_words(const carnn__exchange_search *x, uint32_t *of) {
+static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
     size_t V = x->work->model->words.count, i, a;
-    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
-    carnn__exchange_merge(x->columns, V, class_of);
+    uint32_t class_of[CARNN__NAME_COLUMNS];
+    carnn__classes_merge(x->columns, V, class_of);
     for (i = 0; i < V; i++) {
         int classes = 0;
-        for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+        for (a = 0; a < CARNN__NAME_COLUMNS; a++) {
             if (!(x->columns[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
             of[i] = class_of[a];
             classes++;
@@ -17606,13 +17606,13 @@ static void carnn__exchange_words(const carnn__exchange_search *x, uint32_t *of)
 }
 
 /* Takes out of their classes the words that are not copied (above). times (3 V): zeros. */
-static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint32_t *of,
-                                          uint64_t *times) {
+static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_t *of,
+                                         uint64_t *times) {
     const carnn_dataset *data = x->work->data;
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t V = x->work->model->words.count, i, k, line = 0;
     /* of each class, words that replies have, and those of them that are not copied */
-    size_t replied[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
+    size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
     /* of each word, the last dialog that has it, replies that have it, those that copy it */
     uint64_t *said = times, *replies = said + V, *copied = replies + V;
     for (i = 0; i < data->item_count; i++) {
@@ -17642,8 +17642,8 @@ static void carnn__exchange_drop_uncopied(const carnn__exchange_search *x, uint3
 
 /* The key of a candidate. Those that differ only in names, and in words that no dialog has, have
    the same one. */
-static uint64_t carnn__exchange_key(const carnn__exchange_search *x, const uint32_t *of,
-                                    carnn__list words) {
+static uint64_t carnn__classes_key(const carnn__classes_search *x, const uint32_t *of,
+                                   carnn__list words) {
     uint64_t key = words.length;
     size_t j;
     for (j = 0; j < words.length; j++) {
@@ -17656,7 +17656,7 @@ static uint64_t carnn__exchange_key(const carnn__exchange_search *x, const uint3
 
 /* The classes of the names that are word k of candidates with this key, as bits. table (2, slots)
    is a hash table of places: their keys, and for each its classes, 0: free. */
-static uint64_t *carnn__exchange_there(uint64_t key, size_t k, uint64_t *table, size_t slots) {
+static uint64_t *carnn__classes_there(uint64_t key, size_t k, uint64_t *table, size_t slots) {
     uint64_t *there = table + slots;
     size_t slot;
     key = carnn__stream(key, k);
@@ -17668,15 +17668,15 @@ static uint64_t *carnn__exchange_there(uint64_t key, size_t k, uint64_t *table, 
 
 /* Enters the classes of all names; or, when all are there, gives words that no dialog has (fills)
    the first of the classes in their place. */
-static void carnn__exchange_place(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
-                                  size_t slots, int fills) {
+static void carnn__classes_place(const carnn__classes_search *x, uint32_t *of, uint64_t *table,
+                                 size_t slots, int fills) {
     size_t i, k;
     for (i = 0; i < x->choices->count; i++) {
         carnn__list words = carnn__list_at(x->choices, i);
-        uint64_t key = carnn__exchange_key(x, of, words);
+        uint64_t key = carnn__classes_key(x, of, words);
         for (k = 0; k < words.length; k++) {
             uint32_t word = words.ids[k], first = 0;
-            uint64_t *classes = carnn__exchange_there(key, k, table, slots);
+            uint64_t *classes = carnn__classes_there(key, k, table, slots);
             int named = of[word] != CARNN__NO_INDEX;
             if (!fills && named) *classes |= (uint64_t)1 << of[word];
             if (!fills || named || x->turn[word] || !*classes) continue;
@@ -17687,21 +17687,21 @@ static void carnn__exchange_place(const carnn__exchange_search *x, uint32_t *of,
 }
 
 /* Extends classes to words that no dialog has; merges those that share places. `table`: zeros. */
-static void carnn__exchange_places(const carnn__exchange_search *x, uint32_t *of, uint64_t *table,
-                                   size_t slots) {
-    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+static void carnn__classes_places(const carnn__classes_search *x, uint32_t *of, uint64_t *table,
+                                  size_t slots) {
+    uint32_t class_of[CARNN__NAME_COLUMNS];
     size_t i;
-    carnn__exchange_place(x, of, table, slots, 0);
-    carnn__exchange_place(x, of, table, slots, 1);
-    carnn__exchange_merge(table + slots, slots, class_of);
+    carnn__classes_place(x, of, table, slots, 0);
+    carnn__classes_place(x, of, table, slots, 1);
+    carnn__classes_merge(table + slots, slots, class_of);
     for (i = 0; i < x->work->model->words.count; i++)
         if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
 }
 
 /* Numbers the classes of two names or more, and lists their names. */
-static void carnn__exchange_list(carnn__name_classes *e, const carnn__exchange_search *x) {
+static void carnn__classes_list(carnn__name_classes *e, const carnn__classes_search *x) {
     size_t V = x->work->model->words.count, n = 0, a, i;
-    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+    for (a = 0; a < CARNN__NAME_COLUMNS; a++) {
         for (e->at[e->classes] = n, i = 0; i < V; i++)
             if (e->of[i] == a) e->name[n++] = (uint32_t)i;
         if (n - e->at[e->classes] > 1) e->at[++e->classes] = n;
@@ -17712,7 +17712,7 @@ static void carnn__exchange_list(carnn__name_classes *e, const carnn__exchange_s
         for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
 }
 
-static int carnn__exchange_has(const carnn__name_classes *e, carnn__list words) {
+static int carnn__classes_has(const carnn__name_classes *e, carnn__list words) {
     size_t k;
     for (k = 0; k < words.length; k++)
         if (e->of[words.ids[k]] != CARNN__NO_INDEX) return 1;
@@ -17720,8 +17720,8 @@ static int carnn__exchange_has(const carnn__name_classes *e, carnn__list words) 
 }
 
 /* Finds the classes of names in the data set. */
-static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes *e,
-                                         const carnn__lists *choices, carnn_error *error) {
+static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *e,
+                                        const carnn__lists *choices, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
     const carnn_model *model = work->model;
@@ -17729,7 +17729,7 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes 
     void *scratch = NULL; /* carnn__own */
     carnn_status status = CARNN_OK;
     uint64_t *table;
-    carnn__exchange_search x;
+    carnn__classes_search x;
     for (slots = 2; slots / 2 < choices->at[L];) slots *= 2;
     memset(&x, 0, sizeof x);
     x.work = work;
@@ -17738,7 +17738,7 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes 
     x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
     x.columns = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.columns);
     table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
-    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
+    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__NAME_COLUMNS + 1, sizeof *e->at);
     e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
     e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
     e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
@@ -17746,17 +17746,17 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes 
         memset(x.turn, 0, V);
         memset(x.columns, 0, V * sizeof *x.columns);
         if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1; /* no name */
-        carnn__exchange_turns(&x);
-        carnn__exchange_columns(&x);
-        carnn__exchange_words(&x, e->of);
+        carnn__classes_turns(&x);
+        carnn__classes_columns(&x);
+        carnn__classes_words(&x, e->of);
         memset(table, 0, 3 * V * sizeof *table);
-        carnn__exchange_drop_uncopied(&x, e->of, table);
+        carnn__classes_drop_uncopied(&x, e->of, table);
         memset(table, 0, 2 * slots * sizeof *table);
-        carnn__exchange_places(&x, e->of, table, slots);
-        carnn__exchange_list(e, &x);
+        carnn__classes_places(&x, e->of, table, slots);
+        carnn__classes_list(e, &x);
         for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(choices, i));
         for (i = 0; i < lists; i++)
-            e->list[i] = (unsigned char)carnn__exchange_has(e, carnn__list_at(&c->tokens, i));
+            e->list[i] = (unsigned char)carnn__classes_has(e, carnn__list_at(&c->tokens, i));
         e->list[lists] = 0; /* <start> */
     } else status = carnn__out_of_memory(error);
     carnn__disown(&scratch, a);
@@ -17765,7 +17765,7 @@ static carnn_status carnn__exchange_find(carnn__work *work, carnn__name_classes 
 
 /* --- an exchange of names, in a batch -------------------------------------------------------- */
 
-typedef struct carnn__exchanged {
+typedef struct carnn__exchange {
     const carnn__name_classes *classes;
     const carnn__lists *choices; /* (L) words of the candidates */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
@@ -17773,31 +17773,31 @@ typedef struct carnn__exchanged {
     carnn__lists more;       /* (R) replies that are no candidates: choices L, L + 1, .. */
     uint32_t *slot;          /* (slots) a hash table of all choices by their words */
     size_t slots;            /* a power of two */
-} carnn__exchanged;
+} carnn__exchange;
 
 /* The words of a choice. */
-static carnn__list carnn__exchanged_list(const carnn__exchanged *m, size_t i) {
+static carnn__list carnn__exchange_list(const carnn__exchange *m, size_t i) {
     size_t L = m->choices->count;
     return i < L ? carnn__list_at(m->choices, i) : carnn__list_at(&m->more, i - L);
 }
 
 /* The slot of a choice by its words, or the free one where it belongs. */
-static uint32_t *carnn__exchanged_slot(const carnn__exchanged *m, size_t choice) {
-    carnn__list words = carnn__exchanged_list(m, choice);
+static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
+    carnn__list words = carnn__exchange_list(m, choice);
     uint64_t hash = words.length;
     size_t i, slot;
     for (i = 0; i < words.length; i++) hash = carnn__stream(hash, words.ids[i]);
     for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (m->slots - 1)) {
-        carnn__list other = carnn__exchanged_list(m, m->slot[slot]);
+        carnn__list other = carnn__exchange_list(m, m->slot[slot]);
         if (carnn__same_list(other, words)) break;
     }
     return &m->slot[slot];
 }
 
-static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
-                                  const carnn__name_classes *e, const carnn__lists *choices,
-                                  size_t R) {
+static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
+                                 const carnn__name_classes *e, const carnn__lists *choices,
+                                 size_t R) {
     size_t V = p->model->words.count, L = choices->count, i;
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
@@ -17811,21 +17811,21 @@ static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m,
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
     memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
     for (i = 0; i < L; i++) {
-        uint32_t *slot = carnn__exchanged_slot(m, i);
+        uint32_t *slot = carnn__exchange_slot(m, i);
         if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)i;
     }
 }
 
 /* Forgets the batch. What came last into the hash table leaves it first, so that every chain of
    slots stays whole. */
-static void carnn__exchanged_clear(carnn__exchanged *m) {
+static void carnn__exchange_clear(carnn__exchange *m) {
     for (; m->more.count; m->more.count--)
-        *carnn__exchanged_slot(m, m->choices->count + m->more.count - 1) = CARNN__NO_INDEX;
+        *carnn__exchange_slot(m, m->choices->count + m->more.count - 1) = CARNN__NO_INDEX;
     m->more.at[0] = 0;
 }
 
 /* Draws the permutations of the names for the dialog that begins with the item `first`. */
-static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
+static void carnn__exchange_draw(carnn__exchange *m, uint64_t key, size_t first) {
     const carnn__name_classes *e = m->classes;
     size_t i;
     key = carnn__stream(key, first);
@@ -17836,7 +17836,7 @@ static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t firs
 }
 
 /* Appends a list, with the names of the dialog at hand where there is an exchange. */
-static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, carnn__list words) {
+static void carnn__exchange_add(const carnn__exchange *m, carnn__lists *to, carnn__list words) {
     size_t at = to->at[to->count], k;
     for (k = 0; k < words.length; k++)
         to->ids[at + k] = m->image ? m->image[words.ids[k]] : words.ids[k];
@@ -17845,15 +17845,15 @@ static void carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to, ca
 
 /* The choice that the reply `target` becomes in the dialog at hand, a new one where that is no
    candidate. */
-static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
+static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
     size_t choice = m->choices->count + m->more.count;
     uint32_t *slot;
     carnn__list words;
     if (target == CARNN__NO_INDEX) return target;
     words = carnn__list_at(m->choices, target);
-    if (!carnn__exchange_has(m->classes, words)) return target;
-    carnn__exchanged_add(m, &m->more, words);
-    slot = carnn__exchanged_slot(m, choice);
+    if (!carnn__classes_has(m->classes, words)) return target;
+    carnn__exchange_add(m, &m->more, words);
+    slot = carnn__exchange_slot(m, choice);
     if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)choice;
     else m->more.count--;
     return *slot;
@@ -18095,7 +18095,7 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     carnn__name_classes name_classes;
-    carnn__exchanged names;  /* in training, where there are such classes */
+    carnn__exchange names;  /* in training, where there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
     uint32_t *place;         /* (lines) number in the batch of what was said */
@@ -18165,7 +18165,7 @@ static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
     if (!m->choices.at || !m->choices.ids) return carnn__out_of_memory(error);
     carnn__history_candidates(work->model, m->choices.ids, m->choices.at);
     if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
-        status = carnn__exchange_find(work, &m->name_classes, &m->choices, error);
+        status = carnn__classes_find(work, &m->name_classes, &m->choices, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
@@ -18232,7 +18232,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_lists = U + odd;
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
-    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->name_classes, &m->choices, R);
+    if (exchanges) carnn__exchange_plan(p, &m->names, &m->name_classes, &m->choices, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
@@ -18291,10 +18291,10 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
         carnn__fact fact = m->fact[line];
         carnn__list marked = {fact.word, CARNN__FACT_WORDS};
         fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-        carnn__exchanged_add(&m->names, &m->lists, marked);
+        carnn__exchange_add(&m->names, &m->lists, marked);
     }
     if (list < tokens->count) said = carnn__list_at(tokens, list);
-    if (!past) carnn__exchanged_add(&m->names, &m->lists, said);
+    if (!past) carnn__exchange_add(&m->names, &m->lists, said);
     return *known;
 }
 
@@ -18363,18 +18363,18 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
                                    uint64_t key) {
     const carnn__corpus *c = carnn__corpus_of(work);
-    carnn__exchanged *names = m->names.image ? &m->names : NULL;
+    carnn__exchange *names = m->names.image ? &m->names : NULL;
     size_t i, j, at = 0; /* turns */
     m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
-    if (names) carnn__exchanged_clear(names);
+    if (names) carnn__exchange_clear(names);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1, line = m->begin[first];
-        if (names) carnn__exchanged_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
+        if (names) carnn__exchange_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (m->marked = 0, j = first; j <= last; j++) {
             carnn__history_mark(work, m, j);
             m->answer[m->turns] = c->target[j];
-            if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
+            if (names) m->answer[m->turns] = carnn__exchange_answer(names, c->target[j]);
             m->turn[m->turns++] = (uint32_t)j;
         }
         for (j = line; j <= m->end[last]; j++) {
@@ -18947,7 +18947,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
     size_t words = carnn__history_candidates(s->model, NULL, NULL);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
-    /* of the history, what the user says and the reply: what carnn__history_mark looks back on */
+    /* the history, what the user says and the reply: none of them moves before it is explained */
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
@@ -19314,7 +19314,8 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 #endif
 
 /* --- parts --------------------------------------------------------------------------------------
-   A batch has B pieces of running text (@@BATCH) with N words; the pieces before them have M. */
+   A batch has B pieces of running text (@@BATCH) with at most N words; the pieces before them have
+   at most M. */
 
 typedef struct carnn__lm {
     carnn__net net;
@@ -19349,12 +19350,6 @@ static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
     m->net.corpus.chunk = carnn__lm_chunk(model);
 }
 
-/* The most words of the pieces of a batch (N), or of those before them (M; before: 1). */
-static size_t carnn__lm_most(const carnn__lm *m, size_t before) {
-    const carnn__corpus *c = &m->net.corpus;
-    return carnn__min(c->most_size[before], c->most_items * m->text.T);
-}
-
 /* Memory of a batch, and what a session keeps. */
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m) {
     size_t B = m->net.corpus.most_items;
@@ -19378,8 +19373,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     int contexts;
     carnn__lm_lengths(m, p->model);
-    N = carnn__lm_most(m, 0);
-    M = carnn__lm_most(m, 1);
+    N = carnn__min(m->net.corpus.most_size[0], B * m->text.T);
+    M = carnn__min(m->net.corpus.most_size[1], B * m->text.T);
     m->looks_back = carnn__lm_looks_back(p->model);
     m->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
     contexts = m->looks_back || carnn__reads_context(d->cell);

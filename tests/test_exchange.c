@@ -140,7 +140,7 @@ static void test_untold(void) {
 }
 
 /* The first n words of a list as the images of another one's. */
-static void check_images(const carnn__exchanged *names, const uint32_t *found, size_t n,
+static void check_images(const carnn__exchange *names, const uint32_t *found, size_t n,
                          const carnn__lists *lists, size_t list) {
     size_t k;
     for (k = 0; k < n; k++)
@@ -154,7 +154,7 @@ static void test_permutations(void) {
     carnn__dialog *m = open_batch(&batch, KNOWN);
     const carnn_dataset *data = batch.data;
     const carnn_model *model = batch.model;
-    carnn__exchanged *names = &m->read.names;
+    carnn__exchange *names = &m->read.names;
     const carnn__name_classes *e = &m->read.name_classes;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
@@ -166,11 +166,11 @@ static void test_permutations(void) {
     for (item = line = 0; item < data->item_count; item++) {
         carnn__list words;
         if (item % 5 == 0) { /* five turns a dialog */
-            carnn__exchanged_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
+            carnn__exchange_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
             memcpy(image, names->image, V * sizeof *image);
-            carnn__exchanged_draw(names, carnn__stream(12, CARNN__EXCHANGE_NAMES), item);
+            carnn__exchange_draw(names, carnn__stream(12, CARNN__EXCHANGE_NAMES), item);
             for (i = 0; i < V; i++) changed += image[i] != names->image[i];
-            carnn__exchanged_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
+            carnn__exchange_draw(names, carnn__stream(11, CARNN__EXCHANGE_NAMES), item);
             CHECK(!memcmp(image, names->image, V * sizeof *image));
             memset(once, 0, V * sizeof *once);
             for (i = 0; i < V; i++) {
@@ -192,7 +192,7 @@ static void test_permutations(void) {
                 check_images(names, words.ids, n - (i > 0), &c->tokens, m->read.seq[line]);
                 if (i) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
-        words = carnn__exchanged_list(names, m->read.answer[item]);
+        words = carnn__exchange_list(names, m->read.answer[item]);
         CHECK_INT(words.length, carnn__list_length(&m->read.choices, c->target[item]));
         check_images(names, words.ids, words.length, &m->read.choices, c->target[item]);
         CHECK(m->read.answer[item] < L + names->more.count);
@@ -200,7 +200,7 @@ static void test_permutations(void) {
     CHECK(changed > 0);
     CHECK_INT(told, data->item_count / 5 * 3 * 2);
     for (i = 0; i < names->more.count; i++) /* no reply is there twice */
-        CHECK_INT(*carnn__exchanged_slot(names, L + i), L + i);
+        CHECK_INT(*carnn__exchange_slot(names, L + i), L + i);
     free(image);
     close_batch(&batch);
 }
