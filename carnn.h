@@ -17441,7 +17441,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         return carnn__refuse(error, "the data set has only %zu examples", data->item_count);
     x = &data->items[number];
     end = x->first + x->count;
-    if (data->linked && !carnn__model_links(session->model)) end--;
+    if (data->linked && !carnn__model_links(session->model)) end--; /* the alignment is not read */
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != CARNN__LABELS;
     memset(prediction, 0, sizeof *prediction);
     carnn_session_reset(session);
@@ -21711,14 +21711,14 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     double sum = 0.0;
     size_t i, k, r;
     tally->examples += t->count;
-    for (i = 0; work->predict && i < t->count; i++) {
-        carnn_prediction p = carnn__thought_vector(m, i);
-        work->predict->example(&p, work->predict->user);
-    }
-    if (work->predict) return 0.0; /* the sentences were only encoded */
     for (i = 0; i < t->count; i++) {
         const float *loss = m->output.loss;
         double both = 0.0, words = 0.0;
+        if (work->predict) { /* the sentences were only encoded */
+            carnn_prediction p = carnn__thought_vector(m, i);
+            work->predict->example(&p, work->predict->user);
+            continue;
+        }
         for (k = 0; k < 2; k++) {
             const carnn__sequences *seq = &m->decoder[k].seq;
             double nll = 0.0;
