@@ -15289,7 +15289,8 @@ static int carnn__two_aligns(const carnn_model *model) {
 static carnn_status carnn__two_check(const carnn_model *model, carnn_error *error) {
     size_t normalise = CARNN__TWO_ENCODER + CARNN__ENCODER_NORMALISE;
     int normal = carnn__chosen(model, normalise) != CARNN__NORMALISE_NONE;
-    if (!carnn__chosen(model, CARNN__TWO_ENCODER) && !normal) return CARNN_OK;
+    int plain = carnn__chosen(model, CARNN__TWO_ENCODER) == CARNN__RNN && !normal;
+    if (plain || !carnn__two_aligns(model)) return CARNN_OK;
     return carnn__refuse(error, "aligned words mix the states of one RNN: %s, or alignment none",
                          normal ? "normalise none" : "encoder rnn");
 }
@@ -19613,10 +19614,8 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally
             return;
     for (i = 0; i < count; i++) {
         float *z = ((carnn__lm *)works[i]->state)->label.y.x;
-        for (b = 0; b < B; b++) {
-            works[i]->engine->k->softmax(z + b * K, K);
-            if (i) works[0]->engine->k->add(z + b * K, first->label.y.x + b * K, K);
-        }
+        for (b = 0; b < B; b++) works[i]->engine->k->softmax(z + b * K, K);
+        if (i) works[0]->engine->k->add(z, first->label.y.x, B * K);
     }
     carnn__lm_labels(works[0], first, tally);
 }
@@ -19982,10 +19981,10 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_CA)
-        return !carnn__model_links(model) ? CARNN_OK
-                   : carnn__refuse(error, "alignment file is for model ca");
-    return carnn__two_aligns(model) ? carnn__two_check(model, error) : CARNN_OK;
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA)
+        return carnn__two_check(model, error);
+    if (!carnn__model_links(model)) return CARNN_OK;
+    return carnn__refuse(error, "alignment file is for model ca");
 }
 
 static const carnn__role carnn__answer_roles[] = {
@@ -20590,7 +20589,7 @@ static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) 
 static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
     size_t K = model->choices.count;
     int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
-    if (carnn__two_aligns(model) && carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
+    if (carnn__two_check(model, error)) return CARNN_ERR_ARGUMENT;
     if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
     return carnn__refuse(error, "a pair model needs grades or two classes%s, found %zu classes",
                          manhattan ? "" : " or more", K);
