@@ -11250,7 +11250,8 @@ struct carnn__task {
     size_t (*session_words)(const carnn_model *model); /* (*) words of a text, at most */
     /* checks */
     const char *sample;          /* a small data set */
-    const char *const *variants; /* options of the gradient check; NULL behind the last */
+    const char *const *variants; /* options of the gradient check, beside hidden=19; the last is
+                                    NULL */
     const struct carnn__task_bench *bench; /* (*) */
 };
 
@@ -19115,10 +19116,9 @@ static const carnn__session_kind carnn__dialog_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__dialog_variants[] = {
-    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1",
-    "hidden=19 hops=3 ages=1", "hidden=19 hops=2 ages=1 gated=1 history=3", "hidden=19 hops=2",
-    "hidden=19 hops=2 gated=1 cell=lstm", "hidden=19 reduce=2", "hidden=17 reduce=3 history=4",
-    "hidden=19 reduce=1", NULL};
+    "", "cell=ncarnn history=3", "cell=lstm kb_rows=1", "hops=3 ages=1",
+    "hops=2 ages=1 gated=1 history=3", "hops=2", "hops=2 gated=1 cell=lstm", "reduce=2",
+    "hidden=17 reduce=3 history=4", "reduce=1", NULL};
 
 /* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
 static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
@@ -19827,14 +19827,12 @@ static const carnn__session_kind carnn__lm_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__lm_variants[] = {
-    "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
-    "hidden=19 cell=lstm context=previous embedding=13",
-    "hidden=19 cell=gru context=none embedding=13 layers=2",
-    "hidden=19 cell=carnn-high context=none tied=1",
-    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn",
-    "hidden=19 cell=rnn layers=2 skip=2", "hidden=19 cell=lstm unit=char chunk=4 layers=2 skip=3",
-    "hidden=19 cell=icarnn chunk=3 embedding=13 encoder=rcrn",
-    "hidden=19 cell=lstm unit=char chunk=3 encoder=graph graph=td", NULL};
+    "", "cell=icarnn layers=2 tied=1", "cell=scarnn embedding=13",
+    "cell=lstm context=previous embedding=13", "cell=gru context=none embedding=13 layers=2",
+    "cell=carnn-high context=none tied=1", "cell=icarnn embedding=13 layers=2 encoder=rcrn",
+    "cell=rnn layers=2 skip=2", "cell=lstm unit=char chunk=4 layers=2 skip=3",
+    "cell=icarnn chunk=3 embedding=13 encoder=rcrn",
+    "cell=lstm unit=char chunk=3 encoder=graph graph=td", NULL};
 
 /* 300 sentences of 34 words out of 9,998; the small model of the literature, an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -20237,21 +20235,18 @@ static const carnn__session_kind carnn__answer_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__answer_variants[] = {
-    "hidden=19 embedding=101",
-    "hidden=19 embedding=101 cell=ncarnn decomposition=direct loss=pair",
-    "hidden=19 embedding=101 cell=scarnn weighting=skip",
-    "hidden=19 embedding=101 cell=lstm overlap=0 loss=hinge", /* near 0: all terms count */
-    "hidden=19 embedding=101 cell=icarnn model=siamese tune_vectors=0",
-    "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
-    "hidden=19 embedding=17 model=ca",
-    "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
-    "hidden=19 embedding=17 model=ca cell=rnn alignment=none overlap=3",
-    "hidden=19 embedding=17 model=ca cell=icarnn loss=hinge",
-    "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
-    "hidden=19 embedding=17 model=cosine loss=hardest",
-    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
-    "hidden=19 embedding=101 cell=icarnn encoder=rcrn weighting=skip",
-    "hidden=19 embedding=101 cell=scarnn encoder=rcrn raw_output_gate=1", NULL};
+    "embedding=101", "embedding=101 cell=ncarnn decomposition=direct loss=pair",
+    "embedding=101 cell=scarnn weighting=skip",
+    "embedding=101 cell=lstm overlap=0 loss=hinge", /* near 0: all terms count */
+    "embedding=101 cell=icarnn model=siamese tune_vectors=0",
+    "embedding=101 cell=gru model=siamese overlap=0 loss=pair", "embedding=17 model=ca",
+    "embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
+    "embedding=17 model=ca cell=rnn alignment=none overlap=3",
+    "embedding=17 model=ca cell=icarnn loss=hinge", "embedding=17 model=ap",
+    "embedding=17 model=ap encoder=rcrn loss=rank", "embedding=17 model=cosine loss=hardest",
+    "embedding=17 model=cosine pooling=attention loss=pair",
+    "embedding=101 cell=icarnn encoder=rcrn weighting=skip",
+    "embedding=101 cell=scarnn encoder=rcrn raw_output_gate=1", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
 static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
@@ -20487,18 +20482,15 @@ static size_t carnn__classify_session_words(const carnn_model *model) {
 }
 
 static const char *const carnn__classify_variants[] = {
-    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
-    "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
-    "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
-    "hidden=19 embedding=17 ngrams=2",
-    "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
-    "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
-    "hidden=19 embedding=17 cell=ncarnn context=text",
-    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
-    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3",
-    "hidden=19 embedding=17 encoder=graph cell=rnn graph=grid:2x3",
-    "hidden=19 embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2",
-    "hidden=19 embedding=5 encoder=rcrn cell=scarnn", NULL};
+    "embedding=17", "embedding=17 cell=gru layers=2 pooling=max,mean,min",
+    "embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
+    "embedding=19 cell=ran pooling=mean", "embedding=17 encoder=rcrn", "embedding=17 ngrams=2",
+    "embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
+    "embedding=17 encoder=rcrn cell=scarnn layers=2", "embedding=17 cell=ncarnn context=text",
+    "embedding=17 encoder=rcrn cell=mi-lstm layers=2", "embedding=17 cell=lstm skip=2",
+    "embedding=17 cell=mi-gru skip=3", "embedding=17 encoder=graph cell=rnn graph=grid:2x3",
+    "embedding=17 encoder=graph cell=lstm graph=fig4.3b:3:2 layers=2",
+    "embedding=5 encoder=rcrn cell=scarnn", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -20786,14 +20778,13 @@ static const carnn__session_kind carnn__pair_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__pair_variants[] = {
-    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
-    "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
-    "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
-    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn",
-    "hidden=19 embedding=17 alignment=overlap", "hidden=19 embedding=17 cell=gru pooling=attention",
-    "hidden=19 embedding=17 alignment=overlap cell=gru model=manhattan pooling=attention "
-    "direction=r2l layers=2 overlap=0",
-    NULL};
+    "embedding=17", "embedding=17 cell=lstm overlap=0",
+    "embedding=17 cell=gru model=manhattan overlap=0",
+    "embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
+    "embedding=17 cell=ncarnn target=relatedness encoder=rcrn", "embedding=17 alignment=overlap",
+    "embedding=17 cell=gru pooling=attention",
+    "embedding=17 alignment=overlap cell=gru model=manhattan pooling=attention direction=r2l "
+    "layers=2 overlap=0", NULL};
 
 /* Sentences of 10 words and three classes. */
 static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
@@ -21079,10 +21070,10 @@ static const carnn__session_kind carnn__cloze_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__cloze_variants[] = {
-    "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
-    "hidden=19 embedding=17 cell=lstm model=attentive anonymous=0",
-    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn",
-    "hidden=19 embedding=17 model=weighted anonymous=1", NULL};
+    "embedding=17 anonymous=0", "embedding=17 cell=icarnn anonymous=1",
+    "embedding=17 cell=lstm model=attentive anonymous=0",
+    "embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn",
+    "embedding=17 model=weighted anonymous=1", NULL};
 
 /* 21 lines an example: 20 sentences of 24 words, a question of 24. */
 static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
@@ -21426,10 +21417,10 @@ static const carnn__session_kind carnn__signal_session = {
 /* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__signal_variants[] = {
-    "hidden=19 columns=2", "hidden=19 columns=2 cell=lstm layers=2 pooling=max,mean,min",
-    "hidden=19 columns=2 target_kind=number cell=gru directions=2 pooling=mean",
-    "hidden=19 columns=2 target_kind=number cell=scarnn context=rows",
-    "hidden=19 columns=1 target_kind=steps cell=ncarnn layers=2", NULL};
+    "columns=2", "columns=2 cell=lstm layers=2 pooling=max,mean,min",
+    "columns=2 target_kind=number cell=gru directions=2 pooling=mean",
+    "columns=2 target_kind=number cell=scarnn context=rows",
+    "columns=1 target_kind=steps cell=ncarnn layers=2", NULL};
 
 /* Sequences of 32 rows of 16 numbers, and four classes. */
 static void carnn__signal_bench_line(carnn__bench_text *t, unsigned i) {
@@ -21767,10 +21758,10 @@ static const carnn__session_kind carnn__thought_session = {
     NULL};
 
 static const char *const carnn__thought_variants[] = {
-    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=mi-gru decoder=icarnn",
-    "hidden=19 embedding=17 cell=lstm decoder=scarnn directions=2 layers=2",
-    "hidden=19 embedding=17 cell=ncarnn-free decoder=lstm pooling=max,mean",
-    "hidden=19 embedding=17 decoder=ncarnn encoder=rcrn", NULL};
+    "embedding=17", "embedding=17 cell=mi-gru decoder=icarnn",
+    "embedding=17 cell=lstm decoder=scarnn directions=2 layers=2",
+    "embedding=17 cell=ncarnn-free decoder=lstm pooling=max,mean",
+    "embedding=17 decoder=ncarnn encoder=rcrn", NULL};
 
 static void carnn__thought_bench_line(carnn__bench_text *t, unsigned i) {
     carnn__bench_words(t, 1, i, 12);
@@ -25693,6 +25684,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!s->how) return CARNN_OK;
     memset(&model, 0, sizeof model);
     model.task = task->name;
+    model.hidden = 19; /* no multiple of the lanes of a vector */
     status = carnn__set_all(&model, NULL, 0, s->how, s->error);
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
@@ -25750,6 +25742,7 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_
     double along = 0.0, nearest = 0.0, root = sqrt((double)count), error = 0.0;
     double shorter = (s->bends ? 8.0 * root : root) * fmax(1.0, 0.5 / (double)a->range);
     carnn_check *check = s->check;
+    const char *how = s->how ? s->how : "";
     char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
@@ -25763,8 +25756,7 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_
     check->error = error;
     snprintf(entry, sizeof entry, "(%zu, %zu)", first / a->columns, first % a->columns);
     snprintf(check->worst, sizeof check->worst, "%s %s: derivative %.4g, difference %.4g%s%s",
-             a->name, count > 1 ? "all at once" : entry, along, nearest, s->how ? "; " : "",
-             s->how ? s->how : "");
+             a->name, count > 1 ? "all at once" : entry, along, nearest, *how ? "; " : "", how);
 }
 
 /* Checks an array: all numbers at once, then some alone. */

@@ -103,7 +103,7 @@ const carnn__task tag_task = {
     .session = &carnn__net_session,
     .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
               "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",
-    .variants = (const char *const[]){"hidden=19 layers=2", "hidden=19 cell=icarnn", NULL}};
+    .variants = (const char *const[]){"layers=2", "cell=icarnn", NULL}};
 
 /* --- the program ------------------------------------------------------------------------------ */
 
