@@ -18097,7 +18097,7 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     carnn__name_classes name_classes;
-    carnn__exchange names;  /* in training, where there are such classes */
+    carnn__exchange exchange; /* in training, where there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
     uint32_t *place;         /* (lines) number in the batch of what was said */
@@ -18234,7 +18234,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_lists = U + odd;
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
-    if (exchanges) carnn__exchange_plan(p, &m->names, &m->name_classes, &m->choices, R);
+    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, &m->choices, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
@@ -18243,7 +18243,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
-    m->turns = m->lists.count = m->names.more.count = m->marked = 0;
+    m->turns = m->lists.count = m->exchange.more.count = m->marked = 0;
 }
 
 /* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
@@ -18293,10 +18293,10 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
         carnn__fact fact = m->fact[line];
         carnn__list marked = {fact.word, CARNN__FACT_WORDS};
         fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-        carnn__exchange_add(&m->names, &m->lists, marked);
+        carnn__exchange_add(&m->exchange, &m->lists, marked);
     }
     if (list < tokens->count) said = carnn__list_at(tokens, list);
-    if (!past) carnn__exchange_add(&m->names, &m->lists, said);
+    if (!past) carnn__exchange_add(&m->exchange, &m->lists, said);
     return *known;
 }
 
@@ -18365,18 +18365,18 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
                                    uint64_t key) {
     const carnn__corpus *c = carnn__corpus_of(work);
-    carnn__exchange *names = m->names.image ? &m->names : NULL;
+    carnn__exchange *x = m->exchange.image ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
     m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
-    if (names) carnn__exchange_clear(names);
+    if (x) carnn__exchange_clear(x);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1, line = m->begin[first];
-        if (names) carnn__exchange_draw(names, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
+        if (x) carnn__exchange_draw(x, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (m->marked = 0, j = first; j <= last; j++) {
             carnn__history_mark(work, m, j);
             m->answer[m->turns] = c->target[j];
-            if (names) m->answer[m->turns] = carnn__exchange_answer(names, c->target[j]);
+            if (x) m->answer[m->turns] = carnn__exchange_answer(x, c->target[j]);
             m->turn[m->turns++] = (uint32_t)j;
         }
         for (j = line; j <= m->end[last]; j++) {
@@ -18384,7 +18384,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
             if (carnn__history_mark_of(m, j) != CARNN_FACT)
                 m->past[j] = carnn__history_number(work, m, j, 1);
         }
-        if (names) carnn__history_forget(m, line, m->end[last], 1);
+        if (x) carnn__history_forget(m, line, m->end[last], 1);
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) { /* for the next batch */
@@ -18712,7 +18712,7 @@ enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS,
    is noise enough, and to copy a name the model has to tell it from all others. */
 static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    if (!m->read.names.image)
+    if (!m->read.exchange.image)
         carnn__drop(work, x, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
@@ -18778,7 +18778,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
 
 /* Candidates of the batch at hand, with those that the exchange of names has added. */
 static size_t carnn__dialog_choices(const carnn__dialog *m) {
-    return m->read.choices.count + m->read.names.more.count;
+    return m->read.choices.count + m->read.exchange.more.count;
 }
 
 /* From the packed histories to the logits of the candidates: z = o y^T. */
@@ -18879,7 +18879,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
-    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 0);
+    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
     carnn__dialog_drop(work, e->x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
@@ -18909,7 +18909,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__dialog_drop(work, e->d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.names.more, 0, L - own, &m->y, own, 1);
+    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 1);
 }
 
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {

@@ -154,7 +154,7 @@ static void test_permutations(void) {
     carnn__dialog *m = open_batch(&batch, KNOWN);
     const carnn_dataset *data = batch.data;
     const carnn_model *model = batch.model;
-    carnn__exchange *names = &m->read.names;
+    carnn__exchange *names = &m->read.exchange;
     const carnn__name_classes *e = &m->read.name_classes;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
@@ -162,7 +162,7 @@ static void test_permutations(void) {
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
     carnn__history_collect(&batch.w.work, &m->read, 0, 11);
     CHECK_INT(m->read.turns, data->item_count);
-    CHECK(m->read.names.more.count > 0);
+    CHECK(m->read.exchange.more.count > 0);
     for (item = line = 0; item < data->item_count; item++) {
         carnn__list words;
         if (item % 5 == 0) { /* five turns a dialog */
