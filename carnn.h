@@ -19081,7 +19081,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     const carnn__hops *x = &m->hops;
-    size_t t, k, D = m->e.columns, best = m->net.best[0];
+    size_t t, k, j, D = m->e.columns, best = m->net.best[0];
     float *y = m->y.x, *Hy = m->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
@@ -19096,14 +19096,16 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
         if (!x->gated) c.has |= CARNN_HAS_SCORE;
         out[t] = c;
     }
-    if (!x->count) carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
+    if (!x->count) {
+        carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
+        return;
+    }
     for (k = x->gated ? 0 : x->count; k-- > 0; swap = y, y = Hy, Hy = swap) {
         carnn__dialog_explain_sum(s, x->weight[k].x, y, count, out, &e->rest);
         carnn__matmul(&s->engine, CARNN__NN, 1, D, D, y, D,
                       carnn__weight(&s->work, x->step->weight), D, NULL, Hy, D);
     }
-    for (t = 0; x->count && t < D; t++)
-        own += (double)y[t] * (double)(x->gated ? m->o.x[t] : m->c.x[t]);
+    for (j = 0; j < D; j++) own += (double)y[j] * (double)(x->gated ? m->o.x[j] : m->c.x[j]);
     if (x->gated || !m->has_cell) e->rest += own;
     else if (e->count <= count) out[e->count - 1].score += own;
 }
