@@ -17520,10 +17520,9 @@ static int carnn__classes_calls(const carnn__classes_search *x, carnn__list word
 /* Fills x->turn. */
 static void carnn__classes_turns(carnn__classes_search *x) {
     const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t i, k;
     for (i = 0; i < data->member_count; i++) {
-        carnn__list words = carnn__list_at(&c->tokens, c->list[i]);
+        carnn__list words = carnn__member_tokens(x->work, i);
         int turn = data->members[i].role != CARNN_FACT && !carnn__classes_calls(x, words);
         for (k = 0; k < words.length; k++) {
             unsigned char *said = &x->turn[words.ids[k]];
@@ -17545,11 +17544,10 @@ static size_t carnn__classes_column(carnn__classes_search *x, uint32_t relation)
 /* Fills x->columns. */
 static void carnn__classes_columns(carnn__classes_search *x) {
     const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
     const carnn__names *words = &x->work->model->words;
     size_t i, k;
     for (i = 0; i < data->member_count; i++) { /* facts of three words and the speaker's */
-        carnn__list fact = carnn__list_at(&c->tokens, c->list[i]);
+        carnn__list fact = carnn__member_tokens(x->work, i);
         size_t column;
         if (data->members[i].role != CARNN_FACT || fact.ids[0] == x->call || fact.length != 4 ||
             x->turn[fact.ids[1]] != 2 || (column = carnn__classes_column(x, fact.ids[1])) == 0)
@@ -17611,7 +17609,7 @@ static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
 static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_t *of,
                                          uint64_t *times) {
     const carnn_dataset *data = x->work->data;
-    const carnn__corpus *c = carnn__corpus_of(x->work);
+    const uint32_t *targets = carnn__corpus_of(x->work)->target;
     size_t V = x->work->model->words.count, i, k, line = 0;
     /* of each class, words that replies have, and those of them that are not copied */
     size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
@@ -17619,15 +17617,18 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
     uint64_t *said = times, *replies = said + V, *copied = replies + V;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
-        size_t target = c->target[i], dialog = (size_t)item->group + 1;
+        size_t target = targets[i], dialog = (size_t)item->group + 1;
+        carnn__list words;
         if (!i || item->group != item[-1].group) line = item->first;
-        for (; line < item->first + item->count; line++)
-            for (k = c->tokens.at[c->list[line]]; k < c->tokens.at[c->list[line] + 1]; k++)
-                said[c->tokens.ids[k]] = dialog;
+        for (; line < item->first + item->count; line++) {
+            words = carnn__member_tokens(x->work, line);
+            for (k = 0; k < words.length; k++) said[words.ids[k]] = dialog;
+        }
         if (target == CARNN__NO_INDEX) continue;
-        for (k = x->choices->at[target]; k < x->choices->at[target + 1]; k++) {
-            replies[x->choices->ids[k]]++;
-            copied[x->choices->ids[k]] += said[x->choices->ids[k]] == dialog;
+        words = carnn__list_at(x->choices, target);
+        for (k = 0; k < words.length; k++) {
+            replies[words.ids[k]]++;
+            copied[words.ids[k]] += said[words.ids[k]] == dialog;
         }
     }
     for (i = 0; i < V; i++) {
@@ -18206,16 +18207,15 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
 /* Lists the facts that can be told: m->told. */
 static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
-    size_t count = 0, i;
+    size_t i;
     m->told_count = 0;
     if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
     m->told = carnn__indices(p->arena, tokens->count);
     for (i = 0; i < tokens->count; i++) {
         if (!carnn__history_fact(carnn__list_at(tokens, i)).word[0]) continue;
-        if (m->told) m->told[count] = (uint32_t)i;
-        count++;
+        if (m->told) m->told[m->told_count] = (uint32_t)i;
+        m->told_count++;
     }
-    m->told_count = count;
 }
 
 /* Takes the memory of the batches, and sets all marks back. */
@@ -18238,8 +18238,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
-    for (i = 0; i < work->data->member_count; i++)
-        words += carnn__list_length(&c->tokens, c->list[i]);
+    for (i = 0; i < work->data->member_count; i++) words += carnn__member_tokens(work, i).length;
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
@@ -21589,12 +21588,11 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
 /* The words of the sentence after an item (k 0) or before it (k 1) that a decoder predicts: its
    tokens behind <s>. None at the end of a document. */
 static carnn__list carnn__thought_neighbour(const carnn__work *work, size_t item, size_t k) {
-    const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *items = work->data->items;
     carnn__list words = {NULL, 0};
     size_t other = k ? item - 1 : item + 1; /* before the first item SIZE_MAX */
     if (other >= work->data->item_count || items[other].group != items[item].group) return words;
-    words = carnn__list_at(&c->tokens, c->list[items[other].first]);
+    words = carnn__member_tokens(work, items[other].first);
     words.ids++;
     words.length--;
     return words;
