@@ -3,10 +3,10 @@
 
 #include "test.h"
 
-static const carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc,
-                                         carnn__default_free, NULL};
+static const carnn_allocator quantise_memory = {carnn__default_alloc, carnn__default_realloc,
+                                                carnn__default_free, NULL};
 
-static carnn_model *trained(const char *cell, int64_t hidden, int64_t epochs) {
+static carnn_model *quantise_trained(const char *cell, int64_t hidden, int64_t epochs) {
     static const char lines[] = "x\ta b a b\ny\tb a c c d\nx\tb a\n"
                                 "y\td b a\ny\ta c b b c\nx\tb a\n";
     carnn_dataset *data = test_data("classify", lines, sizeof lines - 1, 0, 0);
@@ -28,7 +28,7 @@ static carnn_model *trained(const char *cell, int64_t hidden, int64_t epochs) {
     return model;
 }
 
-static double probability(const carnn_model *model) {
+static double quantise_says(const carnn_model *model) {
     carnn_session *session = NULL;
     carnn_text text = {"b a c d", 7};
     carnn_prediction p;
@@ -40,15 +40,15 @@ static double probability(const carnn_model *model) {
     return x;
 }
 
-static unsigned char *image_of(const carnn_model *model, size_t *size) {
+static unsigned char *quantise_image(const carnn_model *model, size_t *size) {
     unsigned char *bytes;
     *size = carnn_model_size(model);
-    bytes = (unsigned char *)carnn__alloc_aligned(&standard, *size + 4, 1);
+    bytes = (unsigned char *)carnn__alloc_aligned(&quantise_memory, *size + 4, 1);
     CHECK_INT(carnn_model_write(model, bytes, *size, NULL), CARNN_OK);
     return bytes;
 }
 
-static carnn_model *loaded(const void *bytes, size_t size) {
+static carnn_model *quantise_loaded(const void *bytes, size_t size) {
     carnn_source source = {"image", NULL, 0};
     carnn_model *model = NULL;
     source.bytes = bytes;
@@ -58,7 +58,7 @@ static carnn_model *loaded(const void *bytes, size_t size) {
 }
 
 /* Binary16 from its definition, in double precision. */
-static double half(unsigned bits) {
+static double quantise_half(unsigned bits) {
     double x = (double)(bits & 1023) / 1024.0;
     int exponent = (int)(bits >> 10 & 31), i;
     x = exponent ? x + 1.0 : 2.0 * x;
@@ -69,23 +69,26 @@ static double half(unsigned bits) {
 
 /* Every half number is read as what it is, and is the smallest that is not below itself, nor below
    what lies between it and the one before. */
-static void test_halves(void) {
+static void quantise_halves(void) {
     unsigned i;
     size_t wrong = 0;
+    double between;
     for (i = 0; i < 0x10000; i++)
-        if ((i >> 10 & 31) != 31) wrong += (double)carnn__half_value(i) != half(i);
+        if ((i >> 10 & 31) != 31) wrong += (double)carnn__half_value(i) != quantise_half(i);
         else wrong += isfinite(carnn__half_value(i)) != 0;
     for (i = 0; i < 0x7C00; i++) {
-        wrong += carnn__half((float)half(i)) != i;
-        if (i) wrong += carnn__half((float)(half(i) / 2.0 + half(i - 1) / 2.0)) != i;
-        if (i) wrong += carnn__half(nextafterf((float)half(i - 1), 1e6f)) != i;
+        wrong += carnn__half((float)quantise_half(i)) != i;
+        if (!i) continue;
+        between = (quantise_half(i) + quantise_half(i - 1)) / 2.0;
+        wrong += carnn__half((float)between) != i;
+        wrong += carnn__half(nextafterf((float)quantise_half(i - 1), 1e6f)) != i;
     }
     CHECK_INT(wrong, 0);
 }
 
 /* Blocks of numbers of all sizes: each becomes the nearest multiple of a scale which is the largest
    of them by 127, but for the rounding of half numbers, and the second time nothing changes. */
-static void test_blocks(void) {
+static void quantise_blocks(void) {
     size_t n, k, i, wrong = 0;
     for (k = 0; k < 4000; k++) {
         float w[CARNN__EIGHTS], was[CARNN__EIGHTS], once[CARNN__EIGHTS];
@@ -98,7 +101,7 @@ static void test_blocks(void) {
         }
         carnn__eights_round(w, n);
         carnn__eights(block, w, n);
-        d = half(block[0] | (unsigned)block[1] << 8);
+        d = quantise_half(block[0] | (unsigned)block[1] << 8);
         most = d < 0x1p-14 ? 1.0 : 0.501; /* a denormal scale may be rounded twice */
         wrong += d > largest / 127.0 * (1.0 + 1.0 / 1024.0) + 0x1p-24;
         for (i = 0; i < n; i++) {
@@ -116,8 +119,8 @@ static void test_blocks(void) {
 }
 
 /* Where the tensor's data begin, its type and its shape, as its entry in the file says. */
-static const unsigned char *tensor_in(const unsigned char *bytes, size_t size, const char *name,
-                                      uint32_t *type, uint64_t shape[2]) {
+static const unsigned char *quantise_tensor(const unsigned char *bytes, size_t size,
+                                            const char *name, uint32_t *type, uint64_t shape[2]) {
     const unsigned char *data = bytes, *at, *entry = NULL;
     size_t length = strlen(name), last = 0;
     for (at = bytes; !entry; at++)
@@ -134,20 +137,21 @@ static const unsigned char *tensor_in(const unsigned char *bytes, size_t size, c
     return data + carnn__get64(at + 4);
 }
 
-static void test_file(void) {
-    carnn_model *model = trained("icarnn", 21, 4), *before = trained("icarnn", 21, 4), *again;
+static void quantise_file(void) {
+    carnn_model *model = quantise_trained("icarnn", 21, 4), *again;
+    carnn_model *before = quantise_trained("icarnn", 21, 4);
     size_t size, small, i, j, row, wrong = 0, matrices = 0;
     unsigned char *bytes, *same;
     carnn_tensor t, was;
     double p;
     size = carnn_model_size(model);
     CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
-    bytes = image_of(model, &small);
+    bytes = quantise_image(model, &small);
     CHECK(small < size / 2);
     for (i = 0; (t = carnn_model_tensor(model, i)).name; i++) {
         uint32_t type;
         uint64_t shape[2];
-        const unsigned char *data = tensor_in(bytes, small, t.name, &type, shape);
+        const unsigned char *data = quantise_tensor(bytes, small, t.name, &type, shape);
         was = carnn_model_tensor(before, i);
         CHECK_INT(was.bits, 32);
         CHECK_INT(type, t.bits == 8 ? 8 : 0);
@@ -163,7 +167,7 @@ static void test_file(void) {
         for (row = 0; row < t.rows; row++)
             for (j = 0; j < shape[0]; j++) {
                 const unsigned char *block = data + (row * shape[0] + j) / 32 * 34;
-                double d = half(block[0] | (unsigned)block[1] << 8);
+                double d = quantise_half(block[0] | (unsigned)block[1] << 8);
                 double w = d * (double)(signed char)block[2 + j % 32];
                 if (j >= t.columns) wrong += w != 0.0;
                 else wrong += w != (double)t.value[row * t.columns + j] ||
@@ -174,41 +178,42 @@ static void test_file(void) {
     CHECK_INT(wrong, 0);
     /* what is loaded computes with the same numbers, and is written as it was, by itself and when
        rounded once more */
-    p = probability(model);
-    CHECK(p != probability(before) && fabs(p - probability(before)) < 0.02);
+    p = quantise_says(model);
+    CHECK(p != quantise_says(before) && fabs(p - quantise_says(before)) < 0.02);
     for (i = 0; i < 4; i++) {
         unsigned char *from = bytes + (i & 1 ? 4 : 0); /* aligned, and not */
         if (i & 1) memmove(from, bytes, small);
-        again = loaded(from, small);
+        again = quantise_loaded(from, small);
         if (i & 1) memmove(bytes, from, small);
         if (i & 2) CHECK_INT(carnn_model_quantise(again, NULL), CARNN_OK);
-        CHECK(probability(again) == p);
-        same = image_of(again, &j);
+        CHECK(quantise_says(again) == p);
+        same = quantise_image(again, &j);
         CHECK(j == small && !memcmp(same, bytes, small));
-        carnn__free_aligned(&standard, same);
+        carnn__free_aligned(&quantise_memory, same);
         carnn_model_free(again);
     }
-    carnn__free_aligned(&standard, bytes);
+    carnn__free_aligned(&quantise_memory, bytes);
     carnn_model_free(before);
     carnn_model_free(model);
 }
 
 /* In the caller's memory nothing changes; a model that is trained further has floats again; a
    weight that is too large is refused before anything is rounded. */
-static void test_models(void) {
-    carnn_model *model = trained("lstm", 9, 1), *other, *ensemble = NULL, *again;
+static void quantise_models(void) {
+    carnn_model *model = quantise_trained("lstm", 9, 1), *other, *ensemble = NULL, *again;
     const carnn_model *both[2];
     carnn_ensemble_desc desc;
     size_t size, small, unrounded = 0, i;
-    unsigned char *bytes = image_of(model, &size), *copy = image_of(model, &size), *image;
+    unsigned char *bytes = quantise_image(model, &size), *copy = quantise_image(model, &size);
+    unsigned char *image;
     carnn_error error;
     float *w;
     double p;
-    other = loaded(bytes, size);
+    other = quantise_loaded(bytes, size);
     CHECK_INT(carnn_model_quantise(other, NULL), CARNN_OK);
     CHECK(!memcmp(bytes, copy, size));
-    carnn__free_aligned(&standard, bytes);
-    p = probability(other);
+    carnn__free_aligned(&quantise_memory, bytes);
+    p = quantise_says(other);
     /* an ensemble of a quantised model and one that is not, then of two */
     memset(&desc, 0, sizeof desc);
     both[0] = model;
@@ -216,18 +221,18 @@ static void test_models(void) {
     CHECK_INT(carnn_model_ensemble(&ensemble, both, 2, &desc, &error), CARNN_OK);
     CHECK_INT(carnn_model_tensor(carnn_model_member(ensemble, 0), 0).bits, 32);
     CHECK_INT(carnn_model_tensor(carnn_model_member(ensemble, 1), 0).bits, 8);
-    CHECK(probability(carnn_model_member(ensemble, 1)) == p);
+    CHECK(quantise_says(carnn_model_member(ensemble, 1)) == p);
     for (i = 0; i < 2; i++) {
-        double mean = probability(ensemble);
-        image = image_of(ensemble, &small);
-        again = loaded(image, small);
-        CHECK(probability(again) == mean);
+        double mean = quantise_says(ensemble);
+        image = quantise_image(ensemble, &small);
+        again = quantise_loaded(image, small);
+        CHECK(quantise_says(again) == mean);
         carnn_model_free(again);
-        carnn__free_aligned(&standard, image);
+        carnn__free_aligned(&quantise_memory, image);
         CHECK(i ? small < unrounded : (unrounded = small) > size);
         CHECK_INT(carnn_model_quantise(ensemble, NULL), CARNN_OK);
     }
-    CHECK(probability(carnn_model_member(ensemble, 0)) == p);
+    CHECK(quantise_says(carnn_model_member(ensemble, 0)) == p);
     carnn_model_free(ensemble);
     /* trained further */
     {
@@ -247,24 +252,24 @@ static void test_models(void) {
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_OK);
     CHECK(w[0] == 127.0f * 65504.0f);
     w[0] = nextafterf(w[0], INFINITY);
-    bytes = image_of(model, &small);
+    bytes = quantise_image(model, &small);
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "too large for 8 bits") != NULL);
-    carnn__free_aligned(&standard, bytes);
-    carnn__free_aligned(&standard, copy);
+    carnn__free_aligned(&quantise_memory, bytes);
+    carnn__free_aligned(&quantise_memory, copy);
     carnn_model_free(model);
 }
 
 /* Sealed files with one byte of the table of tensors, or of the first blocks, set to another value:
    refused, or a model of finite weights that can be written. The sanitizers watch. */
-static void test_damage(void) {
-    carnn_model *model = trained("icarnn", 5, 0), *other;
+static void quantise_damage(void) {
+    carnn_model *model = quantise_trained("icarnn", 5, 0), *other;
     unsigned char *bytes;
     carnn_source source = {"image", NULL, 0};
     carnn_error error;
     size_t size, at, from, v, refused = 0, loads = 0;
     CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
-    bytes = image_of(model, &size);
+    bytes = quantise_image(model, &size);
     source.bytes = bytes;
     source.size = size;
     for (from = 0; memcmp(bytes + from, "word.weight", 11); from++) {}
@@ -287,13 +292,13 @@ static void test_damage(void) {
         bytes[at] = was;
     }
     CHECK(refused > 500 && loads > 500);
-    carnn__free_aligned(&standard, bytes);
+    carnn__free_aligned(&quantise_memory, bytes);
     carnn_model_free(model);
 }
 
 /* Each allocation of a load fails once. */
-static void test_no_memory(void) {
-    carnn_model *model = trained("icarnn", 5, 0), *other = NULL;
+static void quantise_no_memory(void) {
+    carnn_model *model = quantise_trained("icarnn", 5, 0), *other = NULL;
     carnn_source source = {"image", NULL, 0};
     test_memory memory = {0, 0, 0};
     carnn_allocator failing = {test_alloc, test_realloc, test_free, &memory};
@@ -301,7 +306,7 @@ static void test_no_memory(void) {
     size_t size;
     unsigned char *bytes;
     CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
-    bytes = image_of(model, &size);
+    bytes = quantise_image(model, &size);
     source.bytes = bytes;
     source.size = size;
     while (status == CARNN_ERR_MEMORY && memory.fail_at < 1000) {
@@ -313,16 +318,16 @@ static void test_no_memory(void) {
     CHECK_INT(status, CARNN_OK);
     carnn_model_free(other);
     CHECK_INT(memory.blocks, 0);
-    carnn__free_aligned(&standard, bytes);
+    carnn__free_aligned(&quantise_memory, bytes);
     carnn_model_free(model);
 }
 
 int main(void) {
-    test_halves();
-    test_blocks();
-    test_file();
-    test_models();
-    test_damage();
-    test_no_memory();
+    quantise_halves();
+    quantise_blocks();
+    quantise_file();
+    quantise_models();
+    quantise_damage();
+    quantise_no_memory();
     return test_end();
 }
