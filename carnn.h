@@ -2289,6 +2289,7 @@ typedef union carnn__lanes_room {
 #endif
 
 #define CARNN__LANES 16
+#define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
    or several side by side. */
@@ -2328,9 +2329,9 @@ typedef struct carnn__panel {
     X(panel, void, (const carnn__panel *job))                                                      \
     X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
     X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
-    X(gemv_nt, void,                                                                               \
-      (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
-       float *y))                                                                                  \
+    X(few_rows, void,                                                                              \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,       \
+       float *c, size_t ldc))                                                                      \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
@@ -2839,24 +2840,41 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
         out[i + 8].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
     }
 }
+#endif
 
-#else
+/* Four numbers of each of CARNN__WIDTH / 4 rows. */
+#if defined(CARNN__AVX512)
+#define CARNN__DOT_ROWS 16
+#define CARNN__DOT_GROUPS 2
+static CARNN__INLINE __m512 CARNN__V(quarters)(const float *p, size_t ld) {
+    __m512 t = _mm512_castps128_ps512(_mm_loadu_ps(p));
+    t = _mm512_insertf32x4(t, _mm_loadu_ps(p + ld), 1);
+    t = _mm512_insertf32x4(t, _mm_loadu_ps(p + 2 * ld), 2);
+    return _mm512_insertf32x4(t, _mm_loadu_ps(p + 3 * ld), 3);
+}
+#elif defined(CARNN__AVX2)
+#define CARNN__DOT_ROWS 8
+#define CARNN__DOT_GROUPS 3
+static CARNN__INLINE __m256 CARNN__V(quarters)(const float *p, size_t ld) {
+    __m256 t = _mm256_castps128_ps256(_mm_loadu_ps(p));
+    return _mm256_insertf128_ps(t, _mm_loadu_ps(p + ld), 1);
+}
+#endif
+
 /* Four columns, from p on, of CARNN__WIDTH rows: one part of each. */
 static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARNN__K(part) *out) {
-#if defined(CARNN__AVX2) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
-    __m256 t[4], a, b, c, d;
+#if defined(CARNN__X86) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
+    CARNN__K(part) t[4], a, b, c, d;
     size_t i;
-    CARNN__UNROLL for (i = 0; i < 4; i++)
-        t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p + i * ld)),
-                                    _mm_loadu_ps(p + (i + 4) * ld), 1);
-    a = _mm256_unpacklo_ps(t[0], t[1]);
-    b = _mm256_unpackhi_ps(t[0], t[1]);
-    c = _mm256_unpacklo_ps(t[2], t[3]);
-    d = _mm256_unpackhi_ps(t[2], t[3]);
-    out[0] = _mm256_shuffle_ps(a, c, 0x44);
-    out[1] = _mm256_shuffle_ps(a, c, 0xEE);
-    out[2] = _mm256_shuffle_ps(b, d, 0x44);
-    out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+    CARNN__UNROLL for (i = 0; i < 4; i++) t[i] = CARNN__V(quarters)(p + i * ld, 4 * ld);
+    a = CARNN__X86(unpacklo)(t[0], t[1]);
+    b = CARNN__X86(unpackhi)(t[0], t[1]);
+    c = CARNN__X86(unpacklo)(t[2], t[3]);
+    d = CARNN__X86(unpackhi)(t[2], t[3]);
+    out[0] = CARNN__X86(shuffle)(a, c, 0x44);
+    out[1] = CARNN__X86(shuffle)(a, c, 0xEE);
+    out[2] = CARNN__X86(shuffle)(b, d, 0x44);
+    out[3] = CARNN__X86(shuffle)(b, d, 0xEE);
 #elif defined(CARNN__NEON)
     float32x4_t r0 = vld1q_f32(p), r1 = vld1q_f32(p + ld);
     float32x4_t r2 = vld1q_f32(p + 2 * ld), r3 = vld1q_f32(p + 3 * ld);
@@ -2871,6 +2889,8 @@ static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARN
     memcpy(out, p, 4 * sizeof *out);
 #endif
 }
+
+#if !defined(CARNN__AVX512)
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     CARNN__K(part) part[4];
     size_t i, j, s;
@@ -2883,24 +2903,33 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 }
 #endif
 
-#if defined(CARNN__AVX2)
-/* y (8 groups) += b (8 groups, k) x, in the order of k, a multiple of 4. A column of eight rows is
-   used as soon as it is transposed, where blocks of sixteen would go through memory; the sums of
-   the groups do not wait for each other. */
-#define CARNN__DOT_ROWS 8
-static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
-                                             const float *b, size_t ld, float *y) {
-    __m256 sum[3], column[4];
-    size_t g, i, p;
-    CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
+#if defined(CARNN__X86)
+/* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
+   of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
+   transposed; a sum waits for its last multiply-add less than for the shuffles. */
+static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
+                                             size_t lda, const float *b, size_t ldb, float *c,
+                                             size_t ldc) {
+    CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
+    size_t g, i, p, s;
+    CARNN__UNROLL for (i = 0; i < m; i++) {
+        CARNN__UNROLL for (g = 0; g < groups; g++)
+            sum[i * groups + g] = CARNN__X86(loadu)(c + i * ldc + CARNN__WIDTH * g);
+    }
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(four_columns)(b + 8 * g * ld + p, ld, column);
-            CARNN__UNROLL for (i = 0; i < 4; i++)
-                sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
+            CARNN__V(four_columns)(b + CARNN__WIDTH * g * ldb + p, ldb, column);
+            CARNN__UNROLL for (s = 0; s < 4; s++) {
+                CARNN__UNROLL for (i = 0; i < m; i++)
+                    sum[i * groups + g] = CARNN__X86(fmadd)(CARNN__X86(set1)(a[i * lda + p + s]),
+                                                            column[s], sum[i * groups + g]);
+            }
         }
     }
-    CARNN__UNROLL for (g = 0; g < groups; g++) _mm256_storeu_ps(y + 8 * g, sum[g]);
+    CARNN__UNROLL for (i = 0; i < m; i++) {
+        CARNN__UNROLL for (g = 0; g < groups; g++)
+            CARNN__X86(storeu)(c + i * ldc + CARNN__WIDTH * g, sum[i * groups + g]);
+    }
 }
 
 #endif
@@ -3144,9 +3173,10 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
    the first-level cache while all tiles of its columns use it. For few rows of A each panel is
-   copied (transposed, where B is stored (n, k)) when it is needed. For many rows a block of panels
-   is packed into the second-level cache first. A B that was packed before is used in place; where
-   it is large the tiles prefetch the next panel.
+   copied (transposed, where B is stored (n, k)) when it is needed; for up to eight rows of A such a
+   B is transposed in registers, and never stored. For many rows a block of panels is packed into
+   the second-level cache first. A B that was packed before is used in place; where it is large the
+   tiles prefetch the next panel.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -3416,39 +3446,69 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
-/* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are transposed in registers, eight or 24 where the path has row_dots. Bound by the
-   shuffles, at a third of the speed at which the cache is read (gemv A B'), or by memory. */
-static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
-                              const float *start, float *y) {
-    size_t j = 0, p, s;
-    if (!start) memset(y, 0, n * sizeof *y);
-    else if (start != y) memcpy(y, start, n * sizeof *y);
+/* C (m, n) += A B' for m rows, at most CARNN__DOTS_MOST, with a B that is stored (n, k): B is read
+   once, and its rows are transposed in registers, sixteen at a time, or as many as row_dots takes.
+   Bound by the shuffles, at half of the speed at which the cache is read (gemv A B'), or by
+   memory. */
+static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                                         const float *b, size_t ldb, float *c, size_t ldc) {
+    size_t j = 0, p, s, i;
 #if defined(CARNN__DOT_ROWS)
     /* Rows that lie a multiple of 2 KiB apart compete for the same few lines of the first-level
-       cache, which have room for one group of them. */
-    for (; k % 4 == 0 && ldb % 512 && j + 3 * CARNN__DOT_ROWS <= n; j += 3 * CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; k % 4 == 0 && j + CARNN__DOT_ROWS <= n; j += CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
+       cache, which have room for eight of them. */
+    const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS;
+    const int apart = ldb % 512 != 0, fours = k % 4 == 0 && (apart || w == 8);
+    for (; m == 1 && fours && apart && j + groups * w <= n; j += groups * w)
+        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, c + j, ldc);
+    for (; fours && j + w <= n; j += w)
+        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, c + j, ldc);
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = carnn__min(n - j, CARNN__LANES);
-        vec block[CARNN__LANES], sum = loadn(y + j, width);
+        vec block[CARNN__LANES], sum[CARNN__DOTS_MOST];
+        CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc + j, width);
         for (p = 0; p < k; p += CARNN__LANES) {
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
-                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    sum = fma(set1(x[p + s]), block[s], sum);
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) {
+                    CARNN__UNROLL for (i = 0; i < m; i++)
+                        sum[i] = fma(set1(a[i * lda + p + s]), block[s], sum[i]);
+                }
             } else {
                 CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
-                for (s = 0; s < CARNN__LANES && s < k - p; s++)
-                    sum = fma(set1(x[p + s]), block[s], sum);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++) {
+                    CARNN__UNROLL for (i = 0; i < m; i++)
+                        sum[i] = fma(set1(a[i * lda + p + s]), block[s], sum[i]);
+                }
             }
         }
-        storen(y + j, width, sum);
+        CARNN__UNROLL for (i = 0; i < m; i++) storen(c + i * ldc + j, width, sum[i]);
     }
 }
+
+/* A function for each number of rows, as for tiles. */
+#define CARNN__DOTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#define CARNN__DOTS_FUNCTION(m)                                                                    \
+    static CARNN__NOINLINE void CARNN__K(dots_##m)(size_t n, size_t k, const float *a, size_t lda, \
+                                                   const float *b, size_t ldb, float *c,           \
+                                                   size_t ldc) {                                   \
+        CARNN__K(dots)(m, n, k, a, lda, b, ldb, c, ldc);                                           \
+    }
+#define CARNN__DOTS_CASE(m)                                                                        \
+    case m: CARNN__K(dots_##m)(n, k, a, lda, b, ldb, c, ldc); break;
+
+CARNN__DOTS(CARNN__DOTS_FUNCTION)
+
+static void CARNN__K(few_rows)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                               const float *b, size_t ldb, float *c, size_t ldc) {
+    switch (m) {
+        CARNN__DOTS(CARNN__DOTS_CASE)
+    default: break;
+    }
+}
+#undef CARNN__DOTS
+#undef CARNN__DOTS_FUNCTION
+#undef CARNN__DOTS_CASE
 
 /* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
 static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
@@ -3743,10 +3803,13 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
-    size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT) { /* transposed in registers */
-        const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
-        x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
+    size_t columns = x->e->k->tile_columns, most, width, end, i;
+    if (i1 - i0 <= CARNN__DOTS_MOST && x->form & CARNN__NT) { /* transposed in registers */
+        for (i = i0; i < i1 && !(x->form & CARNN__ADD); i++)
+            if (x->bias) memcpy(x->c + i * x->ldc + j0, x->bias + j0, (j1 - j0) * sizeof *x->c);
+            else memset(x->c + i * x->ldc + j0, 0, (j1 - j0) * sizeof *x->c);
+        x->e->k->few_rows(i1 - i0, j1 - j0, x->k, x->a + i0 * x->lda, x->lda, x->b + j0 * x->ldb,
+                          x->ldb, x->c + i0 * x->ldc + j0, x->ldc);
         return;
     }
     most = x->e->block_size / x->depth / columns * columns;
@@ -26542,6 +26605,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
 #undef CARNN__DOT_ROWS
+#undef CARNN__DOT_GROUPS
 #undef CARNN__TILE_COLUMNS
 
 #endif

@@ -105,6 +105,25 @@ static void check_products(void) {
     }
 }
 
+/* Up to nine rows times a B stored (n, k): whole registers of its rows and what is left, k a
+   multiple of four or not, rows of B that lie a page apart. */
+static void check_few_rows(void) {
+    static const size_t sizes[][3] = {{50, 40, 40}, {33, 30, 35}, {100, 64, 512}, {40, 513, 1024}};
+    size_t m, i;
+    for (m = 1; m <= CARNN__DOTS_MOST + 1; m++)
+        for (i = 0; i < CARNN__COUNT(sizes); i++) {
+            shape s = {CARNN__NT, 0, 0, 0, 0, 0, 0, 0};
+            s.form |= m % 2 ? CARNN__ADD : 0;
+            s.m = m;
+            s.n = sizes[i][0];
+            s.k = s.lda = sizes[i][1];
+            s.ldb = sizes[i][2];
+            s.ldc = s.n + 1;
+            s.with_bias = m % 4 == 2;
+            check_shape(&s);
+        }
+}
+
 /* Large enough for several blocks of rows and for threads. */
 static void check_large(void) {
     static const shape shapes[] = {{CARNN__NN, 530, 101, 300, 300, 103, 101, 1},
@@ -181,6 +200,7 @@ int main(void) {
     CHECK(carnn__engine_open(&none, "abacus", 1, standard, &error) == CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "abacus") != NULL);
     check_products();
+    check_few_rows();
     check_large();
     check_special();
     check_column_sums();
