@@ -17547,7 +17547,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
      numbers, relations, words of two classes
      words that are not copied: of the replies that have the word, more than one in twenty come
      before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
-     all words of a class if, of those that replies have, more than a tenth are not copied
+     all words of a class if, of those that replies have, more than a tenth are not copied, or if
+       no candidate has any: of "ax300 R_stock sold_out" a reply says what follows, not the word
 
    A word of candidates that no dialog has is of the class whose names stand in its place in other
    candidates.
@@ -17674,8 +17675,10 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
     const carnn_dataset *data = x->work->data;
     const uint32_t *targets = carnn__corpus_of(x->work)->target;
     size_t V = x->work->model->words.count, i, k, line = 0;
-    /* of each class, words that replies have, and those of them that are not copied */
+    /* of each class, words that replies have, and those of them that are not copied; whether
+       candidates have any */
     size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
+    int listed[CARNN__NAME_COLUMNS] = {0};
     /* of each word, the last dialog that has it, replies that have it, those that copy it */
     uint64_t *said = times, *replies = said + V, *copied = replies + V;
     for (i = 0; i < data->item_count; i++) {
@@ -17694,6 +17697,8 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
             copied[words.ids[k]] += said[words.ids[k]] == dialog;
         }
     }
+    for (k = 0; k < x->choices->at[x->choices->count]; k++)
+        if (of[x->choices->ids[k]] != CARNN__NO_INDEX) listed[of[x->choices->ids[k]]] = 1;
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
         replied[of[i]] += replies[i] > 0;
@@ -17702,7 +17707,8 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         x->columns[i] = 0;
     }
     for (i = 0; i < V; i++)
-        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || 10 * missed[of[i]] > replied[of[i]]))
+        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || !listed[of[i]] ||
+                                         10 * missed[of[i]] > replied[of[i]]))
             of[i] = CARNN__NO_INDEX;
 }
 
