@@ -3921,7 +3921,7 @@ typedef struct carnn__param {
     float memory; /* T of carnn__cell_remember, of the bias of a cell of set_count units; or 0 */
     int forgets;  /* that cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
-    int eight; /* 1: numbers of 8 bits with a scale, which the model's file has as such (@@FILE) */
+    int quantised; /* 1: its weights fit blocks of 8-bit numbers, which a file then has (@@FILE) */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 224 /* of a model */
@@ -22590,7 +22590,7 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
         t.rows = p->rows;
         t.columns = p->columns;
         t.value = model->params.value + p->offset;
-        if (p->eight) t.bits = 8;
+        if (p->quantised) t.bits = 8;
     }
     return t;
 }
@@ -22793,15 +22793,15 @@ static uint64_t carnn__checksum_end(const carnn__checksum *h) {
 /* --- weights of 8 bits --------------------------------------------------------------------------
    Q8_0, a type of GGUF's tensors: each row of a matrix is cut into blocks of 32 numbers, the last
    one filled up with zeros. A block has 34 bytes, a scale d in half precision (IEEE 754 binary16)
-   and 32 signed bytes q; its numbers are d q_i. Here
+   and 32 signed bytes q; its numbers are d q_i:
 
      d = max_i |w_i| / 127, rounded up        q_i = w_i / d, rounded to the nearest
 
-   once more of the numbers that this gives, until they stay the same, so that a file which is read
-   and written again is the same file. */
+   Where d is denormal the numbers d q_i may have another d. A model is rounded until they do not,
+   so that a file which is read and written again is the same file. */
 
-#define CARNN__EIGHTS 32
-#define CARNN__EIGHTS_BYTES 34
+#define CARNN__Q8_NUMBERS 32
+#define CARNN__Q8_BYTES 34
 
 /* Half precision, rounded up: x from 0 to 65504. */
 static unsigned carnn__half(float x) {
@@ -22820,13 +22820,14 @@ static float carnn__half_value(unsigned half) {
     return half >> 15 ? -x : x;
 }
 
-static void carnn__eights_read(const unsigned char *bytes, float *w, size_t count) {
+/* The first `count` numbers of a block. */
+static void carnn__q8_read(const unsigned char *bytes, float *w, size_t count) {
     float d = carnn__half_value(bytes[0] | (unsigned)bytes[1] << 8);
     size_t i;
     for (i = 0; i < count; i++) w[i] = d * (float)(bytes[2 + i] - (bytes[2 + i] > 127 ? 256 : 0));
 }
 
-#define CARNN__EIGHTS_MOST (127.0f * 65504.0f)
+#define CARNN__Q8_MOST (127.0f * 65504.0f)
 
 static float carnn__largest(const float *w, size_t count) {
     float largest = 0.0f;
@@ -22835,54 +22836,54 @@ static float carnn__largest(const float *w, size_t count) {
     return largest;
 }
 
-/* Up to 32 numbers, of which none is above CARNN__EIGHTS_MOST, as a block. */
-static void carnn__eights(unsigned char bytes[CARNN__EIGHTS_BYTES], const float *w, size_t count) {
+/* Up to 32 numbers, of which none is above CARNN__Q8_MOST, as a block. */
+static void carnn__q8_block(unsigned char bytes[CARNN__Q8_BYTES], const float *w, size_t count) {
     unsigned half = carnn__half(carnn__largest(w, count) / 127.0f);
     float d = carnn__half_value(half);
     size_t i;
-    memset(bytes, 0, CARNN__EIGHTS_BYTES);
+    memset(bytes, 0, CARNN__Q8_BYTES);
     bytes[0] = (unsigned char)half;
     bytes[1] = (unsigned char)(half >> 8);
     for (i = 0; half && i < count; i++) bytes[2 + i] = (unsigned char)lrintf(w[i] / d);
 }
 
-/* Rounds such numbers to those of a block from which the same block is made. */
-static void carnn__eights_round(float *w, size_t count) {
-    unsigned char bytes[CARNN__EIGHTS_BYTES], before[CARNN__EIGHTS_BYTES];
-    carnn__eights(bytes, w, count);
+/* Rounds such numbers to those of a block that become the same block again. */
+static void carnn__q8_round(float *w, size_t count) {
+    unsigned char bytes[CARNN__Q8_BYTES], before[CARNN__Q8_BYTES];
+    carnn__q8_block(bytes, w, count);
     do {
         memcpy(before, bytes, sizeof bytes);
-        carnn__eights_read(bytes, w, count);
-        carnn__eights(bytes, w, count);
+        carnn__q8_read(bytes, w, count);
+        carnn__q8_block(bytes, w, count);
     } while (memcmp(bytes, before, sizeof bytes));
 }
 
 /* Bytes that a matrix has in a file. */
 static uint64_t carnn__param_bytes(const carnn__param *p) {
-    uint64_t blocks = carnn__parts(p->columns, CARNN__EIGHTS), floats = p->columns;
-    return p->rows * (p->eight ? blocks * CARNN__EIGHTS_BYTES : floats * 4);
+    uint64_t blocks = carnn__parts(p->columns, CARNN__Q8_NUMBERS), floats = p->columns;
+    return p->rows * (p->quantised ? blocks * CARNN__Q8_BYTES : floats * 4);
 }
 
 /* Rounds a matrix where that makes it smaller, but no vectors and no statistics: they are few, and
    matter more. */
-static void carnn__param_round(carnn__param *p, float *w) {
+static void carnn__param_quantise(carnn__param *p, float *w) {
     size_t row, j;
     carnn__param rounded = *p;
-    rounded.eight = 1;
+    rounded.quantised = 1;
     if (p->rows == 1 || p->statistic || carnn__param_bytes(&rounded) >= carnn__param_bytes(p))
         return;
-    p->eight = 1;
+    p->quantised = 1;
     for (row = 0; row < p->rows; row++, w += p->columns)
-        for (j = 0; j < p->columns; j += CARNN__EIGHTS)
-            carnn__eights_round(w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+        for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS)
+            carnn__q8_round(w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
 }
 
 /* Are matrices among the weights that a file has in blocks? */
-static int carnn__has_eights(carnn_model *const *parts, size_t count) {
+static int carnn__quantised(carnn_model *const *parts, size_t count) {
     size_t i, j;
     for (i = 0; i < count; i++)
         for (j = 0; j < parts[i]->params.count; j++)
-            if (parts[i]->params.item[j].eight) return 1;
+            if (parts[i]->params.item[j].quantised) return 1;
     return 0;
 }
 
@@ -23023,16 +23024,16 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
 
 /* The weights of a store, or those of a matrix in blocks. */
 static void carnn__put_weights(carnn__gguf *g, const carnn__store *store) {
-    unsigned char block[CARNN__EIGHTS_BYTES];
+    unsigned char block[CARNN__Q8_BYTES];
     const carnn__param *p;
     size_t row, j;
     for (p = store->item; p < store->item + store->count; p++) {
         const float *w = store->value + p->offset;
         carnn__put_padding(g);
-        if (!p->eight) carnn__put_floats(g, w, p->rows * p->columns);
-        for (row = 0; p->eight && row < p->rows; row++, w += p->columns)
-            for (j = 0; j < p->columns; j += CARNN__EIGHTS) {
-                carnn__eights(block, w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+        if (!p->quantised) carnn__put_floats(g, w, p->rows * p->columns);
+        for (row = 0; p->quantised && row < p->rows; row++, w += p->columns)
+            for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS) {
+                carnn__q8_block(block, w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
                 carnn__put_bytes(g, block, sizeof block);
             }
     }
@@ -23218,17 +23219,17 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t
 }
 
 /* The next tensor of the table, at byte `at` of the data. One that is read has to be this one; its
-   type becomes *eight (NULL: it has to be F32). */
+   type becomes *quantised (NULL: it has to be F32). */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
-                              uint64_t at, int *eight) {
+                              uint64_t at, int *quantised) {
     uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
     uint64_t size[2] = {1, 1}, offset;
     carnn__span known;
     if (g->writing) {
-        type = eight && *eight ? CARNN__GGUF_Q8_0 : CARNN__GGUF_F32;
+        type = quantised && *quantised ? CARNN__GGUF_Q8_0 : CARNN__GGUF_F32;
         carnn__put_name(g, name);
         carnn__put_number(g, dimensions, 4);
-        carnn__put_number(g, type ? carnn__round_up(columns, CARNN__EIGHTS) : columns, 8);
+        carnn__put_number(g, type ? carnn__round_up(columns, CARNN__Q8_NUMBERS) : columns, 8);
         if (dimensions == 2) carnn__put_number(g, rows, 8);
         carnn__put_number(g, type, 4);
         carnn__put_number(g, at, 8);
@@ -23242,11 +23243,11 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     type = (uint32_t)carnn__gguf_number(g, 4);
     offset = carnn__gguf_number(g, 8);
-    if (type != CARNN__GGUF_F32 && !(eight && type == CARNN__GGUF_Q8_0))
+    if (type != CARNN__GGUF_F32 && !(quantised && type == CARNN__GGUF_Q8_0))
         carnn__gguf_fail(g, "%s: type %u, expected F32%s", name, (unsigned)type,
-                         eight ? " or Q8_0" : "");
-    if (type == CARNN__GGUF_Q8_0) columns = carnn__round_up(columns, CARNN__EIGHTS);
-    if (eight) *eight = type == CARNN__GGUF_Q8_0;
+                         quantised ? " or Q8_0" : "");
+    if (type == CARNN__GGUF_Q8_0) columns = carnn__round_up(columns, CARNN__Q8_NUMBERS);
+    if (quantised) *quantised = type == CARNN__GGUF_Q8_0;
     if (found != dimensions || size[0] != columns || size[1] != rows)
         carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu"
                          CARNN__OTHER_WEIGHTS, g->prefix, name, rows, columns,
@@ -23755,7 +23756,7 @@ static uint64_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
         const carnn__store *store = &parts[i]->params;
         carnn__gguf_part(g, model, i);
         for (p = store->item; p < store->item + store->count && !g->status; p++) {
-            carnn__key_tensor(g, p->name, p->rows, p->columns, at, &p->eight);
+            carnn__key_tensor(g, p->name, p->rows, p->columns, at, &p->quantised);
             at += (carnn__param_bytes(p) + CARNN__ALIGN - 1) / CARNN__ALIGN * CARNN__ALIGN;
         }
     }
@@ -23769,7 +23770,7 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
     size_t i, n = carnn__file_parts(&one, &parts), tensors = 0;
     char title[96];
     for (i = 0; i < n; i++) tensors += parts[i]->params.count;
-    carnn__put_start(g, &carnn__model_file, tensors, carnn__has_eights(parts, n)
+    carnn__put_start(g, &carnn__model_file, tensors, carnn__quantised(parts, n)
                                                          ? CARNN__GGUF_MOSTLY_Q8_0
                                                          : CARNN__GGUF_ALL_F32);
     snprintf(title, sizeof title, "%s %s", model.desc.task,
@@ -23994,10 +23995,10 @@ static const unsigned char *carnn__weights_copy(carnn__store *store, const unsig
     for (p = store->item; p < store->item + store->count; p++) {
         float *w = store->value + p->offset;
         const unsigned char *block = data;
-        if (!p->eight) carnn__convert_floats(w, data, p->rows * p->columns);
-        for (row = 0; p->eight && row < p->rows; row++, w += p->columns)
-            for (j = 0; j < p->columns; j += CARNN__EIGHTS, block += CARNN__EIGHTS_BYTES)
-                carnn__eights_read(block, w + j, carnn__min(p->columns - j, CARNN__EIGHTS));
+        if (!p->quantised) carnn__convert_floats(w, data, p->rows * p->columns);
+        for (row = 0; p->quantised && row < p->rows; row++, w += p->columns)
+            for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS, block += CARNN__Q8_BYTES)
+                carnn__q8_read(block, w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
         data += carnn__round_up((size_t)carnn__param_bytes(p), CARNN__ALIGN);
     }
     return data;
@@ -24016,7 +24017,7 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     carnn__gguf_count(g, tensors);
     data = carnn__gguf_data(g, carnn__key_tensors(g, model));
     copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0 ||
-                      carnn__has_eights(parts, n));
+                      carnn__quantised(parts, n));
     if (copies) model->block = NULL;
     for (i = 0; !g->status && i < n; i++) {
         carnn__store *store = &parts[i]->params;
@@ -24097,14 +24098,14 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
     size_t i, j, n = carnn__file_parts(&model, &parts);
     carnn_status status;
     for (i = 0; i < n; i++) {
-        if (carnn__largest(parts[i]->params.value, parts[i]->params.size) > CARNN__EIGHTS_MOST)
+        if (carnn__largest(parts[i]->params.value, parts[i]->params.size) > CARNN__Q8_MOST)
             return carnn__refuse(error, "a weight is too large for 8 bits, above 8,319,008");
         if (!model->block && !parts[i]->block && (status = carnn__own_weights(parts[i], error)))
             return status;
     }
     for (i = 0; i < n; i++)
         for (j = 0; j < parts[i]->params.count; j++)
-            carnn__param_round(&parts[i]->params.item[j],
+            carnn__param_quantise(&parts[i]->params.item[j],
                                carnn__piece(&parts[i]->params, parts[i]->params.value, j));
     return CARNN_OK;
 }
@@ -25136,7 +25137,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__refuse(error, "resume: no checkpoint file is named");
     status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
-    for (i = 0; !status && i < model->params.count; i++) model->params.item[i].eight = 0;
+    for (i = 0; !status && i < model->params.count; i++) model->params.item[i].quantised = 0;
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);

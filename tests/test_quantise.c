@@ -91,16 +91,16 @@ static void quantise_halves(void) {
 static void quantise_blocks(void) {
     size_t n, k, i, wrong = 0;
     for (k = 0; k < 4000; k++) {
-        float w[CARNN__EIGHTS], was[CARNN__EIGHTS], once[CARNN__EIGHTS];
+        float w[CARNN__Q8_NUMBERS], was[CARNN__Q8_NUMBERS], once[CARNN__Q8_NUMBERS];
         double scale = pow(10.0, -11.0 + (double)(k % 170) / 10.0), largest = 0.0, d, most;
-        unsigned char block[CARNN__EIGHTS_BYTES], again[CARNN__EIGHTS_BYTES];
-        n = 1 + k % CARNN__EIGHTS;
+        unsigned char block[CARNN__Q8_BYTES], again[CARNN__Q8_BYTES];
+        n = 1 + k % CARNN__Q8_NUMBERS;
         for (i = 0; i < n; i++) {
             w[i] = was[i] = (float)(scale * (double)carnn__normal(k, i));
             largest = fmax(largest, fabs((double)w[i]));
         }
-        carnn__eights_round(w, n);
-        carnn__eights(block, w, n);
+        carnn__q8_round(w, n);
+        carnn__q8_block(block, w, n);
         d = quantise_half(block[0] | (unsigned)block[1] << 8);
         most = d < 0x1p-14 ? 1.0 : 0.501; /* a denormal scale may be rounded twice */
         wrong += d > largest / 127.0 * (1.0 + 1.0 / 1024.0) + 0x1p-24;
@@ -109,10 +109,10 @@ static void quantise_blocks(void) {
             wrong += (double)w[i] != d * q;
             wrong += fabs((double)w[i] - (double)was[i]) > most * fmax(d, 0x1p-24);
         }
-        for (; i < CARNN__EIGHTS; i++) wrong += block[2 + i] != 0;
+        for (; i < CARNN__Q8_NUMBERS; i++) wrong += block[2 + i] != 0;
         memcpy(once, w, sizeof w);
-        carnn__eights_round(w, n);
-        carnn__eights(again, w, n);
+        carnn__q8_round(w, n);
+        carnn__q8_block(again, w, n);
         wrong += memcmp(once, w, n * sizeof *w) || memcmp(block, again, sizeof block);
     }
     CHECK_INT(wrong, 0);
