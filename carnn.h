@@ -313,7 +313,7 @@ typedef struct carnn_model_desc {
     const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options
                           where they are left open, its words and choices first, in their order,
                           and its weights; needed only while the new model is created */
-    uint64_t seed;     /* of the initial weights and of everything random in training; 1 to 2^53 */
+    uint64_t seed;     /* of the initial weights and of everything random in training; below 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
 } carnn_model_desc;
@@ -7559,7 +7559,8 @@ static carnn_status carnn__gzip_wait(carnn__input *in, carnn_error *error) {
                                    "process ignores or handles SIGCHLD; unpack it first");
     if (WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2)) /* 2: a warning */
         return CARNN_OK;
-    return carnn__input_error(in, "gzip cannot unpack it, it is damaged", error);
+    return carnn__input_error(in, "gzip cannot unpack it: it is damaged, or a part cannot be "
+                              "read", error);
 }
 #endif
 
@@ -8014,8 +8015,8 @@ typedef struct carnn__item {
     uint32_t count;
     uint32_t group;  /* items of a group are consecutive */
     uint32_t target; /* number of its text: a reply, a class; CARNN__NO_INDEX: not known */
-    uint32_t line;   /* of the file it comes from */
     float value;     /* the target as a number: 1 for a right answer, 0 for a wrong one */
+    uint32_t line;   /* of the file it comes from (from here on not in carnn__fingerprint) */
     uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
 
@@ -8531,7 +8532,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         size_t begins = record->line ? record->line : l->number;
         uint32_t line = (uint32_t)carnn__min(begins, UINT32_MAX);
         carnn__item x = {at - earlier, (uint32_t)(earlier + record->count - record->follow),
-                         (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
+                         (uint32_t)(d->group_count - 1), target, record->value, line, r->origin};
         stbds_arrput(d->items, x);
     }
     return CARNN_OK;
@@ -11046,7 +11047,9 @@ static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *
     if (status == CARNN_ERR_IO && w->error) {
         size_t used = strlen(w->error->message);
         snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
-                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
+                 "known by name: sh, st, bu, td, grid:RxF (R from 1, F from 2, both up to %d), "
+                 "fig4.3a:K, fig4.3b:N:K (N from 1 to 4, K from 1 to %d)", CARNN__GRAPH_GRID,
+                 CARNN__GRAPH_LARGEST);
     }
     return status ? status : carnn__graph_read(w);
 }
@@ -21945,7 +21948,7 @@ static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
     CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 2,
                         "words of the vectors that are known though no data has them"),
-    CARNN__MODEL_OPTION(seed, INTEGER, 1, 9007199254740992.0, 0,
+    CARNN__MODEL_OPTION(seed, INTEGER, 1, 9007199254740991.0, 0, /* 2^53: also 2^53 + 1, rounded */
                         "number that all random choices follow from"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
     CARNN__TRAIN_OPTION(batch, INTEGER, 1, 1e6, 0, "examples in a step"),
@@ -22032,11 +22035,25 @@ static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
     else memcpy(base + o->offset, &whole, sizeof whole);
 }
 
+/* Is it a value that the option may have? */
+static int carnn__in_range(const carnn_option *o, double x) {
+    return x >= o->low && x <= o->high && (o->kind != CARNN_OPTION_INTEGER || x == floor(x));
+}
+
+/* The error of an option whose value is not in its range. */
+static carnn_status carnn__out_of_range(const carnn_option *o, const char *found,
+                                        carnn_error *error) {
+    int whole = o->kind == CARNN_OPTION_INTEGER, digits = whole ? 17 : 10;
+    char low[CARNN__NUMBER_SIZE], high[CARNN__NUMBER_SIZE];
+    return carnn__refuse(error, "%s: expected %s from %s to %s, found \"%.60s\"", o->name,
+                         whole ? "a whole number" : "a number",
+                         carnn__number_text(low, digits, o->low),
+                         carnn__number_text(high, digits, o->high), found);
+}
+
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    int whole = option->kind == CARNN_OPTION_INTEGER, digits = whole ? 17 : 10;
-    char low[CARNN__NUMBER_SIZE], high[CARNN__NUMBER_SIZE];
     carnn__span text = {value, strlen(value)};
     double v;
     if (option->kind == CARNN_OPTION_TEXT) {
@@ -22051,12 +22068,8 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
         if (v < 0.0)
             return carnn__refuse(error, "unknown %s \"%.60s\"", option->name, value);
     } else {
-        if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
-            (whole && v != floor(v)))
-            return carnn__refuse(error, "%s: expected %s from %s to %s, found \"%.60s\"",
-                                 option->name, whole ? "a whole number" : "a number",
-                                 carnn__number_text(low, digits, option->low),
-                                 carnn__number_text(high, digits, option->high), value);
+        if (!carnn__number(text, &v) || !carnn__in_range(option, v))
+            return carnn__out_of_range(option, value, error);
         if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
@@ -22125,14 +22138,14 @@ static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *tr
     return status;
 }
 
-/* Is every number of a complete description in the range of its option? */
+/* Is every number of a complete description in the range of its option? Callers set them directly,
+   too, and files may be damaged. */
 static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
-        int digits = o->kind == CARNN_OPTION_INTEGER ? 17 : 10;
-        char text[3][CARNN__NUMBER_SIZE];
+        char text[CARNN__NUMBER_SIZE];
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_TEXT ||
             (o->kind == CARNN_OPTION_NAME && o->place != CARNN_OPTION_OF_TASK))
@@ -22141,14 +22154,11 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         if (o->kind == CARNN_OPTION_NAME) {
             if (number < 0.0 || number != floor(number) || !carnn__choice_name(o, number))
                 return carnn__refuse(error, "%s has no choice %s", o->name,
-                                     carnn__number_text(text[0], 10, number));
-            continue;
+                                     carnn__number_text(text, 10, number));
+        } else if (!carnn__in_range(o, number) && !(o->none && number == CARNN_NONE)) {
+            carnn_option_get(o, model, train, text, sizeof text);
+            return carnn__out_of_range(o, text, error);
         }
-        if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
-            return carnn__refuse(error, "%s is %s, not from %s to %s", o->name,
-                                 carnn__number_text(text[0], digits, number),
-                                 carnn__number_text(text[1], digits, o->low),
-                                 carnn__number_text(text[2], digits, o->high));
     }
     return CARNN_OK;
 }
@@ -22172,7 +22182,8 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
     lr = carnn__optimizers[optimizer].lr;
-    if (train->lr == 0.0 && optimizer != CARNN__OPTIMIZER_adam) train->lr = lr;
+    if (train->lr == 0.0 && optimizer != CARNN__OPTIMIZER_adam) /* the task's is one of adam */
+        train->lr = lr;
     status = carnn__set_all(model, train, 1, task->defaults, error);
     if (!model->embedding) model->embedding = model->hidden;
     if (!status && task->adapt) task->adapt(model, train);
@@ -22659,6 +22670,7 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
+#define CARNN__GGUF_MARK "GGUF"
 #define CARNN__GGUF_VERSION 3
 
 enum { /* types of values, as GGUF numbers them */
@@ -23022,7 +23034,7 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
 }
 
-/* The weights of a store, or those of a matrix in blocks. */
+/* The weights of a store; of matrices with 8 bits in blocks. */
 static void carnn__put_weights(carnn__gguf *g, const carnn__store *store) {
     unsigned char block[CARNN__Q8_BYTES];
     const carnn__param *p;
@@ -23174,7 +23186,7 @@ static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
                          (unsigned long long)g->tensors, expected);
 }
 
-/* The data: exactly so many floats. NULL on failure. */
+/* The data: exactly so many bytes. NULL on failure. */
 static const unsigned char *carnn__gguf_data(carnn__gguf *g, uint64_t bytes) {
     size_t start = carnn__round_up(g->at, CARNN__ALIGN);
     if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
@@ -23258,7 +23270,7 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
 /* The beginning of a file; carnn__gguf_open reads it. */
 static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors,
                              uint32_t type) {
-    carnn__put_bytes(g, "GGUF", 4);
+    carnn__put_bytes(g, CARNN__GGUF_MARK, 4);
     carnn__put_number(g, CARNN__GGUF_VERSION, 4);
     carnn__put_number(g, tensors, 8);
     carnn__put_number(g, g->all_keys, 8);
@@ -23344,7 +23356,7 @@ static FILE *carnn__create(const char *name) {
 
 static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
 /* A new file; a name that is taken is refused. */
-static FILE *carnn__create(const char *name) { return fopen(name, "wbx"); }
+static FILE *carnn__create(const char *name) { return carnn__open_file(name, "wbx"); }
 
 static int carnn__is_link(const char *name) {
     char first;
@@ -23449,7 +23461,7 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
     else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(path, 2) != 0))
         errno = EACCES; /* the folder would allow it */
     else if (!mode && carnn__is_link(name))
-        errno = ENOENT; /* where it leads to, perhaps on a disk that is not there */
+        carnn__file_mode(name); /* why it leads nowhere, e.g. as a disk is not there: in errno */
     else
         file = carnn__open_beside(path, temporary, room);
     opened = file != NULL;
@@ -23467,31 +23479,28 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
                        strerror(reason));
 }
 
-/* A whole file of GGUF in an aligned block, which the caller frees, also after a failure. What
-   begins otherwise, perhaps gigabytes of data, is refused before it is read. */
+/* A whole file of GGUF in an aligned block, which the caller frees, also after a failure. Nothing of
+   one that begins otherwise, perhaps gigabytes of data: carnn__gguf_open refuses it. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
     FILE *file = special ? NULL : carnn__open_file(name, "rb");
-    long end = -1;
+    long end;
     char mark[4];
+    int marked;
     carnn_status status = CARNN_OK;
     *block = NULL;
+    *size = 0;
     if (!file)
         return carnn__io_error(error, name, special ? "not a regular file" : strerror(errno));
-    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    *size = (size_t)end;
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0)
-        status = carnn__io_error(error, name, "not a regular file");
-    else if (fread(mark, 1, 4, file) == 4 && memcmp(mark, "GGUF", 4) != 0)
-        status = carnn__fail(error, CARNN_ERR_MODEL, 0, "%s: not a GGUF file",
-                             carnn__name_end(name));
-    else if (fseek(file, 0, SEEK_SET) != 0)
+    marked = fread(mark, 1, 4, file) == 4 && !memcmp(mark, CARNN__GGUF_MARK, 4);
+    if (ferror(file) || fseek(file, 0, SEEK_END) != 0 || (end = ftell(file)) < 0 ||
+        fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, strerror(errno));
-    else if (!(*block = carnn__alloc_aligned(allocator, *size, 1)))
+    else if (marked && !(*block = carnn__alloc_aligned(allocator, *size = (size_t)end, 1)))
         status = carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
                              carnn__name_end(name));
-    else if (fread(*block, 1, *size, file) != *size)
+    else if (marked && fread(*block, 1, *size, file) != *size)
         status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
     fclose(file);
     return status;
@@ -23549,7 +23558,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
         g->bytes = (const unsigned char *)*block;
     }
     if (g->status) return g->status;
-    if (g->size < 24 || memcmp(g->bytes, "GGUF", 4) != 0)
+    if (g->size < 24 || memcmp(g->bytes, CARNN__GGUF_MARK, 4) != 0)
         return carnn__gguf_fail(g, "not a GGUF file");
     g->at = 4;
     version = (uint32_t)carnn__gguf_number(g, 4);
@@ -23667,7 +23676,8 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-/* A list of strings. The arrays for building one that is read are a few times the file. */
+/* A list of strings. One that is read is built in memory of a few times the file's size, as each
+   string has at least the 8 bytes of its length there. */
 static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
                              const carnn_allocator *a) {
     const carnn__gguf_key *key;
@@ -24114,7 +24124,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 4, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -24710,7 +24720,8 @@ typedef struct carnn__training {
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with, whatever the
+   names and the number of their files. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__checksum sum;
     size_t i;
@@ -24719,8 +24730,8 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__checksum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
     carnn__checksum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
     carnn__checksum_list(&sum, data->members, data->member_count, sizeof *data->members);
-    for (i = 0; i < data->item_count; i++) /* without `origin`: files may have been renamed */
-        carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
+    for (i = 0; i < data->item_count; i++)
+        carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, line));
     carnn__checksum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
     carnn__checksum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
     carnn__checksum_add64(&sum, (uint64_t)data->spoken);
@@ -25231,9 +25242,8 @@ static carnn_status carnn__validation_check(carnn__validation *f) {
         if (f->fold[i] != CARNN__NO_INDEX) size[f->fold[i]]++, n++;
     for (i = 0; i < f->count; i++)
         if (n - size[i] < 2)
-            return carnn__refuse(f->error, "fold %zu leaves %zu group for training: expected one "
-                                 "to learn from and one that chooses the epoch", i + 1,
-                                 n - size[i]);
+            return carnn__refuse(f->error, "fold %zu leaves 1 group for training: expected one "
+                                 "to learn from and one that chooses the epoch", i + 1);
     return CARNN_OK;
 }
 
@@ -26327,7 +26337,7 @@ static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
     carnn__put(&b->measured, 1);
 }
 
-/* The same, on a machine that has something else to do. */
+/* Training on a machine that has something else to do. */
 static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
     if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {

@@ -247,7 +247,7 @@ static const char *dashed(const char *name) {
     return text;
 }
 
-/* Letters, whatever their case, to insert, delete or replace until `word` is `name`. */
+/* The Levenshtein distance of a word, whatever the case of its letters, and a name. */
 static size_t edits(const char *word, const char *name) {
     size_t row[LONGEST_NAME + 1], j, length = strlen(name), above, diagonal;
     for (j = 0; j <= length; j++) row[j] = j;
@@ -358,7 +358,7 @@ static void read_flag(const flag *f, const char *value) {
     else if (whole || !strcmp(kind, "X")) {
         char *end;
         double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
-        if (end == value || *end || !(number >= low && number <= 1e15) ||
+        if (end == value || *end || strpbrk(value, "xX \t") || !(number >= low && number <= 1e15) ||
             (whole && number != floor(number)))
             say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
                 whole ? "whole " : "", low, value);
@@ -1110,7 +1110,7 @@ static void warn_of_training(void) {
     size_t words, found = carnn_model_vectors_found(model, &words), i, k;
     if (strcmp(arg.task, "dialog") &&
         (classes == 1 || (classes > 2 && 2 * classes > examples)))
-        say(DONE, "%s: %zu examples have %zu classes; is it as expected? (%s)",
+        say(DONE, "%s: examples: %zu, classes: %zu; is it as expected? (%s)",
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else if (begins_oddly())
         say(DONE, "%s: only the first example has the class %s; does its line name columns? They "
@@ -1253,7 +1253,7 @@ static int train(void) {
     atexit(remove_new_logs);
     job.log = open_log(arg.log, &new_log[0]);
     job.probe = open_log(arg.probe, &new_log[1]);
-    check_files(); /* a new log may have the model's name in other words */
+    check_files(); /* once more: a log that is new may be the model file, spelled otherwise */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
@@ -1529,7 +1529,7 @@ static void score_models(carnn_test_desc *desc) {
         desc->alone = 1;
         status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
         tested.voices = tested.count;
-        if (!status) fprintf(stderr, "carnn: no vote: %s\n", why.message);
+        if (!status) say(DONE, "no vote: %s", why.message);
     }
     check(status);
 }
@@ -1560,9 +1560,9 @@ static int test(void) {
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     if (arg.counts && !counts_twice(tested.scores))
         say(USAGE, "test: --counts: the metrics of %s have no other counts", task_of(model));
+    for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
     write_result(&tested.qrels, arg.qrels);
     write_result(&tested.run, arg.run);
-    for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
     begin_writing();
     if (arg.out) check(carnn_model_save(models[arg.ensemble ? tested.count : 0], arg.out, &error));
     end_writing();
@@ -2530,15 +2530,15 @@ static void print_measure(const carnn_graph *g, size_t number, const carnn_graph
     size_t size = carnn_graph_path(g, v, NULL, 0) + 1;
     char *path = (char *)resize(NULL, size, 1);
     carnn_graph_path(g, v, path, size);
+    if (!arg.json) printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
     if (arg.json && v->denominator)
         json(stdout, "%s: {'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, "
              "'path': %s}", measures[number].name, (double)v->numerator, (double)v->denominator,
              v->length, (double)v->delay, path);
     else if (arg.json) json(stdout, "%s: %s", measures[number].name, (char *)NULL);
-    else printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
-    if (!arg.json && v->denominator)
+    else if (v->denominator)
         printf("length %zu, delay %lld: %s\n", v->length, (long long)v->delay, path);
-    else if (!arg.json) puts("no path from an input to an output");
+    else puts("no path from an input to an output");
     free(path);
 }
 

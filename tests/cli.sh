@@ -190,6 +190,10 @@ run 2 $train --told -1 --out d.gguf
 says err '^carnn: --told: expected a whole number from 0 to 1, found "-1"$'
 run 2 train --task answer --train x --out y --overlap much
 says err 'overlap: expected a whole number'
+for number in 0x10 ' 16' 1e400 16x; do
+    run 2 generate a.gguf --words "$number"
+    says err '^carnn: --words: expected a whole number from 1 on, found "'
+done
 run 2 train --lr
 says err 'lr needs a value'
 run 2 train --lr --json
@@ -369,6 +373,9 @@ ln -s no-such-folder/f.gguf f.gguf
 run 1 $train --out f.gguf
 says err 'f.gguf: cannot be written: No such file'
 check 'a link was replaced' [ -h f.gguf ]
+ln -s -f f.gguf f.gguf
+run 1 $train --out f.gguf
+says err 'f.gguf: cannot be written: .*symbolic link'
 rm f.gguf
 
 # ---- what is written is no file that is read or written, too
@@ -419,12 +426,16 @@ interrupt 130
 check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
 check 'no model after an interrupt' [ -s parts.gguf ]
 empty out
+begins=$(sed -n '/^$/=' "$data/dialog-train.txt" | sed -n 20p) # a dialog that a file may begin with
+head -n "$begins" "$data/dialog-train.txt" >first.txt
+tail -n "+$((begins + 1))" "$data/dialog-train.txt" >last.txt
 run 2 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --hidden 17
 run 4 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --lr 0.002
 says err 'parts.gguf.resume: checkpoint of a training with lr = '
 run 4 $train --epochs 1 --patience 0 --out parts.gguf --quiet --resume
 says err 'parts.gguf.resume: checkpoint after [0-9]* epochs\{0,1\}, which are more than 1$'
-run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --log parts.jsonl
+run 0 train $small --train first.txt --train last.txt --threads 1 --epochs 20 --patience 0 \
+    --out parts.gguf --quiet --resume --log parts.jsonl # the same data
 check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
 check 'the log does not go on' [ "$(grep -c -e '"epoch": 1,' -e '"epoch": 20,' parts.jsonl)" -eq 2 ]
@@ -729,6 +740,8 @@ run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
 says out '"p_value": '
 run 2 test a.gguf --data "$data/dialog-test.txt" --qrels none
 says err 'for tasks that rank'
+run 2 test q.gguf --data "$data/answer-test.tsv" --qrels none --report
+check 'a refused run left a file' [ ! -e none ]
 check 'a file of a ranking that there is not' [ ! -e none ]
 run 2 test q.gguf --data "$data/answer-test.tsv" --report
 says err 'needs a task that chooses'
@@ -1351,8 +1364,8 @@ check 'the edges of the graph and of five steps' [ "$(grep -c 'marker-end' f.svg
 check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
 run 2 depth td sh --out f.svg
 run 1 depth td --out no-such-folder/f.svg
-run 1 depth no-such-graph
-says err 'known by name: sh, st, bu, td, grid:RxF'
+run 1 depth grid:0x1
+says err 'known by name: sh, st, bu, td, grid:RxF (R from 1, F from 2, both up to 1000)'
 run 2 depth
 run 0 help depth
 says out 'edge FROM TO DELAY'
@@ -1514,7 +1527,7 @@ says out '^a </s> b'
 
 printf 'a b\tx y\na c\tx z\nb c\ty\n' >text.tsv
 run 0 train --task classify --train text.tsv --epochs 1 --hidden 4 --embedding 4 --out text.gguf
-says err 'text.tsv: 3 examples have 3 classes; is it as expected? ("class<TAB>text"'
+says err 'text.tsv: examples: 3, classes: 3; is it as expected? ("class<TAB>text"'
 printf 'x y\t1\nx z\t0\nx\t1\n' >behind.tsv
 sed 's/\(.*\)\t\(.*\)/\2\t\1/' behind.tsv >before.tsv
 for file in before behind; do

@@ -459,9 +459,9 @@ static void test_disk(void) {
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
     check_same_model(model, loaded);
     carnn_model_free(loaded);
-    CHECK_INT(carnn_file_write(IMAGE_FILE, "a\0b", 3, &error), CARNN_OK);
+    CHECK_INT(carnn_file_write(IMAGE_FILE, "GGUFa\0b", 7, &error), CARNN_OK);
     CHECK_INT(carnn__read_file(IMAGE_FILE, &standard, &block, &found.size, &error), CARNN_OK);
-    CHECK(found.size == 3 && !memcmp(block, "a\0b", 3));
+    CHECK(found.size == 7 && !memcmp(block, "GGUFa\0b", 7));
     carnn__free_aligned(&standard, block);
     CHECK_INT(carnn_file_write(IMAGE_FILE, NULL, 0, &error), CARNN_OK);
     CHECK_INT(carnn_file_write(FOLDER_THAT_IS_NOT, "", 0, &error), CARNN_ERR_IO);

@@ -139,9 +139,9 @@ static void test_left_out(void) {
 static void test_fold_fingerprint(void) {
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
     uint64_t sum = carnn__fingerprint(data);
-    size_t fields = offsetof(carnn__item, value) + sizeof(float);
+    size_t fields = offsetof(carnn__item, line);
     CHECK(sum != 0);
-    memset((char *)data->items + fields, 0xAA, sizeof(carnn__item) - fields); /* padding */
+    memset((char *)data->items + fields, 0xAA, sizeof(carnn__item) - fields); /* and padding */
     CHECK(carnn__fingerprint(data) == sum);
 #define CHANGES(place)                                                                             \
     (place)++;                                                                                     \
@@ -152,7 +152,6 @@ static void test_fold_fingerprint(void) {
     CHANGES(data->items[3].count);
     CHANGES(data->items[3].group);
     CHANGES(data->items[3].target);
-    CHANGES(data->items[3].line);
     CHANGES(data->items[3].value);
     CHANGES(data->members[1].role);
     CHANGES(data->members[1].text);

@@ -109,7 +109,21 @@ static void odd_ranges(void) {
     memset(&model, 0, sizeof model);
     model.seed = 9007199254740994u; /* 2^53 + 2 */
     FAILS(carnn_defaults(&model, NULL, &error));
-    CHECK_TEXT(error.message, "seed is 9007199254740994, not from 1 to 9007199254740992");
+    CHECK_TEXT(error.message, "seed: expected a whole number from 1 to 9007199254740991, found "
+                              "\"9007199254740994\"");
+    model.seed = 9007199254740993u; /* no double: it would become another seed */
+    FAILS(carnn_defaults(&model, NULL, &error));
+    FAILS(carnn_set(&model, &train, "seed", "9007199254740993", &error));
+    memset(&model, 0, sizeof model);
+    model.task = "dialog";
+    for (i = 0; (o = carnn_option_at(model.task, i)) != NULL; i++) { /* set without carnn_set */
+        if (o->place != CARNN_OPTION_OF_TASK || o->kind != CARNN_OPTION_INTEGER) continue;
+        model.option[o->offset] = o->low + 0.25;
+        FAILS(carnn_defaults(&model, NULL, &error));
+        CHECK(strstr(error.message, ": expected a whole number from ") != NULL);
+        CHECK(strstr(error.message, ".25\"") != NULL);
+        model.option[o->offset] = 0.0;
+    }
 }
 
 static void odd_tables(void) {

@@ -532,7 +532,8 @@ static void test_packed_files(void) {
     carnn__input_close(&in, &a);
     test_write(temporary, packed, sizeof packed - 10);
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
+    CHECK_TEXT(error.message,
+               "test_text.tmp: gzip cannot unpack it: it is damaged, or a part cannot be read");
 #ifdef SIGCHLD
     signal(SIGCHLD, SIG_IGN); /* then nobody can tell */
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
