@@ -23479,8 +23479,8 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
                        strerror(reason));
 }
 
-/* A whole file of GGUF in an aligned block, which the caller frees, also after a failure. Nothing of
-   one that begins otherwise, perhaps gigabytes of data: carnn__gguf_open refuses it. */
+/* A whole file of GGUF in an aligned block, which the caller frees, also after a failure. Of one
+   that begins otherwise, perhaps gigabytes of data, nothing: carnn__gguf_open refuses it. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
@@ -24404,8 +24404,8 @@ static double carnn__unknown_words(const carnn__work *work) {
     return (double)unknown / (double)carnn__max(words, 1);
 }
 
-/* Works on all batches, of each model by itself or with `votes` of all models in turn: then they
-   vote. Fills `scores`, of the models and of the vote, unless it is NULL. */
+/* Scores each model by itself or, with `votes`, all of them batch by batch, as they vote on each.
+   Fills `scores`, of the models and of the vote, unless it is NULL. */
 static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
                             carnn__arena *arena, carnn_scores *scores) {
     carnn__tally *tally = carnn__scoring_carve(works, count, arena);
@@ -24856,7 +24856,7 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
     now.power_b = t->optimizer.power_b;
     t->save = carnn__file_save(carnn__fill_checkpoint, &now, t->desc.checkpoint,
                                &t->model->allocator, error);
-    if (t->save == CARNN_ERR_MEMORY) /* which would say that there has been no training */
+    if (t->save == CARNN_ERR_MEMORY) /* for carnn_train this is: nothing has been trained */
         t->save = carnn__io_error(error, t->desc.checkpoint, "cannot be written: out of memory");
     t->saved = carnn__clock();
 }
@@ -24908,9 +24908,9 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The error of a training that diverged: "`what` `name` is not finite"; without a name "`what` some
-   weights is too large"; without `what` the loss is too high. Advises the default learning rate, or
-   a tenth of this one where that is no smaller. */
+/* The error of a training that diverged: "the gradient of `name` is not finite", where `what` is
+   "the gradient of"; without a name it is too large; without `what` the loss is. Advises the
+   default learning rate, or a tenth of this one where that is no smaller. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
     carnn_model_desc model = t->model->desc;
@@ -25063,7 +25063,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     complete = t->at.batch >= batches; /* else the time is over, and the epoch is not */
     if (broken || (complete && carnn__loss_exploded(t)))
         return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
-    /* saved before it is scored: a run that goes through has no score in an epoch */
+    /* saved before it is scored: a training that was not stopped has no score inside an epoch */
     if (!complete) carnn__training_save(t, error);
     status = carnn__training_score(t, error);
     if (status || !complete) return status;
@@ -25085,7 +25085,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
            (!t->valid.data || t->desc.patience <= 0 ||
             (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience))
         status = carnn__training_epoch(t, &stop, error);
-    /* where the time was over inside an epoch, that has been saved */
+    /* a training whose time was over inside an epoch has been saved there */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
     if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
     if (status == CARNN_ERR_DIVERGED || t->model->best_epoch)

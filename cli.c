@@ -493,11 +493,11 @@ static size_t utf8(const char *text) {
     return length;
 }
 
-/* Bytes of the first `width` characters of a text; *blanks: how many characters it lacks. */
-static int cut(const char *text, int width, int *blanks) {
+/* Prints the first `width` characters of a text, a shorter one with blanks on its left or right. */
+static void print_cut(const char *text, int width, int on_left) {
     const char *end = text;
-    for (*blanks = width; *end && *blanks; --*blanks) end += most(utf8(end), 1);
-    return (int)(end - text);
+    for (; *end && width; width--) end += most(utf8(end), 1);
+    printf("%*s%.*s%*s", on_left ? width : 0, "", (int)(end - text), text, on_left ? 0 : width, "");
 }
 
 /* `special`, control characters and bad bytes are added by `escape`, as numbers. */
@@ -1081,13 +1081,12 @@ static void check_training(int folds) {
 }
 
 static void print_start(void) {
-    size_t words = carnn_model_word_count(model);
     size_t own, found = carnn_model_vectors_found(model, &own);
     fprintf(stderr, "%zu examples, ", carnn_dataset_examples(data));
     if (!strcmp(arg.task, "signal"))
         fprintf(stderr, "numbers in a row: %lld, ",
                 (long long)carnn_model_describe(model)->embedding);
-    else fprintf(stderr, "%zu words, ", words);
+    else fprintf(stderr, "%zu words, ", carnn_model_word_count(model));
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
@@ -1353,15 +1352,11 @@ static void print_confused(const report *r) {
 
 static void print_matrix(const report *r, const size_t *shown, size_t count) {
     size_t i, j;
-    int bytes, blanks;
     printf("\n%-20s", "right \\ predicted");
-    for (j = 0; j < count; j++) {
-        bytes = cut(class_name(r, shown[j]), 8, &blanks);
-        printf(" %*s%.*s", blanks, "", bytes, class_name(r, shown[j]));
-    }
+    for (j = 0; j < count; j++) putchar(' '), print_cut(class_name(r, shown[j]), 8, 1);
     for (i = 0; i < count; i++) {
-        bytes = cut(class_name(r, shown[i]), 20, &blanks);
-        printf("\n%.*s%*s", bytes, class_name(r, shown[i]), blanks, "");
+        putchar('\n');
+        print_cut(class_name(r, shown[i]), 20, 0);
         for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
     }
     printf("\n");
@@ -1499,7 +1494,7 @@ static void check_test(void) {
         say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
 }
 
-/* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
+/* Makes the ensemble of all models, as one more of them, and says which it has chosen. */
 static void make_ensemble(void) {
     carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
                                 .chosen = tested.chosen};
@@ -1773,7 +1768,6 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double lowes
    there are numbers only, for programs. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
     size_t rows, others, i, k;
-    int bytes, blanks;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
     const carnn_contribution *column = of_second ? word : word + rows;
     double low = 1.0, high = 0.0;
@@ -1781,10 +1775,7 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     if (of_second) word += others;
     for (i = 0; i < rows * others; i++) low = fmin(low, E[i]), high = fmax(high, E[i]);
     printf("alignment of the words of the %s%s", word->role, is_colored() ? "\n" : "");
-    for (i = 0; is_colored() && i < others; i++) {
-        bytes = cut(column[i].text, 4, &blanks);
-        printf("%.*s%*s", bytes, column[i].text, blanks + 1, "");
-    }
+    for (i = 0; is_colored() && i < others; i++) print_cut(column[i].text, 4, 0), putchar(' ');
     for (i = 0; i < rows; i++) {
         putchar('\n');
         for (k = 0; k < others; k++, E++) {
