@@ -765,7 +765,7 @@ static void check_files(void) {
 
 /* What begins like a file of gzip is no text, nor is /dev/zero, which has no end. */
 static void check_plain(const line *l, const char *name) {
-    static const char zeros[8];
+    static const char zeros[8] = {0};
     if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
         say(BAD_DATA, "%s: is packed; unpack it first with gzip -d", name);
     if (l->length >= sizeof zeros && !memcmp(l->text, zeros, sizeof zeros))
