@@ -799,7 +799,8 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
    size; in memory weights remain floats, so it is as fast as before and answers as a model does
    that is loaded from the file. The scores that it keeps are those from before. Vectors, and
    matrices of fewer than nine columns, stay as they are; a model that is trained further is no
-   longer rounded. Free its sessions before. CARNN_ERR_ARGUMENT: a weight is above 8,319,008. */
+   longer rounded. Free its sessions before. CARNN_ERR_ARGUMENT: a weight that is to be rounded is
+   above 8,319,008. */
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
 /* Could `file` be written? Tries with a temporary file beside it. */
@@ -22876,14 +22877,18 @@ static uint64_t carnn__param_bytes(const carnn__param *p) {
     return p->rows * (p->quantised ? blocks * CARNN__Q8_BYTES : floats * 4);
 }
 
-/* Rounds a matrix where that makes it smaller, but no vectors and no statistics: they are few, and
+/* Is it rounded? Where that makes it smaller, but no vectors and no statistics: they are few, and
    matter more. */
+static int carnn__param_shrinks(const carnn__param *p) {
+    carnn__param floats = *p, rounded = *p;
+    floats.quantised = 0;
+    rounded.quantised = 1;
+    return p->rows > 1 && !p->statistic &&
+           carnn__param_bytes(&rounded) < carnn__param_bytes(&floats);
+}
+
 static void carnn__param_quantise(carnn__param *p, float *w) {
     size_t row, j;
-    carnn__param rounded = *p;
-    rounded.quantised = 1;
-    if (p->rows == 1 || p->statistic || carnn__param_bytes(&rounded) >= carnn__param_bytes(p))
-        return;
     p->quantised = 1;
     for (row = 0; row < p->rows; row++, w += p->columns)
         for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS)
@@ -24103,21 +24108,32 @@ static carnn_status carnn__own_weights(carnn_model *model, carnn_error *error) {
     return CARNN_OK;
 }
 
+/* Rounds the matrices of a store; with `check` only looks whether their weights are small enough. */
+static carnn_status carnn__store_quantise(carnn__store *store, int check, carnn_error *error) {
+    carnn__param *p;
+    for (p = store->item; p < store->item + store->count; p++) {
+        float *w = store->value + p->offset;
+        if (!carnn__param_shrinks(p)) continue;
+        if (!check) carnn__param_quantise(p, w);
+        else if (carnn__largest(w, p->rows * p->columns) > CARNN__Q8_MOST)
+            return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
+                                 "8,319,008", p->name);
+    }
+    return CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
     carnn_model *const *parts;
-    size_t i, j, n = carnn__file_parts(&model, &parts);
-    carnn_status status;
-    for (i = 0; i < n; i++) {
-        if (carnn__largest(parts[i]->params.value, parts[i]->params.size) > CARNN__Q8_MOST)
-            return carnn__refuse(error, "a weight is too large for 8 bits, above 8,319,008");
-        if (!model->block && !parts[i]->block && (status = carnn__own_weights(parts[i], error)))
-            return status;
+    const carnn__kernels *k;
+    size_t i, n = carnn__file_parts(&model, &parts);
+    carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
+    for (i = 0; !status && i < n; i++) {
+        status = carnn__store_quantise(&parts[i]->params, 1, error);
+        if (!status && !model->block && !parts[i]->block)
+            status = carnn__own_weights(parts[i], error);
     }
-    for (i = 0; i < n; i++)
-        for (j = 0; j < parts[i]->params.count; j++)
-            carnn__param_quantise(&parts[i]->params.item[j],
-                               carnn__piece(&parts[i]->params, parts[i]->params.value, j));
-    return CARNN_OK;
+    for (i = 0; !status && i < n; i++) status = carnn__store_quantise(&parts[i]->params, 0, error);
+    return status;
 }
 
 #ifndef CARNN_NO_TRAIN

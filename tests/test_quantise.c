@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <fenv.h>
+
 static const carnn_allocator quantise_memory = {carnn__default_alloc, carnn__default_realloc,
                                                 carnn__default_free, NULL};
 
@@ -255,6 +257,16 @@ static void quantise_models(void) {
     bytes = quantise_image(model, &small);
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "too large for 8 bits") != NULL);
+    /* a process that rounds otherwise is refused; how large vectors are does not matter */
+    w[0] = 1.0f;
+#if defined(FE_TOWARDZERO)
+    fesetround(FE_TOWARDZERO);
+    CHECK_INT(carnn_model_quantise(model, &error), CARNN_ERR_ARGUMENT);
+    fesetround(FE_TONEAREST);
+#endif
+    carnn__named(&model->params, "output.bias")[0] = 1e9f;
+    CHECK_INT(carnn_model_quantise(model, &error), CARNN_OK);
+    CHECK(carnn__named(&model->params, "output.bias")[0] == 1e9f);
     carnn__free_aligned(&quantise_memory, bytes);
     carnn__free_aligned(&quantise_memory, copy);
     carnn_model_free(model);
