@@ -24108,7 +24108,7 @@ static carnn_status carnn__own_weights(carnn_model *model, carnn_error *error) {
     return CARNN_OK;
 }
 
-/* Rounds the matrices of a store; with `check` only looks whether their weights are small enough. */
+/* Rounds the matrices of a store; with `check` only looks whether they can be rounded. */
 static carnn_status carnn__store_quantise(carnn__store *store, int check, carnn_error *error) {
     carnn__param *p;
     for (p = store->item; p < store->item + store->count; p++) {
