@@ -3573,8 +3573,9 @@ static size_t carnn__depth(const carnn__engine *e, size_t k) {
 }
 
 /* An engine of one thread, for products of few rows, on the caller's scratch (panel_size); it needs
-   no closing. scratch may be NULL where every product has one row and a B that is packed or stored
-   (n, k). An engine reads what was packed by engines of its panel_size alone. */
+   no closing. scratch may be NULL where every product has a B that is packed, or at most
+   CARNN__DOTS_MOST rows and a B that is stored (n, k). An engine reads what was packed by engines
+   of its panel_size alone. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch,
                                  size_t panel_size) {
     memset(e, 0, sizeof *e);
@@ -7997,9 +7998,9 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
-enum { CARNN__LABELS = 1, CARNN__LINKS };
+enum { CARNN__LABELS = 1, CARNN__LINKS }; /* what a role's words are, beside inputs */
 
+/* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
 typedef struct carnn__role {
     const char *name;
     carnn__tokenizer tokenizer;
@@ -22871,6 +22872,11 @@ static void carnn__q8_round(float *w, size_t count) {
     } while (memcmp(bytes, before, sizeof bytes));
 }
 
+/* The numbers of the block of a matrix that begins with weight `at`: it ends with its row. */
+static size_t carnn__q8_count(const carnn__param *p, size_t at) {
+    return carnn__min(p->columns - at % p->columns, CARNN__Q8_NUMBERS);
+}
+
 /* Bytes that a matrix has in a file. */
 static uint64_t carnn__param_bytes(const carnn__param *p) {
     uint64_t blocks = carnn__parts(p->columns, CARNN__Q8_NUMBERS), floats = p->columns;
@@ -22888,11 +22894,12 @@ static int carnn__param_shrinks(const carnn__param *p) {
 }
 
 static void carnn__param_quantise(carnn__param *p, float *w) {
-    size_t row, j;
+    size_t at, n;
     p->quantised = 1;
-    for (row = 0; row < p->rows; row++, w += p->columns)
-        for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS)
-            carnn__q8_round(w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
+    for (at = 0; at < p->rows * p->columns; at += n) {
+        n = carnn__q8_count(p, at);
+        carnn__q8_round(w + at, n);
+    }
 }
 
 /* Are matrices among the weights that a file has in blocks? */
@@ -23018,16 +23025,15 @@ static void carnn__put_key_number(carnn__gguf *g, const char *name, uint32_t typ
     carnn__put_number(g, bits, type == CARNN__GGUF_U32 ? 4 : 8);
 }
 
+/* Before the data of a tensor. */
 static void carnn__put_padding(carnn__gguf *g) {
     static const unsigned char zeros[CARNN__ALIGN] = {0};
     carnn__put_bytes(g, zeros, carnn__round_up(g->size, CARNN__ALIGN) - g->size);
 }
 
-/* The data of one or more tensors. */
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
     unsigned char block[4096];
     size_t n;
-    carnn__put_padding(g);
     if (CARNN__LITTLE_ENDIAN) {
         carnn__put_bytes(g, value, count * 4);
         return;
@@ -23043,16 +23049,16 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
 static void carnn__put_weights(carnn__gguf *g, const carnn__store *store) {
     unsigned char block[CARNN__Q8_BYTES];
     const carnn__param *p;
-    size_t row, j;
+    size_t at, n;
     for (p = store->item; p < store->item + store->count; p++) {
         const float *w = store->value + p->offset;
         carnn__put_padding(g);
         if (!p->quantised) carnn__put_floats(g, w, p->rows * p->columns);
-        for (row = 0; p->quantised && row < p->rows; row++, w += p->columns)
-            for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS) {
-                carnn__q8_block(block, w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
-                carnn__put_bytes(g, block, sizeof block);
-            }
+        for (at = 0; p->quantised && at < p->rows * p->columns; at += n) {
+            n = carnn__q8_count(p, at);
+            carnn__q8_block(block, w + at, n);
+            carnn__put_bytes(g, block, sizeof block);
+        }
     }
     carnn__put_padding(g);
 }
@@ -24006,14 +24012,15 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
 /* Copies the weights of a store from the data of a file; returns what follows them. */
 static const unsigned char *carnn__weights_copy(carnn__store *store, const unsigned char *data) {
     const carnn__param *p;
-    size_t row, j;
+    size_t at, n;
     for (p = store->item; p < store->item + store->count; p++) {
         float *w = store->value + p->offset;
         const unsigned char *block = data;
         if (!p->quantised) carnn__convert_floats(w, data, p->rows * p->columns);
-        for (row = 0; p->quantised && row < p->rows; row++, w += p->columns)
-            for (j = 0; j < p->columns; j += CARNN__Q8_NUMBERS, block += CARNN__Q8_BYTES)
-                carnn__q8_read(block, w + j, carnn__min(p->columns - j, CARNN__Q8_NUMBERS));
+        for (at = 0; p->quantised && at < p->rows * p->columns; at += n, block += CARNN__Q8_BYTES) {
+            n = carnn__q8_count(p, at);
+            carnn__q8_read(block, w + at, n);
+        }
         data += carnn__round_up((size_t)carnn__param_bytes(p), CARNN__ALIGN);
     }
     return data;
@@ -24235,7 +24242,10 @@ static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
-    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, c.array[i].size);
+    for (i = 0; i < c.arrays; i++) {
+        carnn__put_padding(g);
+        carnn__put_floats(g, c.array[i].value, c.array[i].size);
+    }
 }
 
 static int carnn__fill_checkpoint(carnn__sink sink, void *to, const void *checkpoint) {
