@@ -730,15 +730,18 @@ CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *wor
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
 
-/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. An
+/* One named array of weights, by number (name NULL past the last): `rows` by `columns` numbers. An
    ensemble has none of its own. */
 typedef struct carnn_tensor {
     const char *name;
     size_t rows, columns;
-    const float *value;
-    int bits; /* of a number in a file: 32, or 8 where the model was quantised */
+    const float *value; /* NULL: the weights have 8 bits, */
+    const void *blocks; /* each row in ceil(columns / 32) blocks of GGUF's Q8_0, 34 bytes each */
+    int bits;           /* of a number: 32, or 8 */
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
+/* Copies a row, below `rows`, as floats: to (columns). */
+CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *to);
 
 /* --- ensembles -------------------------------------------------------------------------------- */
 
@@ -780,9 +783,8 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 
 /* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned tensors (F32,
    of quantised models Q8_0, too) and a checksum. Writing is atomic: a temporary file is written,
-   synced, renamed. A load from memory that is aligned to 64 uses F32 weights in place: the bytes
-   must outlive the model, which cannot be trained. Bytes that are not so aligned are copied, and so
-   are the weights of a quantised model. */
+   synced, renamed. A load from memory that is aligned to 64 uses the weights in place: the bytes
+   must outlive the model, which cannot be trained. Bytes that are not so aligned are copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -795,12 +797,11 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
                                          carnn_error *error);
 
 /* Rounds all matrices of a model, or of the members of an ensemble, to 8 bits: blocks of 32 numbers
-   of a row have a common scale (GGUF's Q8_0). Its file then has little more than a quarter of the
-   size; in memory weights remain floats, so it is as fast as before and answers as a model does
-   that is loaded from the file. The scores that it keeps are those from before. Vectors, and
-   matrices of fewer than nine columns, stay as they are; a model that is trained further is no
-   longer rounded. Free its sessions before. CARNN_ERR_ARGUMENT: a weight that is to be rounded is
-   above 8,319,008. */
+   of a row have a common scale (GGUF's Q8_0). In memory and in its file it then has little more
+   than a quarter of the size; a session of a large model, which reads all weights for an answer, is
+   faster. The scores that it keeps are those from before. Matrices of fewer than four rows or nine
+   columns stay as they are; a model that is trained further has floats again. Free its sessions
+   before. CARNN_ERR_ARGUMENT: a weight that is to be rounded is above 8,319,008. */
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
 /* Could `file` be written? Tries with a temporary file beside it. */
@@ -1862,6 +1863,41 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
 /* A kernel that computes the range [from, to) of a job's output. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
+/* Weights of 8 bits are in Q8_0, a type of GGUF's tensors: each row of a matrix is cut into blocks
+   of 32 numbers, the last one filled up with zeros. A block has 34 bytes, a scale d in half
+   precision (IEEE 754 binary16) and 32 signed bytes q; its numbers are d q_i, which no float
+   rounds. */
+#define CARNN__Q8_NUMBERS 32
+#define CARNN__Q8_BYTES 34
+
+/* Weights as they lie in memory. */
+typedef struct carnn__matrix {
+    const float *w;         /* (rows, columns); NULL: the matrix has blocks */
+    const unsigned char *q; /* (rows, carnn__q8_row(columns)) bytes */
+    size_t columns;
+} carnn__matrix;
+
+static inline carnn__matrix carnn__floats_of(const float *w, size_t columns) {
+    carnn__matrix m = {w, NULL, columns};
+    return m;
+}
+
+/* Bytes of a row in blocks. */
+static inline size_t carnn__q8_row(size_t columns) {
+    return (columns + CARNN__Q8_NUMBERS - 1) / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+}
+
+/* The scale of a block. */
+static inline float carnn__q8_scale(const unsigned char *block) {
+    uint32_t half = block[0] | (uint32_t)block[1] << 8, exponent = half >> 10 & 31;
+    uint32_t bits = (half & 0x8000) << 16 | (exponent == 31 ? 255 : exponent + 112) << 23 |
+                    (half & 0x3FF) << 13;
+    float d = (float)(half & 0x3FF) / 16777216.0f; /* of a denormal number: multiples of 2^-24 */
+    if (exponent) memcpy(&d, &bits, sizeof d);
+    else if (half & 0x8000) d = -d;
+    return d;
+}
+
 enum { /* in the order of carnn__optimizers (@@PARAM) */
     CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
     CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
@@ -1916,7 +1952,7 @@ typedef struct carnn__encoder {
     const uint32_t *ids;   /* words of all texts, rows of table */
     const size_t *at;
     const float *ramp;     /* (D) k/D, k from 1 */
-    const float *table;    /* (V, D) word embedding */
+    carnn__matrix table;   /* (V, D) word embedding */
     float *out;            /* (texts, D) */
     float *dtable;         /* (V, D) */
     const float *dout;     /* (texts, D) */
@@ -2291,6 +2327,7 @@ typedef union carnn__lanes_room {
 
 #define CARNN__LANES 16
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
+#define CARNN__BLOCKS_MOST 4 /* of a B in blocks */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
    or several side by side. */
@@ -2330,9 +2367,14 @@ typedef struct carnn__panel {
     X(panel, void, (const carnn__panel *job))                                                      \
     X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
     X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
+    X(pack_blocks, void,                                                                           \
+      (size_t k, size_t n, const unsigned char *q, size_t row, size_t p, float *packed))           \
     X(few_rows, void,                                                                              \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,       \
        float *c, size_t ldc))                                                                      \
+    X(few_blocks, void,                                                                            \
+      (size_t m, size_t n, size_t k, const float *a, size_t lda, const unsigned char *q,           \
+       size_t row, float *c, size_t ldc))                                                          \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
@@ -2527,6 +2569,9 @@ static int CARNN__K(reorders)(void) {
    power2(n)         2^n for integral n in [-126, 127]
    sum, largest      over the lanes; the sum adds lanes i and i + 8, then i + 4, i + 2, i + 1
    loadn, storen     access the first n floats; loadn sets the other lanes to 0
+   bytes(p)          16 signed bytes as floats
+   scales(p, ld)     of 16 blocks of 8-bit numbers, ld bytes apart
+   transpose_bytes(p, ld, out)   of 16 rows of 32 bytes, ld apart: out[j][i] = p[i ld + j]
    fill(v, n, w)     the first n lanes of v, the others of w
    transpose(p, ld, out)   of the 16 rows of 16 floats that are ld apart: out[j][i] = p[i ld + j]
 
@@ -2651,6 +2696,15 @@ CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(_mm256_cvtps_epi32(n
 CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
 #endif
 CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
+#if defined(CARNN__AVX512)
+CARNN__LANEWISE(bytes, (const unsigned char *p),
+                _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
+                    _mm_loadu_si128((const __m128i *)(const void *)p))))
+#else
+CARNN__LANEWISE(bytes, (const unsigned char *p),
+                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+                    _mm_loadl_epi64((const __m128i *)(const void *)(p + 8 * i)))))
+#endif
 static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
     CARNN__EACH(CARNN__X86(storeu)(p + i * CARNN__WIDTH, a.x[i]))
 }
@@ -2764,6 +2818,12 @@ CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__CHOOSE(b.x[i], a.x[i], a.x
 CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__CHOOSE(a.x[i], b.x[i], a.x[i], b.x[i]))
 CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
                 CARNN__CHOOSE(a.x[i], b.x[i], yes.x[i], no.x[i]))
+static CARNN__INLINE carnn__v CARNN__V(bytes)(const unsigned char *p) {
+    float lane[CARNN__LANES];
+    int i;
+    for (i = 0; i < CARNN__LANES; i++) lane[i] = (float)p[i] - (p[i] > 127 ? 256.0f : 0.0f);
+    return CARNN__V(load)(lane);
+}
 static CARNN__INLINE carnn__v CARNN__V(load_some)(const float *p, size_t n) {
     float lane[CARNN__LANES] = {0};
     memcpy(lane, p, n * sizeof *p);
@@ -2891,6 +2951,67 @@ static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARN
 #endif
 }
 
+#if defined(CARNN__X86)
+#define CARNN__EIGHT(x) (x)[0], (x)[1], (x)[2], (x)[3], (x)[4], (x)[5], (x)[6], (x)[7]
+static CARNN__INLINE carnn__v CARNN__V(scales)(const unsigned char *p, size_t ld) {
+    short half[16];
+    carnn__v v;
+    int j;
+    CARNN__UNROLL for (j = 0; j < 16; j++) memcpy(&half[j], p + (size_t)j * ld, sizeof half[j]);
+#if defined(CARNN__AVX512)
+    v.x[0] = _mm512_cvtph_ps(_mm256_setr_epi16(CARNN__EIGHT(half), CARNN__EIGHT(half + 8)));
+#else /* as carnn__q8_scale; f16c may be missing */
+    CARNN__UNROLL for (j = 0; j < 2; j++) {
+        __m256i h = _mm256_cvtepu16_epi32(_mm_setr_epi16(CARNN__EIGHT(half + 8 * j)));
+        __m256i size = _mm256_and_si256(h, _mm256_set1_epi32(0x7FFF));
+        __m256i sign = _mm256_slli_epi32(_mm256_srli_epi32(h, 15), 31);
+        __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(size, 13),
+                                          _mm256_set1_epi32(112 << 23));
+        __m256 denormal = _mm256_cvtepi32_ps(size) * _mm256_set1_ps(1.0f / 16777216.0f);
+        __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x400), size);
+        normal = _mm256_blendv_epi8(normal, _mm256_castps_si256(denormal), small);
+        v.x[j] = _mm256_castsi256_ps(_mm256_or_si256(normal, sign));
+    }
+#endif
+    return v;
+}
+#undef CARNN__EIGHT
+
+/* Four rounds that put the halves of the rows between each other; columns 16 and on are in the high
+   half of a register. */
+static CARNN__INLINE void CARNN__V(transpose_bytes)(const unsigned char *p, size_t ld,
+                                                    unsigned char (*out)[CARNN__LANES]) {
+    __m256i a[16], b[16];
+    int round, i;
+    CARNN__UNROLL for (i = 0; i < 16; i++)
+        a[i] = _mm256_loadu_si256((const __m256i *)(const void *)(p + (size_t)i * ld));
+    CARNN__UNROLL for (round = 0; round < 4; round++) {
+        CARNN__UNROLL for (i = 0; i < 8; i++) {
+            b[2 * i] = _mm256_unpacklo_epi8(a[i], a[i + 8]);
+            b[2 * i + 1] = _mm256_unpackhi_epi8(a[i], a[i + 8]);
+        }
+        CARNN__UNROLL for (i = 0; i < 16; i++) a[i] = b[i];
+    }
+    CARNN__UNROLL for (i = 0; i < 16; i++) {
+        _mm_storeu_si128((__m128i *)(void *)out[i], _mm256_castsi256_si128(a[i]));
+        _mm_storeu_si128((__m128i *)(void *)out[i + 16], _mm256_extracti128_si256(a[i], 1));
+    }
+}
+#else
+static CARNN__INLINE carnn__v CARNN__V(scales)(const unsigned char *p, size_t ld) {
+    float lane[CARNN__LANES];
+    int i;
+    for (i = 0; i < CARNN__LANES; i++) lane[i] = carnn__q8_scale(p + (size_t)i * ld);
+    return CARNN__V(load)(lane);
+}
+static CARNN__INLINE void CARNN__V(transpose_bytes)(const unsigned char *p, size_t ld,
+                                                    unsigned char (*out)[CARNN__LANES]) {
+    size_t i, j;
+    for (j = 0; j < CARNN__Q8_NUMBERS; j++)
+        for (i = 0; i < CARNN__LANES; i++) out[j][i] = p[i * ld + j];
+}
+#endif
+
 #if !defined(CARNN__AVX512)
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     CARNN__K(part) part[4];
@@ -2907,17 +3028,22 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 #if defined(CARNN__X86)
 /* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
    of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
-   transposed; a sum waits for its last multiply-add less than for the shuffles. */
+   transposed; a sum waits for its last multiply-add less than for the shuffles. The next rows, which
+   mostly lie behind these, are prefetched: many short rows at a time are more than the hardware
+   foresees. */
 static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
                                              size_t lda, const float *b, size_t ldb, float *c,
                                              size_t ldc) {
     CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
+    const size_t step = groups * CARNN__WIDTH;
+    const float *next = b + step * ldb;
     size_t g, i, p, s;
     CARNN__UNROLL for (i = 0; i < m; i++) {
         CARNN__UNROLL for (g = 0; g < groups; g++)
             sum[i * groups + g] = CARNN__X86(loadu)(c + i * ldc + CARNN__WIDTH * g);
     }
-    for (p = 0; p < k; p += 4) {
+    for (p = 0; p < k; p += 4, next += 4 * step) {
+        for (i = 0; i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
         CARNN__UNROLL for (g = 0; g < groups; g++) {
             CARNN__V(four_columns)(b + CARNN__WIDTH * g * ldb + p, ldb, column);
             CARNN__UNROLL for (s = 0; s < 4; s++) {
@@ -3447,6 +3573,13 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
+/* Numbers [j, j + 16) of the block in which j, a multiple of 16, lies in a row of blocks. */
+static CARNN__INLINE vec CARNN__K(of_block)(const unsigned char *row, size_t j) {
+    const unsigned char *block = row + j / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+    return mul(set1(carnn__q8_scale(block)),
+               CARNN__V(bytes)(block + 2 + j % CARNN__Q8_NUMBERS));
+}
+
 /* C (m, n) += A B' for m rows, at most CARNN__DOTS_MOST, with a B that is stored (n, k): B is read
    once, and its rows are transposed in registers, sixteen at a time, or as many as row_dots takes.
    Bound by the shuffles, at half of the speed at which the cache is read (gemv A B'), or by
@@ -3511,6 +3644,94 @@ static void CARNN__K(few_rows)(size_t m, size_t n, size_t k, const float *a, siz
 #undef CARNN__DOTS_FUNCTION
 #undef CARNN__DOTS_CASE
 
+/* One block of each of sixteen rows, transposed: column s is scale * bytes(column[s]). */
+typedef struct CARNN__K(block_columns) {
+    vec scale;
+    unsigned char column[CARNN__Q8_NUMBERS][CARNN__LANES];
+} CARNN__K(block_columns);
+
+/* q: the block of the first row; row: bytes of a row; n: of so few rows. */
+static CARNN__INLINE void CARNN__K(turn_blocks)(const unsigned char *q, size_t row, size_t n,
+                                                CARNN__K(block_columns) *to) {
+    unsigned char few[CARNN__LANES][CARNN__Q8_BYTES];
+    size_t i;
+    if (n < CARNN__LANES) {
+        for (i = 0; i < CARNN__LANES; i++)
+            memcpy(few[i], q + carnn__min(i, n - 1) * row, CARNN__Q8_BYTES);
+        q = few[0];
+        row = CARNN__Q8_BYTES;
+    }
+    to->scale = CARNN__V(scales)(q, row);
+    CARNN__V(transpose_bytes)(q + 2, row, to->column);
+}
+
+static CARNN__INLINE vec CARNN__K(block_column)(const CARNN__K(block_columns) *x, size_t s) {
+    return mul(x->scale, CARNN__V(bytes)(x->column[s]));
+}
+
+/* pack_columns of a B in blocks, of `row` bytes for each of its n rows, of which the numbers
+   [p, p + k) are read. */
+static void CARNN__K(pack_blocks)(size_t k, size_t n, const unsigned char *q, size_t row, size_t p,
+                                  float *packed) {
+    size_t width = carnn__round_up(n, CARNN__LANES), end = p + k, j, at, next, s;
+    CARNN__K(block_columns) x;
+    for (j = 0; j < n; j += CARNN__LANES) {
+        for (at = p; at < end; at = next) {
+            size_t block = at / CARNN__Q8_NUMBERS, first = block * CARNN__Q8_NUMBERS;
+            next = carnn__min(first + CARNN__Q8_NUMBERS, end);
+            CARNN__K(turn_blocks)(q + j * row + block * CARNN__Q8_BYTES, row,
+                                  carnn__min(n - j, CARNN__LANES), &x);
+            for (s = at; s < next; s++)
+                store(packed + (s - p) * width + j, CARNN__K(block_column)(&x, s - first));
+        }
+    }
+}
+
+/* C (m, n) += A B' for n rows of blocks, at most 16, and m rows, at most CARNN__BLOCKS_MOST. The
+   next 16 rows are prefetched as in row_dots. */
+static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t n, size_t k, const float *a,
+                                               size_t lda, const unsigned char *q, size_t row,
+                                               float *c, size_t ldc) {
+    const size_t step = CARNN__LANES * CARNN__Q8_BYTES;
+    const unsigned char *next = q + CARNN__LANES * row;
+    CARNN__K(block_columns) x;
+    vec sum[CARNN__BLOCKS_MOST];
+    size_t i, p, s, count;
+    CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc, n);
+    for (p = 0; p < k; p += count, q += CARNN__Q8_BYTES) {
+        count = carnn__min(k - p, CARNN__Q8_NUMBERS);
+        for (i = 0; i < step; i += 64) CARNN__PREFETCH_2(next + i);
+        next += step;
+        CARNN__K(turn_blocks)(q, row, n, &x);
+        for (s = 0; s < count; s++) {
+            vec column = CARNN__K(block_column)(&x, s);
+            CARNN__UNROLL for (i = 0; i < m; i++)
+                sum[i] = fma(set1(a[i * lda + p + s]), column, sum[i]);
+        }
+    }
+    CARNN__UNROLL for (i = 0; i < m; i++) storen(c + i * ldc, n, sum[i]);
+}
+
+static CARNN__INLINE void CARNN__K(sixteen_dots)(size_t m, size_t n, size_t k, const float *a,
+                                                 size_t lda, const unsigned char *q, size_t row,
+                                                 float *c, size_t ldc) {
+    switch (m) {
+    case 1: CARNN__K(block_dots)(1, n, k, a, lda, q, row, c, ldc); break;
+    case 2: CARNN__K(block_dots)(2, n, k, a, lda, q, row, c, ldc); break;
+    case 3: CARNN__K(block_dots)(3, n, k, a, lda, q, row, c, ldc); break;
+    default: CARNN__K(block_dots)(4, n, k, a, lda, q, row, c, ldc);
+    }
+}
+
+/* few_rows with a B in blocks, of `row` bytes for each of its n rows; m at most
+   CARNN__BLOCKS_MOST. */
+static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                                 const unsigned char *q, size_t row, float *c, size_t ldc) {
+    size_t j;
+    for (j = 0; j + CARNN__LANES <= n; j += CARNN__LANES)
+        CARNN__K(sixteen_dots)(m, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
+    if (j < n) CARNN__K(sixteen_dots)(m, n - j, k, a, lda, q + j * row, row, c + j, ldc);
+}
 /* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
 static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
                                                 const float *x, size_t ldx, float *out) {
@@ -3574,8 +3795,8 @@ static size_t carnn__depth(const carnn__engine *e, size_t k) {
 
 /* An engine of one thread, for products of few rows, on the caller's scratch (panel_size); it needs
    no closing. scratch may be NULL where every product has a B that is packed, or at most
-   CARNN__DOTS_MOST rows and a B that is stored (n, k). An engine reads what was packed by engines
-   of its panel_size alone. */
+   CARNN__DOTS_MOST rows, in blocks CARNN__BLOCKS_MOST, and a B that is stored (n, k). An engine
+   reads what was packed by engines of its panel_size alone. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch,
                                  size_t panel_size) {
     memset(e, 0, sizeof *e);
@@ -3666,6 +3887,7 @@ typedef struct carnn__product {
     int form;                          /* CARNN__NN .. */
     size_t m, n, k;
     const float *a, *b, *bias;         /* (m, k), (k, n), as the form stores them; (n) or NULL */
+    const unsigned char *q;            /* instead of b, in blocks */
     size_t lda, ldb, ldc;
     float *c;                          /* (m, n) */
     size_t depth;                      /* rows of a panel */
@@ -3681,7 +3903,10 @@ static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
 /* Copies rows p.. of columns j.. of B into a panel. */
 static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, size_t j,
                               size_t width, float *panel) {
-    if (x->form & CARNN__NT)
+    size_t row = carnn__q8_row(x->ldb);
+    if (x->q)
+        x->e->k->pack_blocks(depth, width, x->q + j * row, row, p, panel);
+    else if (x->form & CARNN__NT)
         x->e->k->pack_columns(depth, width, x->b + j * x->ldb + p, x->ldb, panel);
     else
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
@@ -3702,15 +3927,16 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
 /* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
    multiple of the width of a panel. */
 static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0, size_t j1,
-                             const float *b, size_t ldb, float *packed) {
+                             carnn__matrix b, float *packed) {
     carnn__product x;
     memset(&x, 0, sizeof x);
     x.e = e;
     x.form = form;
     x.n = n;
     x.k = k;
-    x.b = b;
-    x.ldb = ldb;
+    x.b = b.w;
+    x.q = b.q;
+    x.ldb = b.columns;
     x.c = packed;
     x.depth = carnn__depth(e, k);
     x.j0 = j0;
@@ -3718,9 +3944,9 @@ static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, siz
 }
 
 /* Packs all of B. */
-static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
+static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, carnn__matrix b,
                         float *packed) {
-    carnn__pack_part(e, form, n, k, 0, n, b, ldb, packed);
+    carnn__pack_part(e, form, n, k, 0, n, b, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
@@ -3801,17 +4027,25 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
+/* Few rows and a B that is stored (n, k), which is transposed in registers. */
+static void carnn__product_few(const carnn__product *x, size_t i0, size_t m, size_t j0, size_t n) {
+    const float *a = x->a + i0 * x->lda;
+    float *c = x->c + i0 * x->ldc + j0;
+    size_t row = carnn__q8_row(x->ldb), i;
+    for (i = 0; i < m && !(x->form & CARNN__ADD); i++)
+        if (x->bias) memcpy(c + i * x->ldc, x->bias + j0, n * sizeof *c);
+        else memset(c + i * x->ldc, 0, n * sizeof *c);
+    if (x->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, x->q + j0 * row, row, c, x->ldc);
+    else x->e->k->few_rows(m, n, x->k, a, x->lda, x->b + j0 * x->ldb, x->ldb, c, x->ldc);
+}
+
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
-    size_t columns = x->e->k->tile_columns, most, width, end, i;
-    if (i1 - i0 <= CARNN__DOTS_MOST && x->form & CARNN__NT) { /* transposed in registers */
-        for (i = i0; i < i1 && !(x->form & CARNN__ADD); i++)
-            if (x->bias) memcpy(x->c + i * x->ldc + j0, x->bias + j0, (j1 - j0) * sizeof *x->c);
-            else memset(x->c + i * x->ldc + j0, 0, (j1 - j0) * sizeof *x->c);
-        x->e->k->few_rows(i1 - i0, j1 - j0, x->k, x->a + i0 * x->lda, x->lda, x->b + j0 * x->ldb,
-                          x->ldb, x->c + i0 * x->ldc + j0, x->ldc);
+    size_t columns = x->e->k->tile_columns, most, width, end;
+    if (i1 - i0 <= (x->q ? CARNN__BLOCKS_MOST : CARNN__DOTS_MOST) && x->form & CARNN__NT) {
+        carnn__product_few(x, i0, i1 - i0, j0, j1 - j0);
         return;
     }
     most = x->e->block_size / x->depth / columns * columns;
@@ -3859,19 +4093,26 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
         }
 }
 
-/* C (m, n) = start + A B in the given form; `bias` (n) is the start value of every row, NULL: zero,
-   and is not used with CARNN__ADD. */
-static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
-                          size_t lda, const float *b, size_t ldb, const float *bias, float *c,
-                          size_t ldc) {
-    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e, k),
-                        m, n, 0, 0};
+/* C (m, n) = start + A B in the given form, for weights B, which may be blocks in CARNN__NT. `bias`
+   (n) is the start value of every row, NULL: zero, and is not used with CARNN__ADD. */
+static void carnn__matmul_weights(carnn__engine *e, int form, size_t m, size_t n, size_t k,
+                                  const float *a, size_t lda, carnn__matrix b, const float *bias,
+                                  float *c, size_t ldc) {
+    carnn__product x = {e, form, m, n, k, a, b.w, bias, b.q, lda, b.columns, ldc, c,
+                        carnn__depth(e, k), m, n, 0, 0};
     size_t threads = carnn__pool_active(e->pool);
     if (!m || !n) return;
     if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
         carnn__product_cut(&x, threads);
     x.pieces_n = carnn__parts(n, x.piece_n);
     carnn__parallel(e->pool, x.pieces_n * carnn__parts(m, x.piece_m), carnn__product_piece, &x);
+}
+
+/* The same for any B; ldb: numbers from row to row. */
+static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
+                          size_t lda, const float *b, size_t ldb, const float *bias, float *c,
+                          size_t ldc) {
+    carnn__matmul_weights(e, form, m, n, k, a, lda, carnn__floats_of(b, ldb), bias, c, ldc);
 }
 
 typedef struct carnn__sums {
@@ -3899,7 +4140,8 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 
    All weights of a model lie in one float array; a table names the pieces. Gradients and the
    moments of the optimisers are arrays of the same length, so that optimisers, clipping, saving,
-   averaging and gradient checks are one loop each.
+   averaging and gradient checks are one loop each. Matrices of a model that was quantised have
+   blocks of 8-bit numbers in the place of floats, until it is trained again.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -3923,7 +4165,7 @@ typedef struct carnn__param {
     float memory; /* T of carnn__cell_remember, of the bias of a cell of set_count units; or 0 */
     int forgets;  /* that cell has a forget gate */
     int statistic; /* what training counts, not learns: its gradient is always zero */
-    int quantised; /* 1: its weights fit blocks of 8-bit numbers, which a file then has (@@FILE) */
+    int quantised; /* its weights are blocks of 8-bit numbers */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 224 /* of a model */
@@ -3934,7 +4176,7 @@ typedef struct carnn__store {
     size_t room;
     carnn__param other; /* stands for those that have no room */
     size_t count;
-    size_t size; /* floats in the array, with the padding between pieces (always zero) */
+    size_t size; /* of the array in floats, with the padding between pieces (always zero) */
     size_t trained; /* so many of them, from the front, are trained */
     int fixed;      /* what is declared from now on is not trained */
     float *value;   /* (size) the weights */
@@ -3949,6 +4191,12 @@ static void carnn__store_open(carnn__store *store, carnn__param *table, size_t r
 
 static carnn__param *carnn__param_at(carnn__store *store, size_t number) {
     return number < store->room ? &store->item[number] : &store->other;
+}
+
+/* Bytes of its weights in memory, and in a file. */
+static uint64_t carnn__param_bytes(const carnn__param *p) {
+    uint64_t floats = (uint64_t)p->columns * sizeof(float);
+    return p->rows * (p->quantised ? carnn__q8_row(p->columns) : floats);
 }
 
 /* Declares a matrix and returns its number. */
@@ -3975,11 +4223,54 @@ static inline float *carnn__piece(const carnn__store *store, float *array, size_
     return array + store->item[number].offset;
 }
 
-/* The weights of the matrix of that name, which must exist. */
-static float *carnn__named(const carnn__store *store, const char *name) {
+/* The weights of parameter `number`, also where they are blocks; w: the array. */
+static inline carnn__matrix carnn__matrix_of(const carnn__store *store, const float *w,
+                                             size_t number) {
+    const carnn__param *p = &store->item[number];
+    carnn__matrix m = carnn__floats_of(w + p->offset, p->columns);
+    if (!p->quantised) return m;
+    m.q = (const unsigned char *)m.w;
+    m.w = NULL;
+    return m;
+}
+
+/* Its rows from this one on. */
+static inline carnn__matrix carnn__matrix_from(carnn__matrix m, size_t row) {
+    if (m.q) m.q += row * carnn__q8_row(m.columns);
+    else m.w += row * m.columns;
+    return m;
+}
+
+/* One of its weights. */
+static inline float carnn__matrix_at(const carnn__matrix *m, size_t row, size_t column) {
+    const unsigned char *block;
+    int q;
+    if (!m->q) return m->w[row * m->columns + column];
+    block = m->q + row * carnn__q8_row(m->columns) + column / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+    q = block[2 + column % CARNN__Q8_NUMBERS];
+    return carnn__q8_scale(block) * (float)(q > 127 ? q - 256 : q);
+}
+
+/* Its rows index[0 .. rows), or with NULL the first ones, as floats: to (rows, columns). */
+static void carnn__matrix_rows(float *to, carnn__matrix m, const uint32_t *index, size_t rows) {
+    size_t i, j;
+    for (i = 0; i < rows; i++, to += m.columns) {
+        size_t row = index ? index[i] : i;
+        if (m.w) memcpy(to, m.w + row * m.columns, m.columns * sizeof *to);
+        else for (j = 0; j < m.columns; j++) to[j] = carnn__matrix_at(&m, row, j);
+    }
+}
+
+/* The number of the matrix of that name, which must exist. */
+static size_t carnn__number_of(const carnn__store *store, const char *name) {
     size_t i = 0;
     while (strcmp(store->item[i].name, name) != 0) i++;
-    return carnn__piece(store, store->value, i);
+    return i;
+}
+
+/* Its weights, which are floats. */
+static float *carnn__named(const carnn__store *store, const char *name) {
+    return carnn__piece(store, store->value, carnn__number_of(store, name));
 }
 
 /* Empties a store that has counted its parameters, and takes a table that has room for them. */
@@ -3994,6 +4285,19 @@ static carnn_status carnn__store_table(carnn__store *store, const carnn_allocato
     if (!table) return carnn__out_of_memory(error);
     carnn__store_open(store, table, room);
     return CARNN_OK;
+}
+
+/* Lays out the weights of a table in which `quantised` has changed. */
+static void carnn__store_lay_out(carnn__store *store) {
+    size_t trained = store->trained;
+    carnn__param *p;
+    store->size = store->trained = 0;
+    for (p = store->item; p < store->item + store->count; p++) {
+        int fixed = p->offset >= trained;
+        p->offset = store->size;
+        store->size += carnn__round_up((size_t)carnn__param_bytes(p), CARNN__ALIGN) / sizeof(float);
+        if (!fixed) store->trained = store->size;
+    }
 }
 
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
@@ -5190,7 +5494,8 @@ typedef struct carnn__state_gate {
     size_t *step;          /* (T + 1) the first one of each step */
     uint32_t *row, *other; /* (M) packed row, row of x */
     uint32_t *pair;        /* (M) row of a */
-    const float *a, *w;    /* (B, h), W (h, h) */
+    const float *a;        /* (B, h) */
+    carnn__matrix w;       /* W (h, h) */
     const float *x;        /* (R, stride) of which h columns are read */
     float *dx;             /* (R, stride) added to */
     size_t stride;
@@ -5343,6 +5648,10 @@ static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t n
     return r->w + r->store->item[number].offset;
 }
 
+static inline carnn__matrix carnn__cell_matrix(const carnn__cell_run *r, size_t number) {
+    return carnn__matrix_of(r->store, r->w, number);
+}
+
 /* Readies the recurrent weights: call it whenever the weights have changed. */
 static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     size_t h = r->cell->h, i, j;
@@ -5350,9 +5659,9 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
         for (j = 0; j < r->connections; j++) {
             const carnn__cell_product *p = &r->product[i];
             size_t number = j ? r->cell->skip_weight : r->cell->recurrent;
-            const float *w = carnn__cell_weight(r, number) + p->first * h * h;
-            carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight[j]);
-            if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back[j]);
+            carnn__matrix w = carnn__matrix_from(carnn__cell_matrix(r, number), p->first * h);
+            carnn__pack(e, CARNN__NT, p->gates * h, h, w, p->weight[j]);
+            if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, p->back[j]);
         }
 }
 
@@ -5374,16 +5683,16 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
     size_t biased = carnn__cell_biased(r->cell) * h;
-    const float *wx = carnn__cell_weight(r, r->cell->input);
+    carnn__matrix wx = carnn__cell_matrix(r, r->cell->input);
     float *px = (r->cell->normal ? r->norm.px : r->scan.px) + from * width;
     r->x = r->scan.x = x;
     r->inputs = to;
     x += from * in;
-    carnn__matmul(e, CARNN__NT, to - from, biased, in, x, in, wx, in,
-                  carnn__cell_weight(r, r->cell->bias), px, width);
+    carnn__matmul_weights(e, CARNN__NT, to - from, biased, in, x, in, wx,
+                          carnn__cell_weight(r, r->cell->bias), px, width);
     if (biased < width)
-        carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
-                      NULL, px + biased, width);
+        carnn__matmul_weights(e, CARNN__NT, to - from, width - biased, in, x, in,
+                              carnn__matrix_from(wx, biased), NULL, px + biased, width);
     if (r->g && !r->shares)
         memset(carnn__cell_dpx(r) + from * width, 0, (to - from) * width * sizeof(float));
 }
@@ -5396,8 +5705,8 @@ static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const floa
     r->c = c;
     if (!d) memset(r->scan.pc, 0, B * width * sizeof(float));
     else
-        carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
-                      NULL, r->scan.pc, width);
+        carnn__matmul_weights(e, CARNN__NT, B, width, d, c, d,
+                              carnn__cell_matrix(r, r->cell->context), NULL, r->scan.pc, width);
 }
 
 /* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
@@ -5472,7 +5781,7 @@ static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size
         memcpy(k + i * h, r->scan.out + m->row[from + i] * h, h * sizeof(float));
         memcpy(g + i * h, m->a + m->pair[from + i] * h, h * sizeof(float));
     }
-    carnn__matmul(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, h, NULL, g, h);
+    carnn__matmul_weights(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, NULL, g, h);
     e->k->sigmoid_n(g, g, n * h);
     carnn__gate_mix(r, t);
 }
@@ -5497,7 +5806,7 @@ static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, siz
         }
         memcpy(s->out + m->row[i] * h, k, h * sizeof(float));
     }
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, n, h, h, m->da + from * h, h, m->w, h, NULL,
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, n, h, h, m->da + from * h, h, m->w.w, h, NULL,
                   m->dk + from * h, h);
     for (i = from; i < from + n; i++)
         memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
@@ -5949,18 +6258,20 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
    constants. Four vectors share the work for a word, of which the division is most. */
 static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t i, size_t j,
                                                 size_t vectors, size_t n) {
+    const carnn__matrix *x = &e->table;
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
     size_t w, v;
     vec a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
     CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = zero();
     for (w = 0; w < J; w++) {
-        const float *word = e->table + e->ids[first + w] * e->D + j;
+        const float *word = x->q ? NULL : x->w + e->ids[first + w] * e->D + j;
+        const unsigned char *row = x->q ? x->q + e->ids[first + w] * carnn__q8_row(e->D) : NULL;
         float place = (float)(w + 1) / (float)J;
         vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
         CARNN__UNROLL for (v = 0; v < vectors; v++) {
-            vec x = loadn(word + 16 * v, n);
-            a[v] = fma(a_j, x, a[v]);
-            b[v] = fma(b_j, x, b[v]);
+            vec y = row ? CARNN__K(of_block)(row, j + 16 * v) : loadn(word + 16 * v, n);
+            a[v] = fma(a_j, y, a[v]);
+            b[v] = fma(b_j, y, b[v]);
         }
     }
     CARNN__UNROLL for (v = 0; v < vectors; v++) {
@@ -6484,9 +6795,7 @@ static void carnn__encoder_ramp(float *ramp, size_t D) {
 /* to[i] = from[index[i]]. Bound by memory. */
 static void carnn__gather_rows(float *to, const float *from, const uint32_t *index, size_t rows,
                                size_t columns) {
-    size_t i;
-    for (i = 0; i < rows; i++)
-        memcpy(to + i * columns, from + (size_t)index[i] * columns, columns * sizeof(float));
+    carnn__matrix_rows(to, carnn__floats_of(from, columns), index, rows);
 }
 
 /* to[index[i]] += from[i]. */
@@ -11194,8 +11503,13 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
+/* Weights that are always floats, which is what vectors and whatever is trained are. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
+}
+
+static carnn__matrix carnn__weights(const carnn__work *work, size_t number) {
+    return carnn__matrix_of(&work->model->params, work->model->params.value, number);
 }
 
 /* Are gradients asked for? Without training never: a compiler leaves out what they need. */
@@ -12339,10 +12653,11 @@ static double carnn__number_at(const carnn_dataset *data, size_t j) {
     return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
 }
 
-/* E_w */
-static const float *carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w) {
-    return w < m->rows ? carnn__weight(work, m->table) + w * m->e
-                       : carnn__weight(work, m->vectors) + (w - m->rows) * m->e;
+/* to (e) = E_w */
+static void carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w, float *to) {
+    carnn__matrix E = carnn__weights(work, w < m->rows ? m->table : m->vectors);
+    uint32_t row = (uint32_t)(w < m->rows ? w : w - m->rows);
+    carnn__matrix_rows(to, E, &row, 1);
 }
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
@@ -12350,7 +12665,7 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
     size_t e = m->e, i, j;
     for (i = 0; i < t->inputs; i++) {
         float *y = m->y.x + i * m->y.columns;
-        if (!data->columns) memcpy(y, carnn__embed_row(work, m, t->input[i] / 2), e * sizeof *y);
+        if (!data->columns) carnn__embed_row(work, m, t->input[i] / 2, y);
         for (j = 0; data->columns && j < e; j++)
             y[j] = (float)carnn__number_at(data, t->input[i] * e + j);
     }
@@ -12451,7 +12766,7 @@ static void carnn__ngrams_plan(carnn__plan *p, carnn__ngrams *m, size_t longest,
 
 static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const carnn__texts *t,
                               int backward) {
-    const float *U = carnn__weight(work, m->weight);
+    const carnn__matrix U = carnn__weights(work, m->weight);
     float *dU = backward ? carnn__gradient(work, m->weight) : NULL;
     size_t C = m->z.columns, s, i, j, k;
     if (!backward) memset(m->z.x, 0, t->texts * C * sizeof(float));
@@ -12466,9 +12781,9 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
                 size_t g;
                 hash = carnn__stream(hash, carnn__row_word(t, j));
                 g = (size_t)(hash % CARNN__NGRAM_HASHES);
-                for (k = 0; k < C; k++, g += CARNN__NGRAM_HASHES) {
-                    if (backward) dU[g] += scale * dz[k];
-                    else z[k] += scale * U[g];
+                for (k = 0; k < C; k++) {
+                    if (backward) dU[k * CARNN__NGRAM_HASHES + g] += scale * dz[k];
+                    else z[k] += scale * carnn__matrix_at(&U, k, g);
                 }
             }
         }
@@ -12579,10 +12894,11 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
     size_t in = x->columns, out = m->y.columns, i;
-    carnn__matmul(work->engine, m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT, rows,
-                  out, in, x->x, in, carnn__weight(work, m->weight), in,
-                  m->biased ? carnn__weight(work, m->bias) : NULL,
-                  m->normal ? m->norm.v.x : m->y.x, out);
+    carnn__matmul_weights(work->engine,
+                          m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT, rows, out, in,
+                          x->x, in, carnn__weights(work, m->weight),
+                          m->biased ? carnn__weight(work, m->bias) : NULL,
+                          m->normal ? m->norm.v.x : m->y.x, out);
     if (m->normal) carnn__batch_norm_run(work, &m->norm, &m->y, rows, m->adds, 0);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
@@ -12701,7 +13017,7 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
 static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
                                 const carnn__mat *x, int backward) {
     carnn__encoder e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
-                        x->x, m->y.x, x->d, m->y.d};
+                        carnn__floats_of(x->x, x->columns), m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
     for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->order[b]] ^ (uint32_t)m->other;
@@ -12737,7 +13053,7 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     size_t at = row * y->columns;
     carnn__encoder job = {count, y->columns, NULL, lists->ids,
                           lists->at ? lists->at + first : NULL, m->ramp,
-                          carnn__weight(work, m->table), y->x + at,
+                          carnn__weights(work, m->table), y->x + at,
                           backward ? carnn__gradient(work, m->table) : NULL,
                           backward ? y->d + at : NULL};
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
@@ -13075,9 +13391,9 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     const carnn__wire *w = m->wire, *end = w + m->unit[m->units - 1].wires;
     for (; w < end; w++) {
         size_t width = m->unit[w->to].width;
-        const float *U = carnn__weight(work, w->U.weight);
-        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, m->h, w->forward);
-        if (w->backward) carnn__pack(work->engine, CARNN__NN, m->h, width, U, m->h, w->backward);
+        carnn__matrix U = carnn__weights(work, w->U.weight);
+        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, w->forward);
+        if (w->backward) carnn__pack(work->engine, CARNN__NN, m->h, width, U, w->backward);
     }
 }
 
@@ -13811,7 +14127,7 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
     size_t N = m->packed.rows, e = m->x.columns;
-    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__matrix_rows(m->x.x, carnn__weights(work, m->table), m->ids, N);
     carnn__drop(work, m->x.x, N * e, key, m->drop);
     carnn__mat_clear(&m->x, N);
     if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
@@ -13998,7 +14314,7 @@ static void carnn__hops_ages(const carnn__work *work, const carnn__hops *m) {
         for (b = 0; p->start[t] + b < p->start[t + 1]; b++)
             m->age[p->start[t] + b] = (uint32_t)carnn__min(carnn__rank_length(p, b) - 1 - t,
                                                            CARNN__HOPS_AGES - 1);
-    carnn__gather_rows(m->h, carnn__weight(work, m->ages), m->age, p->rows, m->job.D);
+    carnn__matrix_rows(m->h, carnn__weights(work, m->ages), m->age, p->rows);
 }
 
 /* From c to o. */
@@ -14811,7 +15127,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     }
     g->step[step] = g->count;
     g->a = m->gate[direction].y.x;
-    g->w = carnn__weight(work, m->weight[direction]);
+    g->w = carnn__weights(work, m->weight[direction]);
     g->stride = 2 * h;
     g->x = m->s.x + direction * h;
     g->dx = work->g ? m->s.d + direction * h : NULL;
@@ -14892,6 +15208,7 @@ typedef struct carnn__overlap {
     size_t idf;                 /* parameter (V), not trained */
     uint32_t *stem;             /* (V) the same number for words that count as equal */
     const carnn__embed *vector; /* of words, to be compared, or NULL; set by the caller */
+    float *row[2];              /* (e) those of two words */
 } carnn__overlap;
 
 /* Its parameter comes behind all that are trained. Words count as equal if their first `most`
@@ -14902,6 +15219,8 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     size_t i, w;
     m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
     m->stem = carnn__indices(p->arena, words->count);
+    for (i = 0; m->vector && i < 2; i++)
+        m->row[i] = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     for (w = 0; m->stem && w < words->count; w++) {
         const char *name = carnn__names_get(words, w);
         size_t length = carnn__names_length(words, w);
@@ -14977,9 +15296,10 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
                 m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
                 found[CARNN__NEXT_WORD] = 1.0f;
         } else if (m->vector) {
-            similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e,
-                                           carnn__embed_row(work, m->vector, word),
-                                           carnn__embed_row(work, m->vector, other)) - 1.0f;
+            carnn__embed_row(work, m->vector, word, m->row[0]);
+            carnn__embed_row(work, m->vector, other, m->row[1]);
+            similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e, m->row[0], m->row[1]) -
+                      1.0f;
         }
         if (similar > found[CARNN__SIMILAR_WORD]) found[CARNN__SIMILAR_WORD] = similar;
     }
@@ -15629,6 +15949,7 @@ typedef struct carnn__candidates {
     uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
     carnn__mat z;     /* (B, C) */
     float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
+    float *row;       /* (D) E_c */
 } carnn__candidates;
 
 /* Which candidate of the item a word is, by its place among them, or CARNN__NO_INDEX. */
@@ -15657,6 +15978,7 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     m->target = carnn__indices(p->arena, B);
     m->e = carnn__floats(p->arena, 1, t->most_rows);
     m->lse = carnn__floats(p->arena, 1, B);
+    m->row = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     net = carnn__net_of(p->work);
     net->columns = C;
     net->own = carnn__indices(p->arena, B);
@@ -15774,12 +16096,13 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
     for (b = 0; b < t->count; b++) {
         carnn__list candidates = carnn__last_tokens(work, t->item[b]);
         for (i = 0; i < candidates.length; i++) {
-            size_t row = t->read(t, t->item[b], candidates.ids[i]) * e;
-            const float *E = carnn__weight(work, table) + row, *v = y->x + b * e;
-            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
+            uint32_t row = t->read(t, t->item[b], candidates.ids[i]);
+            const float *v = y->x + b * e;
+            carnn__matrix_rows(m->row, carnn__weights(work, table), &row, 1);
+            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(m->row, v, e);
             for (j = 0; backward && j < e; j++) {
-                y->d[b * e + j] += m->z.d[b * C + i] * E[j];
-                carnn__gradient(work, table)[row + j] += m->z.d[b * C + i] * v[j];
+                y->d[b * e + j] += m->z.d[b * C + i] * m->row[j];
+                carnn__gradient(work, table)[row * e + j] += m->z.d[b * C + i] * v[j];
             }
         }
     }
@@ -16298,6 +16621,7 @@ typedef struct carnn__word_softmax {
     size_t weight, bias;        /* parameters W (V, h), b (V) */
     size_t V, block;            /* block: rows */
     float *z, *loss;            /* (block, V); (N) */
+    float *row;                 /* (h) a row of W, in sessions */
     uint32_t *target;           /* (N) */
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
@@ -16320,6 +16644,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->z = carnn__floats(p->arena, m->block, m->V);
     carnn__net_of(p->work)->word_loss = m->loss = carnn__floats(p->arena, 1, N);
     m->target = carnn__indices(p->arena, N);
+    m->row = session ? carnn__floats(p->arena, 1, h) : NULL;
     if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
@@ -16329,9 +16654,10 @@ static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_so
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
     const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
-    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
-    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
-                  bias, m->z, m->V);
+    carnn__matrix w = m->forward ? carnn__floats_of(m->forward, 0)
+                                 : carnn__weights(work, m->weight);
+    carnn__matmul_weights(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D,
+                          w, bias, m->z, m->V);
     return m->z;
 }
 
@@ -16340,9 +16666,9 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
                                     const carnn__mat *h, size_t N, float scale) {
     carnn__engine *e = work->engine;
     size_t D = h->columns, V = m->V, from, rows;
-    const float *w = carnn__weight(work, m->weight);
-    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
-    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
+    carnn__matrix w = carnn__weights(work, m->weight);
+    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, m->forward);
+    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, m->backward);
     for (from = 0; from < N; from += rows) {
         rows = carnn__min(m->block, N - from);
         carnn__word_softmax_logits(work, m, h, from, rows);
@@ -18670,7 +18996,7 @@ typedef struct carnn__dialog {
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
     float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
-    float *Hy;               /* (D) of explanations */
+    float *Hy, *row;         /* (D) of explanations: H^T y, a row of H */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
     size_t projected;        /* of these, the first so many are projected */
@@ -18719,6 +19045,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     m->Hy = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
+    m->row = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
                          p->arena, U, N, B, NULL);
@@ -18813,7 +19140,8 @@ static void carnn__dialog_ready(const carnn__work *work) {
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
         carnn__encode_lists(work, &m->words, &m->kept, i, end - i, &m->y, 0, 0);
-        if (!work->g) carnn__pack_part(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
+        if (!work->g)
+            carnn__pack_part(e, CARNN__NT, L, D, i, end, carnn__floats_of(m->y.x, D), m->packed_y);
     }
     m->ready = !work->g;
 }
@@ -19146,6 +19474,19 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
     }
 }
 
+/* Hy = H^T y */
+static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    size_t D = m->e.columns, i;
+    memset(Hy, 0, D * sizeof *Hy);
+    for (i = 0; i < D; i++) {
+        uint32_t row = (uint32_t)i;
+        carnn__matrix_rows(m->row, carnn__weights(&s->work, m->hops.step->weight), &row, 1);
+        carnn__matmul(&s->engine, CARNN__NN | CARNN__ADD, 1, D, 1, y + i, 1, m->row, D, NULL, Hy,
+                      D);
+    }
+}
+
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
    memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
@@ -19175,8 +19516,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     }
     for (k = x->gated ? 0 : x->count; k-- > 0; swap = y, y = Hy, Hy = swap) {
         carnn__dialog_explain_sum(s, x->weight[k].x, y, count, out, &e->rest);
-        carnn__matmul(&s->engine, CARNN__NN, 1, D, D, y, D,
-                      carnn__weight(&s->work, x->step->weight), D, NULL, Hy, D);
+        carnn__dialog_step_back(s, y, Hy);
     }
     for (j = 0; j < D; j++) own += (double)y[j] * (double)(x->gated ? m->o.x[j] : m->c.x[j]);
     if (x->gated || !m->has_cell) e->rest += own;
@@ -19868,7 +20208,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + m->at_hand.at[0];
     size_t first = m->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
-    const float *y;
+    carnn__matrix y;
     float *z;
     e->exact = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     e->count = first + n;
@@ -19889,10 +20229,11 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     e->of = carnn__names_get(&s->model->words, best);
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    y = carnn__weight(&s->work, m->output.weight) + best * m->c.columns;
+    y = carnn__matrix_from(carnn__weights(&s->work, m->output.weight), best);
+    carnn__matrix_rows(m->output.row, y, NULL, 1);
     if (e->exact)
-        carnn__explain_run(s, run, 0, n, 0, y, 1.0, out ? out + first : NULL, count - first,
-                           &e->rest);
+        carnn__explain_run(s, run, 0, n, 0, m->output.row, 1.0, out ? out + first : NULL,
+                           count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -22392,6 +22733,7 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
 
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
                                         carnn_error *error) {
+    const carnn__store *s = &old->params;
     size_t words = model->words.count - old->words.count, i;
     size_t choices = model->choices.count - old->choices.count;
     /* by how many the embedding grows: words that only vectors had are trained now */
@@ -22399,6 +22741,7 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
     size_t params = model->params.count - (model->vector_words > 0); /* without the last rows */
     size_t olds = old->params.count - (old->vector_words > 0);
     carnn_tensor to, from;
+    uint32_t row;
     for (i = 0; i < carnn__max(params, olds); i++) {
         size_t more;
         int vector; /* grows by columns */
@@ -22414,12 +22757,12 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
             return carnn__refuse(error, "%s has %zu x %zu weights in the model to go on from, but "
                                  "an option makes it %zu x %zu", to.name, from.rows, from.columns,
                                  to.rows, to.columns);
-        memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
-               from.rows * from.columns * sizeof *from.value);
+        carnn__matrix_rows(carnn__piece(&model->params, model->params.value, i),
+                           carnn__matrix_of(s, s->value, i), NULL, from.rows);
     }
-    for (i = old->words.count - old->vector_words; i < old->words.count; i++)
-        memcpy(carnn__word_vector(model, i), carnn__word_vector(old, i),
-               (size_t)old->desc.embedding * sizeof(float));
+    for (row = 0; row < old->vector_words; row++)
+        carnn__matrix_rows(carnn__word_vector(model, old->words.count - old->vector_words + row),
+                           carnn__matrix_of(s, s->value, olds), &row, 1);
     return CARNN_OK;
 }
 
@@ -22596,16 +22939,21 @@ CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
 }
 
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number) {
-    carnn_tensor t = {NULL, 0, 0, NULL, 32};
+    carnn_tensor t = {NULL, 0, 0, NULL, NULL, 32};
     if (!model->member_count && number < model->params.count) {
         const carnn__param *p = &model->params.item[number];
         t.name = p->name;
         t.rows = p->rows;
         t.columns = p->columns;
         t.value = model->params.value + p->offset;
-        if (p->quantised) t.bits = 8;
+        if (p->quantised) t.bits = 8, t.blocks = t.value, t.value = NULL;
     }
     return t;
+}
+
+CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *to) {
+    carnn__matrix m = {tensor->value, (const unsigned char *)tensor->blocks, tensor->columns};
+    carnn__matrix_rows(to, carnn__matrix_from(m, row), NULL, 1);
 }
 
 CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
@@ -22805,17 +23153,9 @@ static uint64_t carnn__checksum_end(const carnn__checksum *h) {
 }
 
 /* --- weights of 8 bits --------------------------------------------------------------------------
-   Q8_0, a type of GGUF's tensors: each row of a matrix is cut into blocks of 32 numbers, the last
-   one filled up with zeros. A block has 34 bytes, a scale d in half precision (IEEE 754 binary16)
-   and 32 signed bytes q; its numbers are d q_i:
+   A block of 32 weights (Q8_0, see the arguments of kernels) is rounded to
 
-     d = max_i |w_i| / 127, rounded up        q_i = w_i / d, rounded to the nearest
-
-   Where d is denormal the numbers d q_i may have another d. A model is rounded until they do not,
-   so that a file which is read and written again is the same file. */
-
-#define CARNN__Q8_NUMBERS 32
-#define CARNN__Q8_BYTES 34
+     d = max_i |w_i| / 127, rounded up        q_i = w_i / d, rounded to the nearest */
 
 /* Half precision, rounded up: x from 0 to 65504. */
 static unsigned carnn__half(float x) {
@@ -22824,21 +23164,6 @@ static unsigned carnn__half(float x) {
     if (exponent < -13 || x == 0.0f) /* denormal: multiples of 2^-24 */
         return (unsigned)ceilf(ldexpf(x, 24));
     return (unsigned)(exponent + 13) * 1024 + (unsigned)ceilf(ldexpf(fraction, 11));
-}
-
-static float carnn__half_value(unsigned half) {
-    unsigned exponent = half >> 10 & 31, fraction = half & 1023;
-    float x = exponent == 31 ? (float)HUGE_VAL
-              : exponent     ? ldexpf((float)(fraction + 1024), (int)exponent - 25)
-                             : ldexpf((float)fraction, -24);
-    return half >> 15 ? -x : x;
-}
-
-/* The first `count` numbers of a block. */
-static void carnn__q8_read(const unsigned char *bytes, float *w, size_t count) {
-    float d = carnn__half_value(bytes[0] | (unsigned)bytes[1] << 8);
-    size_t i;
-    for (i = 0; i < count; i++) w[i] = d * (float)(bytes[2 + i] - (bytes[2 + i] > 127 ? 256 : 0));
 }
 
 #define CARNN__Q8_MOST (127.0f * 65504.0f)
@@ -22853,53 +23178,59 @@ static float carnn__largest(const float *w, size_t count) {
 /* Up to 32 numbers, of which none is above CARNN__Q8_MOST, as a block. */
 static void carnn__q8_block(unsigned char bytes[CARNN__Q8_BYTES], const float *w, size_t count) {
     unsigned half = carnn__half(carnn__largest(w, count) / 127.0f);
-    float d = carnn__half_value(half);
+    float d;
     size_t i;
     memset(bytes, 0, CARNN__Q8_BYTES);
     bytes[0] = (unsigned char)half;
     bytes[1] = (unsigned char)(half >> 8);
+    d = carnn__q8_scale(bytes);
     for (i = 0; half && i < count; i++) bytes[2 + i] = (unsigned char)lrintf(w[i] / d);
 }
 
-/* Rounds such numbers to those of a block that become the same block again. */
-static void carnn__q8_round(float *w, size_t count) {
-    unsigned char bytes[CARNN__Q8_BYTES], before[CARNN__Q8_BYTES];
-    carnn__q8_block(bytes, w, count);
-    do {
-        memcpy(before, bytes, sizeof bytes);
-        carnn__q8_read(bytes, w, count);
-        carnn__q8_block(bytes, w, count);
-    } while (memcmp(bytes, before, sizeof bytes));
-}
-
-/* The numbers of the block of a matrix that begins with weight `at`: it ends with its row. */
-static size_t carnn__q8_count(const carnn__param *p, size_t at) {
-    return carnn__min(p->columns - at % p->columns, CARNN__Q8_NUMBERS);
-}
-
-/* Bytes that a matrix has in a file. */
-static uint64_t carnn__param_bytes(const carnn__param *p) {
-    uint64_t blocks = carnn__parts(p->columns, CARNN__Q8_NUMBERS), floats = p->columns;
-    return p->rows * (p->quantised ? blocks * CARNN__Q8_BYTES : floats * 4);
-}
-
-/* Is it rounded? Where that makes it smaller, but no vectors and no statistics: they are few, and
-   matter more. */
+/* Is it rounded? Where that makes it smaller, but not statistics, vectors and what has as few rows
+   as the gates of query reduction: they are few weights, and matter more. */
 static int carnn__param_shrinks(const carnn__param *p) {
-    carnn__param floats = *p, rounded = *p;
-    floats.quantised = 0;
-    rounded.quantised = 1;
-    return p->rows > 1 && !p->statistic &&
-           carnn__param_bytes(&rounded) < carnn__param_bytes(&floats);
+    return p->rows > CARNN__REDUCE_GATES && !p->statistic &&
+           carnn__q8_row(p->columns) < p->columns * sizeof(float);
 }
 
-static void carnn__param_quantise(carnn__param *p, float *w) {
-    size_t at, n;
-    p->quantised = 1;
-    for (at = 0; at < p->rows * p->columns; at += n) {
-        n = carnn__q8_count(p, at);
-        carnn__q8_round(w + at, n);
+/* The weights of `from` in the layout of `to`: floats become blocks, or blocks floats, where the
+   tables differ. */
+static void carnn__store_convert(const carnn__store *to, const carnn__store *from) {
+    size_t i, row, at;
+    for (i = 0; i < to->count; i++) {
+        const carnn__param *p = &to->item[i];
+        const float *w = from->value + from->item[i].offset;
+        unsigned char *bytes = (unsigned char *)(to->value + p->offset);
+        if (p->quantised == from->item[i].quantised)
+            memcpy(bytes, w, (size_t)carnn__param_bytes(p));
+        else if (!p->quantised)
+            carnn__matrix_rows(to->value + p->offset, carnn__matrix_of(from, from->value, i), NULL,
+                               p->rows);
+        else
+            for (row = 0; row < p->rows; row++, w += p->columns)
+                for (at = 0; at < p->columns; at += CARNN__Q8_NUMBERS, bytes += CARNN__Q8_BYTES)
+                    carnn__q8_block(bytes, w + at, carnn__min(p->columns - at, CARNN__Q8_NUMBERS));
     }
+}
+
+/* A store with the weights of another one, of which all matrices are quantised, or none. */
+static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *from, int quantise,
+                                        const carnn_allocator *a, carnn_error *error) {
+    carnn_status status;
+    size_t i;
+    *to = *from;
+    to->value = NULL;
+    to->item = (carnn__param *)carnn__alloc(a, from->count, sizeof *to->item);
+    if (!to->item) return carnn__out_of_memory(error);
+    for (i = 0; i < to->count; i++) {
+        to->item[i] = from->item[i];
+        to->item[i].quantised = quantise && carnn__param_shrinks(&from->item[i]);
+    }
+    carnn__store_lay_out(to);
+    status = carnn__store_alloc(to, a, error);
+    if (!status) carnn__store_convert(to, from);
+    return status;
 }
 
 /* Are matrices among the weights that a file has in blocks? */
@@ -23045,20 +23376,14 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
 }
 
-/* The weights of a store; of matrices with 8 bits in blocks. */
+/* The weights of a store. */
 static void carnn__put_weights(carnn__gguf *g, const carnn__store *store) {
-    unsigned char block[CARNN__Q8_BYTES];
     const carnn__param *p;
-    size_t at, n;
     for (p = store->item; p < store->item + store->count; p++) {
         const float *w = store->value + p->offset;
         carnn__put_padding(g);
-        if (!p->quantised) carnn__put_floats(g, w, p->rows * p->columns);
-        for (at = 0; p->quantised && at < p->rows * p->columns; at += n) {
-            n = carnn__q8_count(p, at);
-            carnn__q8_block(block, w + at, n);
-            carnn__put_bytes(g, block, sizeof block);
-        }
+        if (p->quantised) carnn__put_bytes(g, w, (size_t)carnn__param_bytes(p));
+        else carnn__put_floats(g, w, p->rows * p->columns);
     }
     carnn__put_padding(g);
 }
@@ -23777,7 +24102,8 @@ static uint64_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
         const carnn__store *store = &parts[i]->params;
         carnn__gguf_part(g, model, i);
         for (p = store->item; p < store->item + store->count && !g->status; p++) {
-            carnn__key_tensor(g, p->name, p->rows, p->columns, at, &p->quantised);
+            carnn__key_tensor(g, p->name, p->rows, p->columns, at,
+                              carnn__param_shrinks(p) ? &p->quantised : NULL);
             at += (carnn__param_bytes(p) + CARNN__ALIGN - 1) / CARNN__ALIGN * CARNN__ALIGN;
         }
     }
@@ -23856,14 +24182,24 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
+/* Are the scales of all blocks of a matrix finite? */
+static int carnn__finite_blocks(const carnn__param *p, const unsigned char *block) {
+    const unsigned char *end = block + carnn__param_bytes(p);
+    while (block < end && (block[1] & 0x7C) != 0x7C) block += CARNN__Q8_BYTES;
+    return block == end;
+}
+
 /* The first matrix that is not finite in the first `size` floats of an array that is laid out like
    the store; NULL: all are. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
     size_t i, end;
     for (i = 0; i < store->count && store->item[i].offset < size; i++) {
-        end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
-        if (!carnn__finite(array + store->item[i].offset, end - store->item[i].offset))
-            return store->item[i].name;
+        const carnn__param *p = &store->item[i];
+        const float *w = array + p->offset;
+        end = i + 1 < store->count ? p[1].offset : store->size;
+        if (p->quantised ? !carnn__finite_blocks(p, (const unsigned char *)w)
+                         : !carnn__finite(w, end - p->offset))
+            return p->name;
     }
     return NULL;
 }
@@ -24009,25 +24345,19 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     if (!g->status) carnn__key_scores(g, model->members[0]->task, &model->scores);
 }
 
-/* Copies the weights of a store from the data of a file; returns what follows them. */
-static const unsigned char *carnn__weights_copy(carnn__store *store, const unsigned char *data) {
+/* Copies the weights of a store from the data of a file. */
+static void carnn__weights_copy(carnn__store *store, const unsigned char *data) {
     const carnn__param *p;
-    size_t at, n;
     for (p = store->item; p < store->item + store->count; p++) {
         float *w = store->value + p->offset;
-        const unsigned char *block = data;
-        if (!p->quantised) carnn__convert_floats(w, data, p->rows * p->columns);
-        for (at = 0; p->quantised && at < p->rows * p->columns; at += n, block += CARNN__Q8_BYTES) {
-            n = carnn__q8_count(p, at);
-            carnn__q8_read(block, w + at, n);
-        }
-        data += carnn__round_up((size_t)carnn__param_bytes(p), CARNN__ALIGN);
+        const unsigned char *from = data + p->offset * sizeof *w;
+        if (p->quantised) memcpy(w, from, (size_t)carnn__param_bytes(p));
+        else carnn__convert_floats(w, from, p->rows * p->columns);
     }
-    return data;
 }
 
-/* The weights of a model or of members are used in place if they are floats of this machine, else
-   copied: then the file's block is no longer needed. */
+/* The weights of a model or of members are used in place if they are aligned and the floats are
+   those of this machine, else copied: then the file's block is no longer needed. */
 static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     carnn_model *const *parts;
     size_t i, n = carnn__file_parts(&model, &parts), tensors = 0;
@@ -24038,21 +24368,21 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     for (i = 0; i < n; i++) tensors += parts[i]->params.count;
     carnn__gguf_count(g, tensors);
     data = carnn__gguf_data(g, carnn__key_tensors(g, model));
-    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0 ||
-                      carnn__quantised(parts, n));
+    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
     if (copies) model->block = NULL;
     for (i = 0; !g->status && i < n; i++) {
         carnn__store *store = &parts[i]->params;
         carnn__gguf_part(g, model, i);
+        carnn__store_lay_out(store);
         if (copies) {
             g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
             if (g->status) break;
             parts[i]->block = store->value;
-            data = carnn__weights_copy(store, data);
+            carnn__weights_copy(store, data);
         } else {
             store->value = (float *)(uintptr_t)data;
-            data += store->size * sizeof(float);
         }
+        data += store->size * sizeof(float);
         broken = carnn__not_finite(store, store->value, store->size);
         if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
     }
@@ -24102,30 +24432,41 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     return status;
 }
 
-/* Gives a model that is used in place weights of its own, which can be changed. */
-static carnn_status carnn__own_weights(carnn_model *model, carnn_error *error) {
-    const float *from = model->params.value;
-    carnn_status status = carnn__store_alloc(&model->params, &model->allocator, error);
-    if (status) {
-        model->params.value = (float *)(uintptr_t)from;
-        return status;
-    }
-    model->block = model->params.value;
-    memcpy(model->params.value, from, model->params.size * sizeof(float));
+/* Can the matrices of a store be rounded? */
+static carnn_status carnn__quantise_check(const carnn__store *store, carnn_error *error) {
+    const carnn__param *p;
+    for (p = store->item; p < store->item + store->count; p++)
+        if (!p->quantised && carnn__param_shrinks(p) &&
+            carnn__largest(store->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
+            return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
+                                 "8,319,008", p->name);
     return CARNN_OK;
 }
 
-/* Rounds the matrices of a store; with `check` only looks whether they can be rounded. */
-static carnn_status carnn__store_quantise(carnn__store *store, int check, carnn_error *error) {
-    carnn__param *p;
-    for (p = store->item; p < store->item + store->count; p++) {
-        float *w = store->value + p->offset;
-        if (!carnn__param_shrinks(p)) continue;
-        if (!check) carnn__param_quantise(p, w);
-        else if (carnn__largest(w, p->rows * p->columns) > CARNN__Q8_MOST)
-            return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
-                                 "8,319,008", p->name);
+/* Gives a model, or each member of an ensemble, weights of its own of which all matrices are
+   quantised, or none; where that fails all stay as they were. */
+static carnn_status carnn__model_remake(carnn_model *model, int quantise, carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    carnn_model *const *parts;
+    size_t i, n = carnn__file_parts(&model, &parts);
+    carnn__store *made = (carnn__store *)carnn__alloc_zero(a, n, sizeof *made);
+    carnn_status status = made ? CARNN_OK : carnn__out_of_memory(error);
+    for (i = 0; !status && i < n; i++)
+        status = carnn__store_remake(&made[i], &parts[i]->params, quantise, &parts[i]->allocator,
+                                     error);
+    for (i = 0; made && i < n; i++) {
+        carnn__store *unused = status ? &made[i] : &parts[i]->params;
+        carnn__free_aligned(&parts[i]->allocator, status ? made[i].value : parts[i]->block);
+        carnn__free(&parts[i]->allocator, unused->item);
+        if (status) continue;
+        parts[i]->params = made[i];
+        parts[i]->block = made[i].value;
     }
+    carnn__free(a, made);
+    if (status || !model->member_count) return status;
+    carnn__free_aligned(a, model->block);
+    model->block = NULL;
+    model->params = parts[0]->params;
     return CARNN_OK;
 }
 
@@ -24134,13 +24475,9 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
     const carnn__kernels *k;
     size_t i, n = carnn__file_parts(&model, &parts);
     carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
-    for (i = 0; !status && i < n; i++) {
-        status = carnn__store_quantise(&parts[i]->params, 1, error);
-        if (!status && !model->block && !parts[i]->block)
-            status = carnn__own_weights(parts[i], error);
-    }
-    for (i = 0; !status && i < n; i++) status = carnn__store_quantise(&parts[i]->params, 0, error);
-    return status;
+    for (i = 0; !status && i < n; i++)
+        status = carnn__quantise_check(&parts[i]->params, error);
+    return status ? status : carnn__model_remake(model, 1, error);
 }
 
 #ifndef CARNN_NO_TRAIN
@@ -25149,7 +25486,6 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    carnn_error *error) {
     carnn_model_desc complete = model->desc; /* the model's own says what its weights are */
     volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
-    size_t i;
     carnn__training t;
     carnn_status status;
     memset(&t, 0, sizeof t);
@@ -25172,9 +25508,9 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to validate on");
     if (t.desc.resume && !t.desc.checkpoint)
         return carnn__refuse(error, "resume: no checkpoint file is named");
-    status = carnn__training_open(&t, train, valid, error);
+    if (carnn__quantised(&model, 1)) status = carnn__model_remake(model, 0, error);
+    if (!status) status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
-    for (i = 0; !status && i < model->params.count; i++) model->params.item[i].quantised = 0;
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);
@@ -25620,7 +25956,8 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
     carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, s->scratch_back,
-                        s->x.value, s->scratch, s->x.gradient, s->out.value};
+                        carnn__floats_of(s->x.value, CARNN__CHECK_H), s->scratch, s->x.gradient,
+                        s->out.value};
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);

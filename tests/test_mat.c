@@ -66,7 +66,8 @@ static void check_shape(const shape *s) {
         if (!(s->form & CARNN__TN)) {
             size_t size = carnn__packed_size(s->n, s->k);
             float *packed = (float *)malloc((size + 1) * sizeof(float));
-            carnn__pack(&engines[e], s->form & CARNN__NT, s->n, s->k, b, s->ldb, packed);
+            carnn__pack(&engines[e], s->form & CARNN__NT, s->n, s->k,
+                        carnn__floats_of(b, s->ldb), packed);
             memcpy(c, before, bytes);
             carnn__matmul(&engines[e], CARNN__PACKED | (s->form & CARNN__ADD), s->m, s->n, s->k, a,
                           s->lda, packed, 0, start, c, s->ldc);

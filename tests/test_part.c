@@ -115,7 +115,7 @@ static void test_encoder_golden(void) {
     for (k = 0; k < 12; k++) table[k] = (float)(0.5 * sin(0.7 * (double)k + 1.3 * 70.0 + 0.1));
     carnn__encoder_ramp(ramp, 4);
     e.ramp = ramp;
-    e.table = table;
+    e.table = carnn__floats_of(table, 4);
     e.out = out;
     carnn__encode_texts(&engine, &e);
     for (k = 0; k < 4; k++) CHECK_NEAR(out[k], want[k], 1e-7);
@@ -138,7 +138,7 @@ static void test_encoder(void) {
         carnn__encoder e = encoder(7, D, which, ids, at);
         if (!want) abort();
         e.ramp = ramp;
-        e.table = table;
+        e.table = carnn__floats_of(table, D);
         e.out = out;
         e.dtable = dtable;
         e.dout = dout;
@@ -472,7 +472,7 @@ static size_t all_parts(carnn__engine *e, float *out) {
     for (i = 0; i < 64; i++) target[i] = (uint32_t)i;
     carnn__encoder_ramp(ramp, LARGE);
     x.ramp = ramp;
-    x.table = table;
+    x.table = carnn__floats_of(table, LARGE);
     x.out = out;
     carnn__encode_texts(e, &x);
     carnn__dropout(e, out, 120 * LARGE, 0.4, 9);

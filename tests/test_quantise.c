@@ -1,5 +1,5 @@
-/* Weights of 8 bits (@@FILE): a quantised model's file has the numbers that the model computes
-   with, read here by a decoder of its own, each next to what it was; and nothing else changes. */
+/* Weights of 8 bits (@@FILE): a quantised model has numbers, read here by a decoder of its own, each
+   next to what it was, and computes with them as one does that has them as floats. */
 
 #include "test.h"
 
@@ -75,9 +75,13 @@ static void quantise_halves(void) {
     unsigned i;
     size_t wrong = 0;
     double between;
-    for (i = 0; i < 0x10000; i++)
-        if ((i >> 10 & 31) != 31) wrong += (double)carnn__half_value(i) != quantise_half(i);
-        else wrong += isfinite(carnn__half_value(i)) != 0;
+    for (i = 0; i < 0x10000; i++) {
+        unsigned char block[2];
+        block[0] = (unsigned char)i;
+        block[1] = (unsigned char)(i >> 8);
+        if ((i >> 10 & 31) != 31) wrong += (double)carnn__q8_scale(block) != quantise_half(i);
+        else wrong += isfinite(carnn__q8_scale(block)) != 0;
+    }
     for (i = 0; i < 0x7C00; i++) {
         wrong += carnn__half((float)quantise_half(i)) != i;
         if (!i) continue;
@@ -89,35 +93,102 @@ static void quantise_halves(void) {
 }
 
 /* Blocks of numbers of all sizes: each becomes the nearest multiple of a scale which is the largest
-   of them by 127, but for the rounding of half numbers, and the second time nothing changes. */
+   of them by 127, but for the rounding of half numbers. */
 static void quantise_blocks(void) {
     size_t n, k, i, wrong = 0;
     for (k = 0; k < 4000; k++) {
-        float w[CARNN__Q8_NUMBERS], was[CARNN__Q8_NUMBERS], once[CARNN__Q8_NUMBERS];
-        double scale = pow(10.0, -11.0 + (double)(k % 170) / 10.0), largest = 0.0, d, most;
-        unsigned char block[CARNN__Q8_BYTES], again[CARNN__Q8_BYTES];
+        float w[CARNN__Q8_NUMBERS];
+        double scale = pow(10.0, -11.0 + (double)(k % 170) / 10.0), largest = 0.0, d;
+        unsigned char block[CARNN__Q8_BYTES];
         n = 1 + k % CARNN__Q8_NUMBERS;
         for (i = 0; i < n; i++) {
-            w[i] = was[i] = (float)(scale * (double)carnn__normal(k, i));
+            w[i] = (float)(scale * (double)carnn__normal(k, i));
             largest = fmax(largest, fabs((double)w[i]));
         }
-        carnn__q8_round(w, n);
         carnn__q8_block(block, w, n);
         d = quantise_half(block[0] | (unsigned)block[1] << 8);
-        most = d < 0x1p-14 ? 1.0 : 0.501; /* a denormal scale may be rounded twice */
-        wrong += d > largest / 127.0 * (1.0 + 1.0 / 1024.0) + 0x1p-24;
-        for (i = 0; i < n; i++) {
-            double q = (double)(signed char)block[2 + i];
-            wrong += (double)w[i] != d * q;
-            wrong += fabs((double)w[i] - (double)was[i]) > most * fmax(d, 0x1p-24);
-        }
+        wrong += d < largest / 127.0 || d > largest / 127.0 * (1.0 + 1.0 / 1024.0) + 0x1p-24;
+        for (i = 0; i < n; i++)
+            wrong += fabs(d * (double)(signed char)block[2 + i] - (double)w[i]) > 0.5000001 * d;
         for (; i < CARNN__Q8_NUMBERS; i++) wrong += block[2 + i] != 0;
-        memcpy(once, w, sizeof w);
-        carnn__q8_round(w, n);
-        carnn__q8_block(again, w, n);
-        wrong += memcmp(once, w, n * sizeof *w) || memcmp(block, again, sizeof block);
     }
     CHECK_INT(wrong, 0);
+}
+
+/* A matrix (rows, columns) of random blocks, whose padding is not zero and whose scales are of all
+   sizes and both signs; w: its numbers. */
+static carnn__matrix quantise_matrix(size_t rows, size_t columns, float *w, unsigned char *q) {
+    carnn__matrix m = {NULL, NULL, 0};
+    size_t bytes = carnn__q8_row(columns), i, j;
+    for (i = 0; i < rows * bytes; i++) q[i] = (unsigned char)carnn__random(rows, i);
+    for (i = 0; i < rows * bytes / CARNN__Q8_BYTES; i++) /* scales below 2 */
+        q[i * CARNN__Q8_BYTES + 1] &= (unsigned char)(i % 3 ? 0xBF : 0x83);
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++) {
+            const unsigned char *block = q + i * bytes + j / 32 * 34;
+            double d = quantise_half(block[0] | (unsigned)block[1] << 8);
+            w[i * columns + j] = (float)(d * (double)(signed char)block[2 + j % 32]);
+        }
+    m.q = q;
+    m.columns = columns;
+    return m;
+}
+
+/* Products with blocks, by few rows and many, rows of them and texts encoded with them have the bits
+   of those with the numbers as floats, on every path. */
+static void quantise_products(void) {
+    enum { ROWS = 150, COLUMNS = 400, M = 130 };
+    static const size_t many[] = {1, 2, 3, 4, 5, 8, 9, 40, M};
+    static const char *const paths[] = {"portable", NULL};
+    float *w = (float *)malloc(ROWS * COLUMNS * sizeof *w), *a = (float *)malloc(M * COLUMNS * 4);
+    float *c = (float *)malloc(M * ROWS * 4), *right = (float *)malloc(M * ROWS * 4), bias[ROWS];
+    float *packed = (float *)malloc((ROWS + 16) * COLUMNS * 4);
+    unsigned char *q = (unsigned char *)malloc(ROWS * (COLUMNS / 32 + 1) * 34);
+    size_t trial, path, i, wrong = 0;
+    for (i = 0; i < M * COLUMNS; i++) a[i] = carnn__normal(5, i);
+    for (i = 0; i < ROWS; i++) bias[i] = carnn__normal(6, i);
+    for (path = 0; path < 2; path++) {
+        carnn__engine e;
+        CHECK_INT(carnn__engine_open(&e, paths[path], 2, quantise_memory, NULL), CARNN_OK);
+        for (trial = 0; trial < 60; trial++) {
+            size_t m = many[trial % CARNN__COUNT(many)];
+            size_t n = 1 + (size_t)(carnn__random(1, trial) % (trial % 4 ? 70 : ROWS));
+            size_t k = 1 + (size_t)(carnn__random(2, trial) % (trial % 5 ? 70 : COLUMNS));
+            int form = trial % 2 ? CARNN__NT : CARNN__NT | CARNN__ADD;
+            carnn__matrix b = quantise_matrix(n, k, w, q);
+            size_t size = m * n * sizeof *c;
+            memcpy(right, a, size);
+            memcpy(c, a, size);
+            carnn__matmul(&e, form, m, n, k, a, k, w, k, trial % 3 ? bias : NULL, right, n);
+            carnn__matmul_weights(&e, form, m, n, k, a, k, b, trial % 3 ? bias : NULL, c, n);
+            wrong += memcmp(c, right, size) != 0;
+            memcpy(c, a, size);
+            carnn__pack(&e, CARNN__NT, n, k, b, packed);
+            carnn__matmul(&e, CARNN__PACKED | (form & CARNN__ADD), m, n, k, a, k, packed, 0,
+                          trial % 3 ? bias : NULL, c, n);
+            wrong += memcmp(c, right, size) != 0;
+            for (i = 0; i < n; i++) {
+                uint32_t row = (uint32_t)i;
+                carnn__matrix_rows(packed, b, &row, 1);
+                wrong += memcmp(packed, w + i * k, k * sizeof *w) != 0;
+            }
+        }
+        for (trial = 1; trial < 140; trial += 6) {
+            static const uint32_t ids[] = {0, 3, 1, 1, 2, 0, 4};
+            static const size_t at[] = {0, 3, 3, 7};
+            carnn__matrix b = quantise_matrix(5, trial, w, q);
+            carnn__encoder x = {3, trial, NULL, ids, at, packed, b, c, NULL, NULL};
+            carnn__encoder_ramp(packed, trial);
+            carnn__encode_texts(&e, &x);
+            x.table = carnn__floats_of(w, trial);
+            x.out = right;
+            carnn__encode_texts(&e, &x);
+            wrong += memcmp(c, right, 3 * trial * sizeof *c) != 0;
+        }
+        carnn__engine_close(&e);
+    }
+    CHECK_INT(wrong, 0);
+    free(w), free(a), free(c), free(right), free(packed), free(q);
 }
 
 /* Where the tensor's data begin, its type and its shape, as its entry in the file says. */
@@ -154,11 +225,14 @@ static void quantise_file(void) {
         uint32_t type;
         uint64_t shape[2];
         const unsigned char *data = quantise_tensor(bytes, small, t.name, &type, shape);
+        float numbers[256];
         was = carnn_model_tensor(before, i);
-        CHECK_INT(was.bits, 32);
+        CHECK(was.bits == 32 && was.value && !was.blocks);
         CHECK_INT(type, t.bits == 8 ? 8 : 0);
-        CHECK_INT(t.bits, t.rows > 1 && t.columns > 8 ? 8 : 32);
+        CHECK_INT(t.bits, t.rows > 3 && t.columns > 8 ? 8 : 32);
+        CHECK(!t.value == (t.bits == 8) && !t.blocks == (t.bits == 32));
         CHECK_INT(shape[1], t.rows);
+        CHECK(t.columns <= CARNN__COUNT(numbers));
         if (t.bits == 32) {
             CHECK(!memcmp(t.value, was.value, t.rows * t.columns * sizeof(float)));
             CHECK(!memcmp(t.value, data, CARNN__LITTLE_ENDIAN * t.rows * t.columns * 4));
@@ -166,17 +240,20 @@ static void quantise_file(void) {
         }
         matrices++;
         CHECK_INT(shape[0], (t.columns + 31) / 32 * 32);
-        for (row = 0; row < t.rows; row++)
+        CHECK(!memcmp(t.blocks, data, t.rows * shape[0] / 32 * 34));
+        for (row = 0; row < t.rows; row++) {
+            carnn_tensor_row(&t, row, numbers);
             for (j = 0; j < shape[0]; j++) {
                 const unsigned char *block = data + (row * shape[0] + j) / 32 * 34;
                 double d = quantise_half(block[0] | (unsigned)block[1] << 8);
                 double w = d * (double)(signed char)block[2 + j % 32];
                 if (j >= t.columns) wrong += w != 0.0;
-                else wrong += w != (double)t.value[row * t.columns + j] ||
+                else wrong += w != (double)numbers[j] ||
                               fabs(w - (double)was.value[row * t.columns + j]) > 0.501 * d;
             }
+        }
     }
-    CHECK(matrices >= 4);
+    CHECK(matrices >= 3);
     CHECK_INT(wrong, 0);
     /* what is loaded computes with the same numbers, and is written as it was, by itself and when
        rounded once more */
@@ -186,6 +263,9 @@ static void quantise_file(void) {
         unsigned char *from = bytes + (i & 1 ? 4 : 0); /* aligned, and not */
         if (i & 1) memmove(from, bytes, small);
         again = quantise_loaded(from, small);
+        t = carnn_model_tensor(again, 0); /* aligned bytes are used in place */
+        CHECK_INT((const unsigned char *)t.blocks > from &&
+                      (const unsigned char *)t.blocks < from + small, !(i & 1));
         if (i & 1) memmove(bytes, from, small);
         if (i & 2) CHECK_INT(carnn_model_quantise(again, NULL), CARNN_OK);
         CHECK(quantise_says(again) == p);
@@ -199,8 +279,85 @@ static void quantise_file(void) {
     carnn_model_free(model);
 }
 
-/* In the caller's memory nothing changes; a model that is trained further has floats again; a
-   weight that is too large is refused before anything is rounded. */
+/* The same model by way of its file. */
+static carnn_model *quantise_copy(const carnn_model *model) {
+    size_t size;
+    unsigned char *bytes = quantise_image(model, &size);
+    carnn_model *copy;
+    memmove(bytes + 4, bytes, size); /* so that it is not used in place */
+    copy = quantise_loaded(bytes + 4, size);
+    carnn__free_aligned(&quantise_memory, bytes);
+    return copy;
+}
+
+/* A quantised model of each task, in each variant of the gradient check, scores, predicts and
+   explains with the bits of one that has the same numbers as floats. Returns how many examples both
+   explain. */
+static size_t quantise_twins(const carnn_model *model, const carnn_dataset *data) {
+    static const float row[20] = {0.5f, -1.0f, 2.0f, 0.0f, 1.5f, -0.25f, 3.0f, 1.0f};
+    carnn_model *twin = quantise_copy(model);
+    carnn_scores a, b;
+    test_answers all;
+    carnn_session *s[2] = {NULL, NULL};
+    size_t i, k, explained = 0;
+    CHECK_INT(carnn__model_remake(twin, 0, NULL), CARNN_OK);
+    a = test_scores(model, data);
+    b = test_scores(twin, data);
+    CHECK(a.loss == b.loss && !memcmp(a.metric, b.metric, sizeof a.metric));
+    all = test_predict_all(model, data, 1);
+    for (i = 0; i < 2; i++)
+        CHECK_INT(carnn_session_open(&s[i], i ? twin : model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < carnn__min(all.examples, 12); i++) {
+        carnn_prediction p[2];
+        carnn_explanation e[2];
+        carnn_contribution part[2][24];
+        carnn_status status[2];
+        memset(p, 0, sizeof p);
+        memset(part, 0, sizeof part);
+        memset(e, 0, sizeof e);
+        for (k = 0; k < 2; k++) {
+            size_t columns = carnn_session_columns(s[k]);
+            status[k] = columns ? carnn_session_row(s[k], row + i, columns, 3, &p[k], NULL)
+                                : carnn_session_example(s[k], data, i, 3, &p[k], NULL);
+            if (!status[k]) status[k] = carnn_session_explain(s[k], 24, part[k], &e[k], NULL);
+        }
+        CHECK(test_value(&p[0]) == test_value(&p[1]) && status[0] == status[1]);
+        explained += status[0] == CARNN_OK;
+        CHECK(e[0].count == e[1].count && e[0].rest == e[1].rest);
+        for (k = 0; k < carnn__min(e[0].count, 24); k++)
+            CHECK(part[0][k].score == part[1][k].score && part[0][k].share == part[1][k].share);
+    }
+    for (i = 0; i < 2; i++) carnn_session_free(s[i]);
+    carnn_model_free(twin);
+    return explained;
+}
+
+static void quantise_tasks(void) {
+    size_t t, v, checked = 0, explained = 0;
+    const carnn__task *task;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (v = 0; task->variants[v]; v++, checked++) {
+            carnn_source source = {"sample", task->sample, strlen(task->sample)};
+            carnn_model_desc desc;
+            carnn_dataset_desc lines = {task->name, &source, 1, NULL, 0, 0, NULL, &desc, NULL, NULL};
+            carnn_dataset *data = NULL;
+            carnn_model *model = NULL;
+            memset(&desc, 0, sizeof desc);
+            desc.task = task->name;
+            desc.hidden = 19;
+            CHECK_INT(carnn__set_all(&desc, NULL, 0, task->variants[v], NULL), CARNN_OK);
+            CHECK_INT(carnn_dataset_load(&data, &lines, NULL), CARNN_OK);
+            CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+            CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
+            explained += quantise_twins(model, data);
+            carnn_model_free(model);
+            carnn_dataset_free(data);
+        }
+    CHECK(checked > 40 && explained > 100);
+}
+
+/* In the caller's memory nothing changes; a model that is trained further has floats again, as has
+   one that goes on from it. */
 static void quantise_models(void) {
     carnn_model *model = quantise_trained("lstm", 9, 1), *other, *ensemble = NULL, *again;
     const carnn_model *both[2];
@@ -208,19 +365,18 @@ static void quantise_models(void) {
     size_t size, small, unrounded = 0, i;
     unsigned char *bytes = quantise_image(model, &size), *copy = quantise_image(model, &size);
     unsigned char *image;
-    carnn_error error;
-    float *w;
     double p;
     other = quantise_loaded(bytes, size);
     CHECK_INT(carnn_model_quantise(other, NULL), CARNN_OK);
     CHECK(!memcmp(bytes, copy, size));
     carnn__free_aligned(&quantise_memory, bytes);
+    carnn__free_aligned(&quantise_memory, copy);
     p = quantise_says(other);
     /* an ensemble of a quantised model and one that is not, then of two */
     memset(&desc, 0, sizeof desc);
     both[0] = model;
     both[1] = other;
-    CHECK_INT(carnn_model_ensemble(&ensemble, both, 2, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_model_ensemble(&ensemble, both, 2, &desc, NULL), CARNN_OK);
     CHECK_INT(carnn_model_tensor(carnn_model_member(ensemble, 0), 0).bits, 32);
     CHECK_INT(carnn_model_tensor(carnn_model_member(ensemble, 1), 0).bits, 8);
     CHECK(quantise_says(carnn_model_member(ensemble, 1)) == p);
@@ -236,10 +392,16 @@ static void quantise_models(void) {
     }
     CHECK(quantise_says(carnn_model_member(ensemble, 0)) == p);
     carnn_model_free(ensemble);
-    /* trained further */
+    /* trained further, and gone on from */
     {
         carnn_dataset *data = test_data("classify", "x\ta b\ny\tb c\n", 12, 0, 0);
         carnn_train_desc train;
+        carnn_model_desc from = *carnn_model_describe(other);
+        from.from = other;
+        CHECK_INT(carnn_model_create(&again, &from, data, NULL), CARNN_OK);
+        CHECK_INT(carnn_model_tensor(again, 0).bits, 32);
+        CHECK(quantise_says(again) == p);
+        carnn_model_free(again);
         memset(&train, 0, sizeof train);
         train.epochs = train.threads = 1;
         CHECK_INT(carnn_train(other, data, NULL, &train, NULL), CARNN_OK);
@@ -248,27 +410,35 @@ static void quantise_models(void) {
         carnn_dataset_free(data);
     }
     carnn_model_free(other);
-    /* too large: the last matrix, so that all others would have been rounded before */
-    w = carnn__named(&model->params, "output.weight");
-    w[0] = 127.0f * 65504.0f;
-    CHECK_INT(carnn_model_quantise(model, &error), CARNN_OK);
-    CHECK(w[0] == 127.0f * 65504.0f);
-    w[0] = nextafterf(w[0], INFINITY);
-    bytes = quantise_image(model, &small);
+    carnn_model_free(model);
+}
+
+/* A weight that is too large is refused before anything is rounded, and so is a process that rounds
+   otherwise; how large vectors are does not matter. */
+static void quantise_refused(void) {
+    carnn_model *model = quantise_trained("lstm", 9, 0);
+    float *w = carnn__named(&model->params, "hidden.weight"), row[64];
+    carnn_tensor t;
+    size_t size = carnn_model_size(model), i = 0;
+    carnn_error error;
+    w[0] = nextafterf(127.0f * 65504.0f, INFINITY);
+    carnn__named(&model->params, "output.bias")[0] = 1e9f;
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "too large for 8 bits") != NULL);
-    /* a process that rounds otherwise is refused; how large vectors are does not matter */
-    w[0] = 1.0f;
+    w[0] = 127.0f * 65504.0f;
 #if defined(FE_TOWARDZERO)
     fesetround(FE_TOWARDZERO);
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_ERR_ARGUMENT);
     fesetround(FE_TONEAREST);
 #endif
-    carnn__named(&model->params, "output.bias")[0] = 1e9f;
+    CHECK_INT(carnn_model_size(model), size);
     CHECK_INT(carnn_model_quantise(model, &error), CARNN_OK);
+    CHECK(carnn_model_size(model) < size);
+    while (strcmp((t = carnn_model_tensor(model, i)).name, "hidden.weight")) i++;
+    CHECK_INT(t.bits, 8);
+    carnn_tensor_row(&t, 0, row);
+    CHECK(row[0] == 127.0f * 65504.0f);
     CHECK(carnn__named(&model->params, "output.bias")[0] == 1e9f);
-    carnn__free_aligned(&quantise_memory, bytes);
-    carnn__free_aligned(&quantise_memory, copy);
     carnn_model_free(model);
 }
 
@@ -308,17 +478,24 @@ static void quantise_damage(void) {
     carnn_model_free(model);
 }
 
-/* Each allocation of a load fails once. */
+/* Each allocation fails once: of a load, and of rounding an ensemble, which then stays as it was. */
 static void quantise_no_memory(void) {
     carnn_model *model = quantise_trained("icarnn", 5, 0), *other = NULL;
+    const carnn_model *both[2];
     carnn_source source = {"image", NULL, 0};
     test_memory memory = {0, 0, 0};
     carnn_allocator failing = {test_alloc, test_realloc, test_free, &memory};
+    carnn_ensemble_desc desc;
     carnn_status status = CARNN_ERR_MEMORY;
     size_t size;
     unsigned char *bytes;
-    CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
-    bytes = quantise_image(model, &size);
+    double p;
+    memset(&desc, 0, sizeof desc);
+    both[0] = both[1] = model;
+    CHECK_INT(carnn_model_ensemble(&other, both, 2, &desc, NULL), CARNN_OK);
+    bytes = quantise_image(other, &size);
+    p = quantise_says(other);
+    carnn_model_free(other);
     source.bytes = bytes;
     source.size = size;
     while (status == CARNN_ERR_MEMORY && memory.fail_at < 1000) {
@@ -328,6 +505,19 @@ static void quantise_no_memory(void) {
         if (status) CHECK_INT(memory.blocks, 0);
     }
     CHECK_INT(status, CARNN_OK);
+    for (memory.fail_at = 0; memory.fail_at < 1000;) {
+        size_t blocks = (size_t)memory.blocks;
+        memory.calls = 0;
+        memory.fail_at++;
+        status = carnn_model_quantise(other, NULL);
+        if (status == CARNN_OK) break;
+        CHECK_INT(status, CARNN_ERR_MEMORY);
+        CHECK_INT(memory.blocks, blocks);
+        memory.calls = -1000000;
+        CHECK(carnn_model_size(other) == size && quantise_says(other) == p);
+    }
+    CHECK_INT(status, CARNN_OK);
+    CHECK(memory.fail_at > 4 && carnn_model_size(other) < size);
     carnn_model_free(other);
     CHECK_INT(memory.blocks, 0);
     carnn__free_aligned(&quantise_memory, bytes);
@@ -337,8 +527,11 @@ static void quantise_no_memory(void) {
 int main(void) {
     quantise_halves();
     quantise_blocks();
+    quantise_products();
     quantise_file();
+    quantise_tasks();
     quantise_models();
+    quantise_refused();
     quantise_damage();
     quantise_no_memory();
     return test_end();
