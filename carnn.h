@@ -3028,9 +3028,8 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 #if defined(CARNN__X86)
 /* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
    of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
-   transposed; a sum waits for its last multiply-add less than for the shuffles. The next rows, which
-   mostly lie behind these, are prefetched: many short rows at a time are more than the hardware
-   foresees. */
+   transposed; a sum waits for its last multiply-add less than for the shuffles. The next rows lie
+   behind these and are prefetched: of many short rows the hardware does not foresee the next. */
 static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
                                              size_t lda, const float *b, size_t ldb, float *c,
                                              size_t ldc) {
@@ -3297,6 +3296,9 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    of the tile. Each sum still adds its products in the order of p, and may be stored in C between
    two blocks of p without losing a bit: tiles, blocks, packing and threads do not change the
    result.
+
+   A B of 8-bit weights, which is stored (n, k), has the same results as with floats: a byte times
+   the scale of its block is a float. Sixteen rows of blocks are transposed as bytes.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
    the first-level cache while all tiles of its columns use it. For few rows of A each panel is
@@ -3650,9 +3652,10 @@ typedef struct CARNN__K(block_columns) {
     unsigned char column[CARNN__Q8_NUMBERS][CARNN__LANES];
 } CARNN__K(block_columns);
 
-/* q: the block of the first row; row: bytes of a row; n: of so few rows. */
-static CARNN__INLINE void CARNN__K(turn_blocks)(const unsigned char *q, size_t row, size_t n,
-                                                CARNN__K(block_columns) *to) {
+/* q: the block of the first row; row: bytes from row to row. Where only n rows are there the last
+   stands for the others. */
+static CARNN__INLINE void CARNN__K(transpose_blocks)(const unsigned char *q, size_t row, size_t n,
+                                                     CARNN__K(block_columns) *to) {
     unsigned char few[CARNN__LANES][CARNN__Q8_BYTES];
     size_t i;
     if (n < CARNN__LANES) {
@@ -3679,8 +3682,8 @@ static void CARNN__K(pack_blocks)(size_t k, size_t n, const unsigned char *q, si
         for (at = p; at < end; at = next) {
             size_t block = at / CARNN__Q8_NUMBERS, first = block * CARNN__Q8_NUMBERS;
             next = carnn__min(first + CARNN__Q8_NUMBERS, end);
-            CARNN__K(turn_blocks)(q + j * row + block * CARNN__Q8_BYTES, row,
-                                  carnn__min(n - j, CARNN__LANES), &x);
+            CARNN__K(transpose_blocks)(q + j * row + block * CARNN__Q8_BYTES, row,
+                                       carnn__min(n - j, CARNN__LANES), &x);
             for (s = at; s < next; s++)
                 store(packed + (s - p) * width + j, CARNN__K(block_column)(&x, s - first));
         }
@@ -3702,7 +3705,7 @@ static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t n, size_t k, con
         count = carnn__min(k - p, CARNN__Q8_NUMBERS);
         for (i = 0; i < step; i += 64) CARNN__PREFETCH_2(next + i);
         next += step;
-        CARNN__K(turn_blocks)(q, row, n, &x);
+        CARNN__K(transpose_blocks)(q, row, n, &x);
         for (s = 0; s < count; s++) {
             vec column = CARNN__K(block_column)(&x, s);
             CARNN__UNROLL for (i = 0; i < m; i++)
@@ -3904,8 +3907,7 @@ static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
 static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, size_t j,
                               size_t width, float *panel) {
     size_t row = carnn__q8_row(x->ldb);
-    if (x->q)
-        x->e->k->pack_blocks(depth, width, x->q + j * row, row, p, panel);
+    if (x->q) x->e->k->pack_blocks(depth, width, x->q + j * row, row, p, panel);
     else if (x->form & CARNN__NT)
         x->e->k->pack_columns(depth, width, x->b + j * x->ldb + p, x->ldb, panel);
     else
@@ -4241,36 +4243,35 @@ static inline carnn__matrix carnn__matrix_from(carnn__matrix m, size_t row) {
     return m;
 }
 
-/* One of its weights. */
-static inline float carnn__matrix_at(const carnn__matrix *m, size_t row, size_t column) {
-    const unsigned char *block;
-    int q;
-    if (!m->q) return m->w[row * m->columns + column];
-    block = m->q + row * carnn__q8_row(m->columns) + column / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
-    q = block[2 + column % CARNN__Q8_NUMBERS];
-    return carnn__q8_scale(block) * (float)(q > 127 ? q - 256 : q);
+/* Its numbers [column, column + count) of a row, as floats. */
+static void carnn__matrix_part(float *to, carnn__matrix m, size_t row, size_t column,
+                               size_t count) {
+    const unsigned char *q = NULL, *block;
+    size_t end = column + count;
+    if (m.q) q = m.q + row * carnn__q8_row(m.columns);
+    else memcpy(to, m.w + row * m.columns + column, count * sizeof *to);
+    while (q && column < end) {
+        size_t at = column % CARNN__Q8_NUMBERS;
+        float d;
+        block = q + column / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+        d = carnn__q8_scale(block);
+        for (; at < CARNN__Q8_NUMBERS && column < end; at++, column++)
+            *to++ = d * (float)(block[2 + at] - (block[2 + at] > 127 ? 256 : 0));
+    }
 }
 
 /* Its rows index[0 .. rows), or with NULL the first ones, as floats: to (rows, columns). */
 static void carnn__matrix_rows(float *to, carnn__matrix m, const uint32_t *index, size_t rows) {
-    size_t i, j;
-    for (i = 0; i < rows; i++, to += m.columns) {
-        size_t row = index ? index[i] : i;
-        if (m.w) memcpy(to, m.w + row * m.columns, m.columns * sizeof *to);
-        else for (j = 0; j < m.columns; j++) to[j] = carnn__matrix_at(&m, row, j);
-    }
+    size_t i;
+    for (i = 0; i < rows; i++)
+        carnn__matrix_part(to + i * m.columns, m, index ? index[i] : i, 0, m.columns);
 }
 
-/* The number of the matrix of that name, which must exist. */
-static size_t carnn__number_of(const carnn__store *store, const char *name) {
+/* The weights of the matrix of that name, which must exist and have floats. */
+static float *carnn__named(const carnn__store *store, const char *name) {
     size_t i = 0;
     while (strcmp(store->item[i].name, name) != 0) i++;
-    return i;
-}
-
-/* Its weights, which are floats. */
-static float *carnn__named(const carnn__store *store, const char *name) {
-    return carnn__piece(store, store->value, carnn__number_of(store, name));
+    return carnn__piece(store, store->value, i);
 }
 
 /* Empties a store that has counted its parameters, and takes a table that has room for them. */
@@ -12767,7 +12768,7 @@ static void carnn__ngrams_plan(carnn__plan *p, carnn__ngrams *m, size_t longest,
 static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const carnn__texts *t,
                               int backward) {
     const carnn__matrix U = carnn__weights(work, m->weight);
-    float *dU = backward ? carnn__gradient(work, m->weight) : NULL;
+    float U_g, *dU = backward ? carnn__gradient(work, m->weight) : NULL;
     size_t C = m->z.columns, s, i, j, k;
     if (!backward) memset(m->z.x, 0, t->texts * C * sizeof(float));
     for (s = 0; s < t->texts; s++) {
@@ -12782,8 +12783,9 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
                 hash = carnn__stream(hash, carnn__row_word(t, j));
                 g = (size_t)(hash % CARNN__NGRAM_HASHES);
                 for (k = 0; k < C; k++) {
+                    if (!backward) carnn__matrix_part(&U_g, U, k, g, 1);
                     if (backward) dU[k * CARNN__NGRAM_HASHES + g] += scale * dz[k];
-                    else z[k] += scale * carnn__matrix_at(&U, k, g);
+                    else z[k] += scale * U_g;
                 }
             }
         }
@@ -15286,6 +15288,7 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
     size_t begin = t->at[2 * pair + 1], end = t->at[2 * pair + 2], j;
     uint32_t word = carnn__row_word(t, i);
     memset(found, 0, CARNN__SHARE_KINDS * sizeof(float));
+    if (m->vector) carnn__embed_row(work, m->vector, word, m->row[0]);
     for (j = begin; j < end; j++) {
         uint32_t other = carnn__row_word(t, j);
         float similar = 0.0f;
@@ -15296,7 +15299,6 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
                 m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
                 found[CARNN__NEXT_WORD] = 1.0f;
         } else if (m->vector) {
-            carnn__embed_row(work, m->vector, word, m->row[0]);
             carnn__embed_row(work, m->vector, other, m->row[1]);
             similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e, m->row[0], m->row[1]) -
                       1.0f;
@@ -24455,8 +24457,8 @@ static carnn_status carnn__model_remake(carnn_model *model, int quantise, carnn_
         status = carnn__store_remake(&made[i], &parts[i]->params, quantise, &parts[i]->allocator,
                                      error);
     for (i = 0; made && i < n; i++) {
-        carnn__store *unused = status ? &made[i] : &parts[i]->params;
-        carnn__free_aligned(&parts[i]->allocator, status ? made[i].value : parts[i]->block);
+        const carnn__store *unused = status ? &made[i] : &parts[i]->params;
+        carnn__free_aligned(&parts[i]->allocator, status ? unused->value : parts[i]->block);
         carnn__free(&parts[i]->allocator, unused->item);
         if (status) continue;
         parts[i]->params = made[i];

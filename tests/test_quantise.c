@@ -1,5 +1,5 @@
-/* Weights of 8 bits (@@FILE): a quantised model has numbers, read here by a decoder of its own, each
-   next to what it was, and computes with them as one does that has them as floats. */
+/* Weights of 8 bits (@@FILE): a quantised model has numbers, read here by a decoder of its own,
+   next to what they were, and computes with them as one does that has them as floats. */
 
 #include "test.h"
 
@@ -134,8 +134,8 @@ static carnn__matrix quantise_matrix(size_t rows, size_t columns, float *w, unsi
     return m;
 }
 
-/* Products with blocks, by few rows and many, rows of them and texts encoded with them have the bits
-   of those with the numbers as floats, on every path. */
+/* Products with blocks, by few rows and many, rows of them, and texts encoded with them have the
+   bits of those with the numbers as floats, on every path. */
 static void quantise_products(void) {
     enum { ROWS = 150, COLUMNS = 400, M = 130 };
     static const size_t many[] = {1, 2, 3, 4, 5, 8, 9, 40, M};
@@ -339,7 +339,8 @@ static void quantise_tasks(void) {
         for (v = 0; task->variants[v]; v++, checked++) {
             carnn_source source = {"sample", task->sample, strlen(task->sample)};
             carnn_model_desc desc;
-            carnn_dataset_desc lines = {task->name, &source, 1, NULL, 0, 0, NULL, &desc, NULL, NULL};
+            carnn_dataset_desc lines = {task->name, &source, 1, NULL, 0, 0, NULL, &desc, NULL,
+                                        NULL};
             carnn_dataset *data = NULL;
             carnn_model *model = NULL;
             memset(&desc, 0, sizeof desc);
@@ -478,7 +479,7 @@ static void quantise_damage(void) {
     carnn_model_free(model);
 }
 
-/* Each allocation fails once: of a load, and of rounding an ensemble, which then stays as it was. */
+/* Each allocation fails once: of a load, and of rounding an ensemble, which stays as it was. */
 static void quantise_no_memory(void) {
     carnn_model *model = quantise_trained("icarnn", 5, 0), *other = NULL;
     const carnn_model *both[2];
