@@ -26759,9 +26759,10 @@ static void carnn__bench_session_call(carnn__bench *b) {
     b->amount = (double)i;
 }
 
-/* n: hidden, task, 1 for replies. */
+/* n: hidden, task, 1 for replies, 2 for those of a quantised model. */
 static void carnn__bench_session(carnn__bench *b) {
     carnn__bench_task(b);
+    if (!b->status && b->n[2] == 2) b->status = carnn_model_quantise(b->model, b->error);
     if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
 }
 
@@ -26773,6 +26774,7 @@ static const carnn__bench_row carnn__bench_kinds[] = {
     CARNN__BENCH_KIND("training beside a busy thread", NULL, beside, NULL, 0)
     CARNN__BENCH_KIND("", NULL, task, carnn__bench_predict, 0)
     CARNN__BENCH_KIND("one answer", "ms", session, carnn__bench_session_call, 1)
+    CARNN__BENCH_KIND("one answer, weights of 8 bits", "ms", session, carnn__bench_session_call, 2)
     CARNN__BENCH_KIND("one prediction in a session", "ms", session, carnn__bench_session_call, 0)
     CARNN__BENCH_KIND("memory of training", "MiB", training, NULL, 1)
 };
@@ -26782,7 +26784,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     if (!task->bench || !task->bench->hidden[size]) return 0;
     if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
-    return task->session && (task->session->listens == CARNN__TALKS) == (int)kind->n[2];
+    return task->session && (task->session->listens == CARNN__TALKS) == (kind->n[2] > 0);
 }
 
 /* --- the table ------------------------------------------------------------------------------- */

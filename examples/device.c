@@ -1,9 +1,10 @@
-/* A bot for a microcontroller. The model is a constant of the program, whose weights are used where
-   they are, in flash; all else lies in one block of memory. No heap, no files, no threads: for a
-   Cortex-M the code of the library has some 100 KB, and the memory below is enough.
+/* A bot for a microcontroller. The model is a constant of the program, whose weights, of 8 bits, are
+   used where they are, in flash; all else lies in one block of memory. No heap, no files, no
+   threads: for a Cortex-M the code of the library has some 100 KB, and the memory below is enough.
 
-     ./carnn train --task dialog --train data/bike.txt --hidden 16 --embedding 16 --lr 0.02 \
-         --epochs 60 --out build/device.gguf
+     ./carnn train --task dialog --train data/bike.txt --hidden 32 --lr 0.02 --epochs 60 \
+         --out build/floats.gguf
+     ./carnn test build/floats.gguf --data data/bike.txt --quantise --out build/device.gguf
      od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > build/device.inc
 
    Run: build/device < utterances    (`make build/device` does the above first; `make portability`
@@ -25,7 +26,7 @@ static const unsigned char model_file[]
 
 static union {
     long double aligned; /* as malloc's blocks are */
-    unsigned char byte[40 * 1024];
+    unsigned char byte[48 * 1024];
 } memory;
 static size_t used;
 

@@ -31,7 +31,7 @@ expect '^says: [a-z]' build/language "$folder/language.gguf" 2
 cp data/bike-chat.txt "$folder/in"
 expect '^A bike for two days is 20 euros' build/device
 expect '^Booked' build/device
-expect '^[1-9][0-9]* of 40960 bytes used$' build/device
+expect '^[1-9][0-9]* of 49152 bytes used$' build/device
 expect '^mgu: .*: right' build/cell
 expect '^4 of 4 first words' build/cell
 expect '^row .* lift ' build/gesture
