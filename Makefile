@@ -29,7 +29,10 @@ JOBS = $(shell getconf _NPROCESSORS_ONLN)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 MEMORY = $(filter-out test_bench test_math test_simd,$(TESTS))
 THREADED = test_base test_mat
-EXAMPLES = $(basename $(notdir $(wildcard examples/*.c examples/*.cpp)))
+# Examples that define macros of the header, or are C++, are compiled with it, the others without;
+# test_tag.c runs the task of tagger.c.
+WHOLE = cell device embed page tagger
+LINKED = $(filter-out $(WHOLE),$(basename $(notdir $(wildcard examples/*.c examples/*.cpp))))
 GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze make_signal
 TOOLS = $(GENERATORS) babi_reduced
 
@@ -44,7 +47,7 @@ deps:
 
 # Beside a compiler the sanitizers are several times as slow: they come last.
 test:
-	@$(MAKE) --no-print-directory -j$(JOBS) EXAMPLE_FLAGS=-O0 LIGHT_FLAGS=-DCARNN_NO_SIMD \
+	@$(MAKE) --no-print-directory -j$(JOBS) EXAMPLE_FLAGS="-O0 -DCARNN_NO_SIMD" \
 		carnn test-programs
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" "sh tests/readme.sh" "sh tests/results.sh" \
 		$(call run,build/,$(TESTS)) "sh tests/cli.sh" "sh tests/examples.sh" \
@@ -56,7 +59,8 @@ portability: build/device.inc
 
 run = $(patsubst test_%,"$(1)tests %",$(2))
 
-test-programs: build/asan/tests build/tests build/tsan/tests $(EXAMPLES:%=build/%) $(TOOLS:%=build/%)
+test-programs: build/asan/tests build/tests build/tsan/tests build/carnn.o \
+	$(filter-out build/tagger,$(WHOLE:%=build/%)) $(LINKED:%=build/examples/%) $(TOOLS:%=build/%)
 
 build/tests.c: tests/gather.sh Makefile $(TESTS:%=tests/%.c)
 	@mkdir -p build/asan build/tsan
@@ -77,10 +81,21 @@ build/asan/tests: build/tests.c tests/test.h carnn.h
 build/tsan/tests: build/threaded.c tests/test.h carnn.h
 	$(CC) -std=c99 -g1 -O1 -DCARNN_NO_SIMD -fsanitize=thread -o $@ $< $(LIBS)
 
-# For the tests the examples are built without optimisation (gcc optimises the kernels all the same),
-# and those that compute little also without SIMD: in half and a fifth of the time.
-LIGHT = allocator answer device embed page threads
-$(LIGHT:%=build/%): STRICT += $(LIGHT_FLAGS)
+# The header alone; tests/compile.sh takes it, too.
+build/carnn.o: carnn.h
+	@mkdir -p build
+	printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' | \
+		$(CC) -std=c99 -O1 $(STRICT) -I. -x c -c -o $@ -
+
+# For the tests most examples share that compile of the header: each must compile as it stands, and
+# is then built without the implementation, but with the headers that come with it. The others are
+# built without optimisation and SIMD: they compute little.
+COME_WITH_IT = float limits math pthread stdarg stdio stdlib string time
+build/examples/%: examples/%.c build/carnn.o
+	@mkdir -p build/examples
+	$(CC) -std=c99 $(STRICT) -DCARNN_NO_SIMD -fsyntax-only $<
+	sed '/^#define CARNN_IMPLEMENTATION$$/d' $< | $(CC) -std=c99 -O1 $(STRICT) -Iexamples \
+		$(COME_WITH_IT:%=-include %.h) -o $@ -x c - -x none build/carnn.o $(LIBS)
 
 build/%: examples/%.c carnn.h
 	@mkdir -p build

@@ -1,7 +1,9 @@
 #!/bin/sh
-# The examples: run as their first lines say, on a model that the first of them trains.
+# The examples: run as their first lines say, on a model that the first of them trains; tagger.c by
+# test_tag.c.
 . "$(dirname "$0")/check.sh"
 model=$folder/model.gguf
+linked=build/examples # built without the header's implementation (Makefile)
 
 # expect PATTERN COMMAND...: the command succeeds and prints a line that matches
 expect() {
@@ -10,37 +12,42 @@ expect() {
     "$@" > "$folder/out" 2> "$folder/err" < "$folder/in"
     code=$?
     check "$*: exit $code: $(head -n 1 "$folder/err")" [ $code -eq 0 ]
-    check "$*: no line like $pattern: $(head -n 1 "$folder/out")" \
-        grep -q -e "$pattern" "$folder/out"
+    prints "$pattern"
+}
+
+# prints PATTERN: a line of what was printed last matches
+prints() {
+    check "no line like $1: $(head -n 1 "$folder/out")" grep -q -e "$1" "$folder/out"
 }
 
 printf 'hello\n\ngoodbye\n' > "$folder/in"
-expect '^bot: .' build/train "$model"
-expect 'how can I help' build/answer "$model"
-expect '^thank you -> .' build/threads "$model"
+expect '^bot: .' $linked/train "$model"
+expect 'how can I help' $linked/answer "$model"
+expect '^thank you -> .' $linked/threads "$model"
 expect '^0\.[0-9]*  .*how can I help' build/embed "$model" hello
-expect 'bytes of 67108864 used' build/allocator "$model"
+expect 'bytes of 67108864 used' $linked/allocator "$model"
 expect 'how can I help' build/page "$model"
-expect '^[-+][0-9.]*	user	goodbye$' build/page "$model"
+prints '^[-+][0-9.]*	user	goodbye$'
 printf 'the sea is blue .\nedith elster lives in goldbury .\n' > "$folder/in"
-expect '^best: edith elster lives' build/rank "$folder/rank.gguf" 'where does edith elster live ?'
-expect '^ *0\.[0-9]*  goldbury' build/rank "$folder/rank.gguf" 'where does edith elster live ?'
+expect '^best: edith elster lives' $linked/rank "$folder/rank.gguf" 'where does edith elster live ?'
+expect '^ *0\.[0-9]*  goldbury' $linked/rank "$folder/rank.gguf" 'where does edith elster live ?'
 printf 'hi how are you\nwhere is the map\n\nmap the is where\n' > "$folder/in"
-expect '^ *[0-9.]*  where is the map' build/language "$folder/language.gguf"
-expect '^says: [a-z]' build/language "$folder/language.gguf" 2
+expect '^ *[0-9.]*  where is the map' $linked/language "$folder/language.gguf"
+expect '^says: [a-z]' $linked/language "$folder/language.gguf" 2
 cp data/bike-chat.txt "$folder/in"
 expect '^A bike for two days is 20 euros' build/device
-expect '^Booked' build/device
-expect '^[1-9][0-9]* of 49152 bytes used$' build/device
+prints '^Booked'
+prints '^[1-9][0-9]* of 49152 bytes used$'
 expect '^mgu: .*: right' build/cell
-expect '^4 of 4 first words' build/cell
-expect '^row .* lift ' build/gesture
-expect '^3 of 3 gestures told' build/gesture
-expect '^derivatives of tag: right' build/tagger
-expect '^labels: D N V$' build/tagger
+prints '^4 of 4 first words'
+expect '^row .* lift ' $linked/gesture
+prints '^3 of 3 gestures told'
+expect '^derivatives of tag: right' build/tests tag
+prints '^labels: D N V$'
 
-for example in answer threads embed allocator page rank language; do # without a model
-    check "$example without arguments succeeds" fails build/$example
+for example in $linked/answer $linked/threads build/embed $linked/allocator build/page \
+    $linked/rank $linked/language; do # without a model
+    check "$example without arguments succeeds" fails $example
 done
 
 checked

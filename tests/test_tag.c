@@ -270,6 +270,7 @@ static void tag_refuses(void) {
 }
 
 int main(void) {
+    CHECK_INT(tag_main(), 0); /* tests/examples.sh reads what it prints */
     tag_same_as_session("gru");
     tag_same_as_session("icarnn");
     tag_labels();
