@@ -47,7 +47,7 @@ deps:
 
 # Beside a compiler the sanitizers are several times as slow: they come last.
 test:
-	@$(MAKE) --no-print-directory -j$(JOBS) EXAMPLE_FLAGS="-O0 -DCARNN_NO_SIMD" \
+	@$(MAKE) --no-print-directory -j$(JOBS) EXAMPLE_FLAGS=-O0 LIGHT_FLAGS=-DCARNN_NO_SIMD \
 		carnn test-programs
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" "sh tests/readme.sh" "sh tests/results.sh" \
 		$(call run,build/,$(TESTS)) "sh tests/cli.sh" "sh tests/examples.sh" \
@@ -89,7 +89,9 @@ build/carnn.o: carnn.h
 
 # For the tests most examples share that compile of the header: each must compile as it stands, and
 # is then built without the implementation, but with the headers that come with it. The others are
-# built without optimisation and SIMD: they compute little.
+# built without optimisation, and but for cell without SIMD: they compute little.
+LIGHT = device embed page
+$(LIGHT:%=build/%): STRICT += $(LIGHT_FLAGS)
 COME_WITH_IT = float limits math pthread stdarg stdio stdlib string time
 build/examples/%: examples/%.c build/carnn.o
 	@mkdir -p build/examples
