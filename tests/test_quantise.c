@@ -263,9 +263,10 @@ static void quantise_file(void) {
         unsigned char *from = bytes + (i & 1 ? 4 : 0); /* aligned, and not */
         if (i & 1) memmove(from, bytes, small);
         again = quantise_loaded(from, small);
-        t = carnn_model_tensor(again, 0); /* aligned bytes are used in place */
+        t = carnn_model_tensor(again, 0);
         CHECK_INT((const unsigned char *)t.blocks > from &&
-                      (const unsigned char *)t.blocks < from + small, !(i & 1));
+                      (const unsigned char *)t.blocks < from + small,
+                  CARNN__LITTLE_ENDIAN && i == 0); /* used in place */
         if (i & 1) memmove(bytes, from, small);
         if (i & 2) CHECK_INT(carnn_model_quantise(again, NULL), CARNN_OK);
         CHECK(quantise_says(again) == p);
