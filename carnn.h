@@ -5479,7 +5479,8 @@ static void carnn__cell_declare_norm(carnn__cell *cell, carnn__store *store, con
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
     size_t first, gates;        /* the gates that it makes: number of the first, how many */
-    float *weight[2], *back[2]; /* Wh, packed for h' Wh^T and for dph Wh; Wk of a skip connection */
+    float *weight[2], *back[2]; /* Wh, packed for h' Wh^T and for dph Wh; Wk of a skip connection.
+                                   weight NULL: it is read as it is */
 } carnn__cell_product;
 
 /* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
@@ -5577,8 +5578,14 @@ static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, 
     carnn__population_plan(&m->population, arena, r->store, r->cell->norm + CARNN__NORM_MEAN);
 }
 
-/* Memory for the weights of the products, packed, and for the backward pass transposed. */
-static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena) {
+/* Number of the parameter that a product reads for a connection. */
+static size_t carnn__cell_connection(const carnn__cell_run *r, size_t connection) {
+    return connection ? r->cell->skip_weight : r->cell->recurrent;
+}
+
+/* Memory for the weights of the products, packed, and for the backward pass transposed. Blocks that
+   few sequences read are not packed: who has rounded a model to 8 bits is short of memory. */
+static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena, size_t B) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, recurrent = k->recurrent_gates, i, j;
     r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
@@ -5588,7 +5595,9 @@ static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena) {
         p->first = i ? recurrent - 1 : 0;
         p->gates = i ? 1 : recurrent + 1 - r->products;
         for (j = 0; j < r->connections; j++) {
-            p->weight[j] = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
+            int blocks = r->store->item[carnn__cell_connection(r, j)].quantised;
+            if (!blocks || B > CARNN__BLOCKS_MOST)
+                p->weight[j] = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
             if (r->g) p->back[j] = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
         }
     }
@@ -5630,7 +5639,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     r->g = g;
     r->zeros = carnn__floats(arena, B, h);
     if (r->zeros) memset(r->zeros, 0, B * h * sizeof(float));
-    carnn__cell_plan_products(r, arena);
+    carnn__cell_plan_products(r, arena, B);
     s->h = h;
     if (cell->normal) {
         carnn__norm_plan(r, arena, U, N, B, other);
@@ -5653,15 +5662,21 @@ static inline carnn__matrix carnn__cell_matrix(const carnn__cell_run *r, size_t 
     return carnn__matrix_of(r->store, r->w, number);
 }
 
+/* The weights of a product for a connection, as they are stored (gates h, h). */
+static carnn__matrix carnn__cell_product_weight(const carnn__cell_run *r,
+                                                const carnn__cell_product *p, size_t connection) {
+    carnn__matrix w = carnn__cell_matrix(r, carnn__cell_connection(r, connection));
+    return carnn__matrix_from(w, p->first * r->cell->h);
+}
+
 /* Readies the recurrent weights: call it whenever the weights have changed. */
 static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     size_t h = r->cell->h, i, j;
     for (i = 0; i < r->products; i++)
         for (j = 0; j < r->connections; j++) {
             const carnn__cell_product *p = &r->product[i];
-            size_t number = j ? r->cell->skip_weight : r->cell->recurrent;
-            carnn__matrix w = carnn__matrix_from(carnn__cell_matrix(r, number), p->first * h);
-            carnn__pack(e, CARNN__NT, p->gates * h, h, w, p->weight[j]);
+            carnn__matrix w = carnn__cell_product_weight(r, p, j);
+            if (p->weight[j]) carnn__pack(e, CARNN__NT, p->gates * h, h, w, p->weight[j]);
             if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, p->back[j]);
         }
 }
@@ -5755,9 +5770,12 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
                                          : s->out + before * h;
             const float *bias =
                 kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-            carnn__matmul(e, j ? CARNN__PACKED | CARNN__ADD : CARNN__PACKED, live, columns, h,
-                          state + from * h, h, p->weight[j], 0, bias,
-                          carnn__cell_ph(r, t) + p->first * h, width);
+            int form = p->weight[j] ? CARNN__PACKED : CARNN__NT;
+            carnn__matmul_weights(e, j ? form | CARNN__ADD : form, live, columns, h,
+                                  state + from * h, h,
+                                  p->weight[j] ? carnn__floats_of(p->weight[j], 0)
+                                               : carnn__cell_product_weight(r, p, j),
+                                  bias, carnn__cell_ph(r, t) + p->first * h, width);
         }
     }
 }

@@ -608,7 +608,7 @@ static void test_golden_gate(carnn__engine *e) {
     gate.row = gate.other = row;
     gate.pair = pair;
     gate.a = a;
-    gate.w = W_h;
+    gate.w = carnn__floats_of(W_h, 3);
     gate.x = x;
     gate.stride = 3;
     gate.k = k;
