@@ -2328,6 +2328,7 @@ typedef union carnn__lanes_room {
 #define CARNN__LANES 16
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
 #define CARNN__BLOCKS_MOST 4 /* of a B in blocks */
+#define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
    or several side by side. */
@@ -3028,11 +3029,11 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 #if defined(CARNN__X86)
 /* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
    of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
-   transposed; a sum waits for its last multiply-add less than for the shuffles. The next rows lie
-   behind these and are prefetched: of many short rows the hardware does not foresee the next. */
+   transposed; a sum waits for its last multiply-add less than for the shuffles. far: the next rows,
+   which lie behind these, are prefetched, as the hardware does not foresee so many short rows. */
 static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
-                                             size_t lda, const float *b, size_t ldb, float *c,
-                                             size_t ldc) {
+                                             size_t lda, const float *b, size_t ldb, int far,
+                                             float *c, size_t ldc) {
     CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
     const size_t step = groups * CARNN__WIDTH;
     const float *next = b + step * ldb;
@@ -3042,7 +3043,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, 
             sum[i * groups + g] = CARNN__X86(loadu)(c + i * ldc + CARNN__WIDTH * g);
     }
     for (p = 0; p < k; p += 4, next += 4 * step) {
-        for (i = 0; i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
+        for (i = 0; far && i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
         CARNN__UNROLL for (g = 0; g < groups; g++) {
             CARNN__V(four_columns)(b + CARNN__WIDTH * g * ldb + p, ldb, column);
             CARNN__UNROLL for (s = 0; s < 4; s++) {
@@ -3594,10 +3595,11 @@ static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const flo
        cache, which have room for eight of them. */
     const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS;
     const int apart = ldb % 512 != 0, fours = k % 4 == 0 && (apart || w == 8);
+    const int far = n * k >= CARNN__FAR;
     for (; m == 1 && fours && apart && j + groups * w <= n; j += groups * w)
-        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, c + j, ldc);
+        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, far, c + j, ldc);
     for (; fours && j + w <= n; j += w)
-        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, c + j, ldc);
+        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, far, c + j, ldc);
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = carnn__min(n - j, CARNN__LANES);
@@ -3971,9 +3973,6 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     panel.c_row = x->ldc;
     return panel;
 }
-
-/* A packed matrix of so many floats or more is not in the second-level cache. */
-#define CARNN__FAR ((size_t)1 << 20)
 
 /* Few rows: panel by panel. A panel that needs no transposing or padding is copied by the first
    tile that reads it. */
