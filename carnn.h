@@ -784,7 +784,8 @@ CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
 /* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned tensors (F32,
    of quantised models Q8_0, too) and a checksum. Writing is atomic: a temporary file is written,
    synced, renamed. A load from memory that is aligned to 64 uses the weights in place: the bytes
-   must outlive the model, which cannot be trained. Bytes that are not so aligned are copied. */
+   must outlive the model, which cannot be trained (but see carnn_model_quantise). Bytes that are
+   not so aligned are copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -799,9 +800,12 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
 /* Rounds all matrices of a model, or of the members of an ensemble, to 8 bits: blocks of 32 numbers
    of a row have a common scale (GGUF's Q8_0). In memory and in its file it then has little more
    than a quarter of the size; a session of a large model, which reads all weights for an answer, is
-   faster. The scores that it keeps are those from before. Matrices of fewer than four rows or nine
-   columns stay as they are; a model that is trained further has floats again. Free its sessions
-   before. CARNN_ERR_ARGUMENT: a weight that is to be rounded is above 8,319,008. */
+   faster. The scores that it keeps are those from before. Statistics of batch normalisation and
+   matrices of fewer than four rows or nine columns stay as they are; a model that is trained
+   further has floats again. One that was used in place gets weights of its own. Free its sessions
+   before, and ask for their size anew. CARNN_ERR_ARGUMENT: a weight that is to be rounded is above
+   8,319,008. CARNN_ERR_MEMORY: old and new weights are in memory together. After an error the model
+   is as it was. */
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error);
 
 /* Could `file` be written? Tries with a temporary file beside it. */
@@ -831,7 +835,8 @@ typedef struct carnn_session_desc {
 /* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size:
    bytes; 0 where the task has no sessions or memory runs out: it allocates while it counts, and so
    does carnn_session_open for an ensemble. A session reads as much as scoring and carnn_predict do
-   at most; a smaller one has the same answers for what fits into it. */
+   at most; a smaller one has the same answers for what fits into it. To quantise a model, or to
+   train it then, changes the size of its sessions. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -1865,8 +1870,8 @@ typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
 /* Weights of 8 bits are in Q8_0, a type of GGUF's tensors: each row of a matrix is cut into blocks
    of 32 numbers, the last one filled up with zeros. A block has 34 bytes, a scale d in half
-   precision (IEEE 754 binary16) and 32 signed bytes q; its numbers are d q_i, which no float
-   rounds. */
+   precision (IEEE 754 binary16) and 32 signed bytes q; its numbers are d q_i. d has 11 bits and q_i
+   8, so that d q_i is exact as a float. */
 #define CARNN__Q8_NUMBERS 32
 #define CARNN__Q8_BYTES 34
 
@@ -1874,7 +1879,7 @@ typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 typedef struct carnn__matrix {
     const float *w;         /* (rows, columns); NULL: the matrix has blocks */
     const unsigned char *q; /* (rows, carnn__q8_row(columns)) bytes */
-    size_t columns;
+    size_t columns;         /* numbers from row to row */
 } carnn__matrix;
 
 static inline carnn__matrix carnn__floats_of(const float *w, size_t columns) {
@@ -2327,7 +2332,7 @@ typedef union carnn__lanes_room {
 
 #define CARNN__LANES 16
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
-#define CARNN__BLOCKS_MOST 4 /* of a B in blocks */
+#define CARNN__BLOCKS_MOST 4 /* where B is blocks: for more rows a panel is packed once */
 #define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
@@ -2969,8 +2974,8 @@ static CARNN__INLINE carnn__v CARNN__V(scales)(const unsigned char *p, size_t ld
         __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(size, 13),
                                           _mm256_set1_epi32(112 << 23));
         __m256 denormal = _mm256_cvtepi32_ps(size) * _mm256_set1_ps(1.0f / 16777216.0f);
-        __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x400), size);
-        normal = _mm256_blendv_epi8(normal, _mm256_castps_si256(denormal), small);
+        __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x400), size);
+        normal = _mm256_blendv_epi8(normal, _mm256_castps_si256(denormal), below);
         v.x[j] = _mm256_castsi256_ps(_mm256_or_si256(normal, sign));
     }
 #endif
@@ -3029,10 +3034,11 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 #if defined(CARNN__X86)
 /* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
    of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
-   transposed; a sum waits for its last multiply-add less than for the shuffles. far: the next rows,
-   which lie behind these, are prefetched, as the hardware does not foresee so many short rows. */
+   transposed; a sum waits for its last multiply-add less than for the shuffles. Of a large B the
+   next rows, which lie behind these, are prefetched: the hardware does not foresee so many short
+   rows. */
 static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
-                                             size_t lda, const float *b, size_t ldb, int far,
+                                             size_t lda, const float *b, size_t ldb, int large,
                                              float *c, size_t ldc) {
     CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
     const size_t step = groups * CARNN__WIDTH;
@@ -3043,7 +3049,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, 
             sum[i * groups + g] = CARNN__X86(loadu)(c + i * ldc + CARNN__WIDTH * g);
     }
     for (p = 0; p < k; p += 4, next += 4 * step) {
-        for (i = 0; far && i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
+        for (i = 0; large && i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
         CARNN__UNROLL for (g = 0; g < groups; g++) {
             CARNN__V(four_columns)(b + CARNN__WIDTH * g * ldb + p, ldb, column);
             CARNN__UNROLL for (s = 0; s < 4; s++) {
@@ -3298,15 +3304,13 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    two blocks of p without losing a bit: tiles, blocks, packing and threads do not change the
    result.
 
-   A B of 8-bit weights, which is stored (n, k), has the same results as with floats: a byte times
-   the scale of its block is a float. Sixteen rows of blocks are transposed as bytes.
-
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
    the first-level cache while all tiles of its columns use it. For few rows of A each panel is
    copied (transposed, where B is stored (n, k)) when it is needed; for up to eight rows of A such a
-   B is transposed in registers, and never stored. For many rows a block of panels is packed into
-   the second-level cache first. A B that was packed before is used in place; where it is large the
-   tiles prefetch the next panel.
+   B is transposed in registers, and never stored. Blocks of 8-bit weights (n, k) are transposed as
+   bytes, sixteen rows at a time, for up to four rows of A as they are needed. For many rows a block
+   of panels is packed into the second-level cache first. A B that was packed before is used in
+   place; where it is large the tiles prefetch the next panel.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -3595,11 +3599,11 @@ static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const flo
        cache, which have room for eight of them. */
     const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS;
     const int apart = ldb % 512 != 0, fours = k % 4 == 0 && (apart || w == 8);
-    const int far = n * k >= CARNN__FAR;
+    const int large = n * k >= CARNN__FAR;
     for (; m == 1 && fours && apart && j + groups * w <= n; j += groups * w)
-        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, far, c + j, ldc);
+        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, large, c + j, ldc);
     for (; fours && j + w <= n; j += w)
-        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, far, c + j, ldc);
+        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, large, c + j, ldc);
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = carnn__min(n - j, CARNN__LANES);
@@ -3675,7 +3679,7 @@ static CARNN__INLINE vec CARNN__K(block_column)(const CARNN__K(block_columns) *x
 }
 
 /* pack_columns of a B in blocks, of `row` bytes for each of its n rows, of which the numbers
-   [p, p + k) are read. */
+   [p, p + k) are read. Columns from n on repeat the last one: no panel's tile stores them. */
 static void CARNN__K(pack_blocks)(size_t k, size_t n, const unsigned char *q, size_t row, size_t p,
                                   float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), end = p + k, j, at, next, s;
@@ -4158,7 +4162,7 @@ typedef enum carnn__init {
 typedef struct carnn__param {
     char name[48]; /* "cell.input.weight" */
     size_t rows, columns;
-    size_t offset; /* of the first weight in the arrays, a multiple of 16 floats */
+    size_t offset; /* of the first weight in the arrays, in floats, a multiple of 16 */
     size_t block;  /* rows that are one matrix to the initialiser, as a gate's are; 0: all */
     carnn__init init;
     float scale;
@@ -4177,7 +4181,7 @@ typedef struct carnn__store {
     size_t room;
     carnn__param other; /* stands for those that have no room */
     size_t count;
-    size_t size; /* of the array in floats, with the padding between pieces (always zero) */
+    size_t size; /* of the array in floats, with the padding between pieces (zero behind floats) */
     size_t trained; /* so many of them, from the front, are trained */
     int fixed;      /* what is declared from now on is not trained */
     float *value;   /* (size) the weights */
@@ -4287,7 +4291,8 @@ static carnn_status carnn__store_table(carnn__store *store, const carnn_allocato
     return CARNN_OK;
 }
 
-/* Lays out the weights of a table in which `quantised` has changed. */
+/* Lays out the weights of a table in which `quantised` has changed. What is not trained is known by
+   its old offset. */
 static void carnn__store_lay_out(carnn__store *store) {
     size_t trained = store->trained;
     carnn__param *p;
@@ -11521,7 +11526,8 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* Weights that are always floats, which is what vectors and whatever is trained are. */
+/* Weights that have floats: all that are trained, and vectors and other matrices that are not
+   rounded (carnn__param_shrinks). */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
 }
@@ -12671,11 +12677,14 @@ static double carnn__number_at(const carnn_dataset *data, size_t j) {
     return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
 }
 
-/* to (e) = E_w */
-static void carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w, float *to) {
+/* E_w; blocks are unpacked into `room` (e). */
+static const float *carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w,
+                                     float *room) {
     carnn__matrix E = carnn__weights(work, w < m->rows ? m->table : m->vectors);
-    uint32_t row = (uint32_t)(w < m->rows ? w : w - m->rows);
-    carnn__matrix_rows(to, E, &row, 1);
+    E = carnn__matrix_from(E, w < m->rows ? w : w - m->rows);
+    if (E.w) return E.w;
+    carnn__matrix_rows(room, E, NULL, 1);
+    return room;
 }
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
@@ -12683,7 +12692,8 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
     size_t e = m->e, i, j;
     for (i = 0; i < t->inputs; i++) {
         float *y = m->y.x + i * m->y.columns;
-        if (!data->columns) carnn__embed_row(work, m, t->input[i] / 2, y);
+        const float *E = data->columns ? y : carnn__embed_row(work, m, t->input[i] / 2, y);
+        if (E != y) memcpy(y, E, e * sizeof *y);
         for (j = 0; data->columns && j < e; j++)
             y[j] = (float)carnn__number_at(data, t->input[i] * e + j);
     }
@@ -15227,7 +15237,7 @@ typedef struct carnn__overlap {
     size_t idf;                 /* parameter (V), not trained */
     uint32_t *stem;             /* (V) the same number for words that count as equal */
     const carnn__embed *vector; /* of words, to be compared, or NULL; set by the caller */
-    float *row[2];              /* (e) those of two words */
+    float *room[2];             /* (e) for those of two words */
 } carnn__overlap;
 
 /* Its parameter comes behind all that are trained. Words count as equal if their first `most`
@@ -15239,7 +15249,7 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
     m->stem = carnn__indices(p->arena, words->count);
     for (i = 0; m->vector && i < 2; i++)
-        m->row[i] = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
+        m->room[i] = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     for (w = 0; m->stem && w < words->count; w++) {
         const char *name = carnn__names_get(words, w);
         size_t length = carnn__names_length(words, w);
@@ -15304,8 +15314,9 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
                                 float found[CARNN__SHARE_KINDS]) {
     size_t begin = t->at[2 * pair + 1], end = t->at[2 * pair + 2], j;
     uint32_t word = carnn__row_word(t, i);
+    const float *x = NULL;
     memset(found, 0, CARNN__SHARE_KINDS * sizeof(float));
-    if (m->vector) carnn__embed_row(work, m->vector, word, m->row[0]);
+    if (m->vector) x = carnn__embed_row(work, m->vector, word, m->room[0]);
     for (j = begin; j < end; j++) {
         uint32_t other = carnn__row_word(t, j);
         float similar = 0.0f;
@@ -15316,9 +15327,8 @@ static void carnn__overlap_word(const carnn__work *work, const carnn__overlap *m
                 m->stem[carnn__row_word(t, i + 1)] == m->stem[carnn__row_word(t, j + 1)])
                 found[CARNN__NEXT_WORD] = 1.0f;
         } else if (m->vector) {
-            carnn__embed_row(work, m->vector, other, m->row[1]);
-            similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e, m->row[0], m->row[1]) -
-                      1.0f;
+            const float *y = carnn__embed_row(work, m->vector, other, m->room[1]);
+            similar = 2.0f * carnn__cosine(work->engine->k, m->vector->e, x, y) - 1.0f;
         }
         if (similar > found[CARNN__SIMILAR_WORD]) found[CARNN__SIMILAR_WORD] = similar;
     }
@@ -18364,12 +18374,12 @@ static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size
 
 /* Do the text or the vocabulary have the word with a small first letter? */
 static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn__span text) {
-    char small[64];
-    if (word.length >= sizeof small) return 0;
-    memcpy(small, word.at, word.length);
-    *small = (char)carnn__folded(*small, 1);
-    word.at = small;
-    return (model && carnn__names_find(&model->words, small, word.length) != CARNN__NO_INDEX) ||
+    char lower[64];
+    if (word.length >= sizeof lower) return 0;
+    memcpy(lower, word.at, word.length);
+    *lower = (char)carnn__folded(*lower, 1);
+    word.at = lower;
+    return (model && carnn__names_find(&model->words, lower, word.length) != CARNN__NO_INDEX) ||
            carnn__any_candidate(text, word);
 }
 
@@ -23172,7 +23182,7 @@ static uint64_t carnn__checksum_end(const carnn__checksum *h) {
 }
 
 /* --- weights of 8 bits --------------------------------------------------------------------------
-   A block of 32 weights (Q8_0, see the arguments of kernels) is rounded to
+   A block of 32 weights (see CARNN__Q8_NUMBERS in @@BASE) is rounded to
 
      d = max_i |w_i| / 127, rounded up        q_i = w_i / d, rounded to the nearest */
 
@@ -23207,7 +23217,7 @@ static void carnn__q8_block(unsigned char bytes[CARNN__Q8_BYTES], const float *w
 }
 
 /* Is it rounded? Where that makes it smaller, but not statistics, vectors and what has as few rows
-   as the gates of query reduction: they are few weights, and matter more. */
+   as the gates of query reduction: they are few weights, matter more, and are read as floats. */
 static int carnn__param_shrinks(const carnn__param *p) {
     return p->rows > CARNN__REDUCE_GATES && !p->statistic &&
            carnn__q8_row(p->columns) < p->columns * sizeof(float);
@@ -24451,28 +24461,30 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     return status;
 }
 
-/* Can the matrices of a store be rounded? */
-static carnn_status carnn__quantise_check(const carnn__store *store, carnn_error *error) {
+/* Can the matrices of a store be rounded? Adds how many are to be. */
+static carnn_status carnn__quantise_check(const carnn__store *store, size_t *matrices,
+                                          carnn_error *error) {
     const carnn__param *p;
-    for (p = store->item; p < store->item + store->count; p++)
-        if (!p->quantised && carnn__param_shrinks(p) &&
-            carnn__largest(store->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
+    for (p = store->item; p < store->item + store->count; p++) {
+        if (p->quantised || !carnn__param_shrinks(p)) continue;
+        ++*matrices;
+        if (carnn__largest(store->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
             return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
                                  "8,319,008", p->name);
+    }
     return CARNN_OK;
 }
 
-/* Gives a model, or each member of an ensemble, weights of its own of which all matrices are
-   quantised, or none; where that fails all stay as they were. */
-static carnn_status carnn__model_remake(carnn_model *model, int quantise, carnn_error *error) {
+/* Quantises a model, or each member of an ensemble, which then has weights of its own; where that
+   fails all stay as they were. */
+static carnn_status carnn__model_quantise(carnn_model *model, carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
     carnn_model *const *parts;
     size_t i, n = carnn__file_parts(&model, &parts);
     carnn__store *made = (carnn__store *)carnn__alloc_zero(a, n, sizeof *made);
     carnn_status status = made ? CARNN_OK : carnn__out_of_memory(error);
     for (i = 0; !status && i < n; i++)
-        status = carnn__store_remake(&made[i], &parts[i]->params, quantise, &parts[i]->allocator,
-                                     error);
+        status = carnn__store_remake(&made[i], &parts[i]->params, 1, &parts[i]->allocator, error);
     for (i = 0; made && i < n; i++) {
         const carnn__store *unused = status ? &made[i] : &parts[i]->params;
         carnn__free_aligned(&parts[i]->allocator, status ? unused->value : parts[i]->block);
@@ -24492,11 +24504,11 @@ static carnn_status carnn__model_remake(carnn_model *model, int quantise, carnn_
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
     carnn_model *const *parts;
     const carnn__kernels *k;
-    size_t i, n = carnn__file_parts(&model, &parts);
+    size_t i, n = carnn__file_parts(&model, &parts), matrices = 0;
     carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
     for (i = 0; !status && i < n; i++)
-        status = carnn__quantise_check(&parts[i]->params, error);
-    return status ? status : carnn__model_remake(model, 1, error);
+        status = carnn__quantise_check(&parts[i]->params, &matrices, error);
+    return status || !matrices ? status : carnn__model_quantise(model, error);
 }
 
 #ifndef CARNN_NO_TRAIN
@@ -25083,6 +25095,8 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 typedef struct carnn__training {
     carnn_model *model;
+    carnn__store given;    /* what a quantised model had before it got floats, and the memory */
+    void *given_block;     /* of its weights */
     carnn_train_desc desc; /* complete */
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
@@ -25500,6 +25514,27 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     return status;
 }
 
+/* Gives a quantised model floats, which training needs. What it had is kept. */
+static carnn_status carnn__training_floats(carnn__training *t, carnn_error *error) {
+    carnn_model *m = t->model;
+    carnn_status status;
+    t->given = m->params;
+    t->given_block = m->block;
+    status = carnn__store_remake(&m->params, &t->given, 0, &m->allocator, error);
+    m->block = m->params.value;
+    return status;
+}
+
+/* Frees what a quantised model had where the training has begun; else the model has it again. */
+static void carnn__training_settle(carnn__training *t, int begun) {
+    carnn_model *m = t->model;
+    carnn__free_aligned(&m->allocator, begun ? t->given_block : m->block);
+    carnn__free(&m->allocator, begun ? t->given.item : m->params.item);
+    if (begun) return;
+    m->params = t->given;
+    m->block = t->given_block;
+}
+
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error) {
@@ -25507,6 +25542,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
     carnn__training t;
     carnn_status status;
+    int quantised = carnn__quantised(&model, 1);
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
@@ -25527,9 +25563,10 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to validate on");
     if (t.desc.resume && !t.desc.checkpoint)
         return carnn__refuse(error, "resume: no checkpoint file is named");
-    if (carnn__quantised(&model, 1)) status = carnn__model_remake(model, 0, error);
+    if (quantised) status = carnn__training_floats(&t, error);
     if (!status) status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
+    if (quantised) carnn__training_settle(&t, !status);
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);

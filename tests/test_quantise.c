@@ -299,11 +299,16 @@ static carnn_model *quantise_copy(const carnn_model *model) {
 static size_t quantise_twins(const carnn_model *model, const carnn_dataset *data) {
     static const float row[20] = {0.5f, -1.0f, 2.0f, 0.0f, 1.5f, -0.25f, 3.0f, 1.0f};
     carnn_model *twin = quantise_copy(model);
+    carnn__store floats;
     carnn_scores a, b;
     test_answers all;
     carnn_session *s[2] = {NULL, NULL};
     size_t i, k, explained = 0;
-    CHECK_INT(carnn__model_remake(twin, 0, NULL), CARNN_OK);
+    CHECK_INT(carnn__store_remake(&floats, &twin->params, 0, &twin->allocator, NULL), CARNN_OK);
+    carnn__free_aligned(&twin->allocator, twin->block);
+    carnn__free(&twin->allocator, twin->params.item);
+    twin->params = floats;
+    twin->block = floats.value;
     a = test_scores(model, data);
     b = test_scores(twin, data);
     CHECK(a.loss == b.loss && !memcmp(a.metric, b.metric, sizeof a.metric));
@@ -366,9 +371,12 @@ static void quantise_models(void) {
     carnn_model *model = quantise_trained("lstm", 9, 1), *other, *ensemble = NULL, *again;
     const carnn_model *both[2];
     carnn_ensemble_desc desc;
-    size_t size, small, unrounded = 0, i;
+    size_t size, small, rounded, unrounded = 0, i;
     unsigned char *bytes = quantise_image(model, &size), *copy = quantise_image(model, &size);
     unsigned char *image;
+    test_memory memory = {0, 0, 0};
+    carnn_allocator failing = {test_alloc, test_realloc, test_free, &memory};
+    carnn_status status = CARNN_ERR_MEMORY;
     double p;
     other = quantise_loaded(bytes, size);
     CHECK_INT(carnn_model_quantise(other, NULL), CARNN_OK);
@@ -408,7 +416,25 @@ static void quantise_models(void) {
         carnn_model_free(again);
         memset(&train, 0, sizeof train);
         train.epochs = train.threads = 1;
-        CHECK_INT(carnn_train(other, data, NULL, &train, NULL), CARNN_OK);
+        /* what cannot begin leaves the model as it was: no checkpoint is there, or no memory */
+        image = quantise_image(other, &rounded);
+        train.checkpoint = "test_quantise.no.checkpoint";
+        train.resume = 1;
+        CHECK_INT(carnn_train(other, data, NULL, &train, NULL), CARNN_ERR_IO);
+        train.checkpoint = NULL;
+        train.resume = 0;
+        other->allocator = failing;
+        for (memory.fail_at = 1; status == CARNN_ERR_MEMORY && memory.fail_at < 1000;
+             memory.fail_at++) {
+            copy = quantise_image(other, &small);
+            CHECK(small == rounded && !memcmp(copy, image, rounded));
+            carnn__free_aligned(&quantise_memory, copy);
+            memory.calls = 0;
+            status = carnn_train(other, data, NULL, &train, NULL);
+        }
+        CHECK_INT(status, CARNN_OK);
+        CHECK(memory.fail_at > 6);
+        carnn__free_aligned(&quantise_memory, image);
         CHECK_INT(carnn_model_tensor(other, 0).bits, 32);
         CHECK_INT(carnn_model_size(other) / 64, size / 64);
         carnn_dataset_free(data);
