@@ -115,8 +115,7 @@ build/device.inc: carnn data/bike.txt
 	@mkdir -p build
 	./carnn train --task dialog --train data/bike.txt --hidden 32 --lr 0.02 --epochs 60 --quiet \
 		--out build/floats.gguf
-	./carnn test build/floats.gguf --data data/bike.txt --quantise \
-		--out build/device.gguf
+	./carnn test build/floats.gguf --data data/bike.txt --quantise --out build/device.gguf
 	od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > $@
 
 build/%: data/%.c data/generate.h

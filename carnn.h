@@ -1889,7 +1889,7 @@ static inline carnn__matrix carnn__floats_of(const float *w, size_t columns) {
 
 /* Bytes of a row in blocks. */
 static inline size_t carnn__q8_row(size_t columns) {
-    return (columns + CARNN__Q8_NUMBERS - 1) / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+    return carnn__parts(columns, CARNN__Q8_NUMBERS) * CARNN__Q8_BYTES;
 }
 
 /* The scale of a block. */
@@ -3580,13 +3580,6 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
-/* Numbers [j, j + 16) of the block in which j, a multiple of 16, lies in a row of blocks. */
-static CARNN__INLINE vec CARNN__K(of_block)(const unsigned char *row, size_t j) {
-    const unsigned char *block = row + j / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
-    return mul(set1(carnn__q8_scale(block)),
-               CARNN__V(bytes)(block + 2 + j % CARNN__Q8_NUMBERS));
-}
-
 /* C (m, n) += A B' for m rows, at most CARNN__DOTS_MOST, with a B that is stored (n, k): B is read
    once, and its rows are transposed in registers, sixteen at a time, or as many as row_dots takes.
    Bound by the shuffles, at half of the speed at which the cache is read (gemv A B'), or by
@@ -3651,6 +3644,13 @@ static void CARNN__K(few_rows)(size_t m, size_t n, size_t k, const float *a, siz
 #undef CARNN__DOTS
 #undef CARNN__DOTS_FUNCTION
 #undef CARNN__DOTS_CASE
+
+/* Numbers [j, j + 16) of the block in which j, a multiple of 16, lies in a row of blocks. */
+static CARNN__INLINE vec CARNN__K(of_block)(const unsigned char *row, size_t j) {
+    const unsigned char *block = row + j / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
+    return mul(set1(carnn__q8_scale(block)),
+               CARNN__V(bytes)(block + 2 + j % CARNN__Q8_NUMBERS));
+}
 
 /* One block of each of sixteen rows, transposed: column s is scale * bytes(column[s]). */
 typedef struct CARNN__K(block_columns) {
@@ -3741,6 +3741,7 @@ static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, s
         CARNN__K(sixteen_dots)(m, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
     if (j < n) CARNN__K(sixteen_dots)(m, n - j, k, a, lda, q + j * row, row, c + j, ldc);
 }
+
 /* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
 static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
                                                 const float *x, size_t ldx, float *out) {
@@ -3895,9 +3896,9 @@ typedef struct carnn__product {
     const carnn__engine *e;
     int form;                          /* CARNN__NN .. */
     size_t m, n, k;
-    const float *a, *b, *bias;         /* (m, k), (k, n), as the form stores them; (n) or NULL */
-    const unsigned char *q;            /* instead of b, in blocks */
-    size_t lda, ldb, ldc;
+    const float *a, *bias;             /* (m, k), as the form stores it; (n) or NULL */
+    carnn__matrix b;                   /* (k, n), likewise */
+    size_t lda, ldc;
     float *c;                          /* (m, n) */
     size_t depth;                      /* rows of a panel */
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
@@ -3912,12 +3913,13 @@ static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
 /* Copies rows p.. of columns j.. of B into a panel. */
 static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, size_t j,
                               size_t width, float *panel) {
-    size_t row = carnn__q8_row(x->ldb);
-    if (x->q) x->e->k->pack_blocks(depth, width, x->q + j * row, row, p, panel);
+    const carnn__matrix *b = &x->b;
+    size_t row = carnn__q8_row(b->columns);
+    if (b->q) x->e->k->pack_blocks(depth, width, b->q + j * row, row, p, panel);
     else if (x->form & CARNN__NT)
-        x->e->k->pack_columns(depth, width, x->b + j * x->ldb + p, x->ldb, panel);
+        x->e->k->pack_columns(depth, width, b->w + j * b->columns + p, b->columns, panel);
     else
-        x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
+        x->e->k->pack_rows(depth, width, b->w + p * b->columns + j, b->columns, panel);
 }
 
 /* Packs columns [from, to) of b, which are columns j0 + from .. of the packed matrix c. */
@@ -3942,9 +3944,7 @@ static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, siz
     x.form = form;
     x.n = n;
     x.k = k;
-    x.b = b.w;
-    x.q = b.q;
-    x.ldb = b.columns;
+    x.b = b;
     x.c = packed;
     x.depth = carnn__depth(e, k);
     x.j0 = j0;
@@ -3970,7 +3970,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
-    if (x->form & CARNN__PACKED) panel.b = x->b + carnn__packed_at(x->n, panel.k, p, j);
+    if (x->form & CARNN__PACKED) panel.b = x->b.w + carnn__packed_at(x->n, panel.k, p, j);
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -3991,8 +3991,8 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
     for (j = j0; j < j1; j += width) {
         carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
         if (dense && panel.n % CARNN__LANES == 0) {
-            panel.b = x->b + p * x->ldb + j;
-            panel.b_row = x->ldb;
+            panel.b = x->b.w + p * x->b.columns + j;
+            panel.b_row = x->b.columns;
             if (panel.m > k->tile_rows) panel.copy = scratch;
         } else if (!packed) {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
@@ -4035,13 +4035,14 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 /* Few rows and a B that is stored (n, k), which is transposed in registers. */
 static void carnn__product_few(const carnn__product *x, size_t i0, size_t m, size_t j0, size_t n) {
     const float *a = x->a + i0 * x->lda;
+    const carnn__matrix *b = &x->b;
     float *c = x->c + i0 * x->ldc + j0;
-    size_t row = carnn__q8_row(x->ldb), i;
+    size_t row = carnn__q8_row(b->columns), i;
     for (i = 0; i < m && !(x->form & CARNN__ADD); i++)
         if (x->bias) memcpy(c + i * x->ldc, x->bias + j0, n * sizeof *c);
         else memset(c + i * x->ldc, 0, n * sizeof *c);
-    if (x->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, x->q + j0 * row, row, c, x->ldc);
-    else x->e->k->few_rows(m, n, x->k, a, x->lda, x->b + j0 * x->ldb, x->ldb, c, x->ldc);
+    if (b->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, b->q + j0 * row, row, c, x->ldc);
+    else x->e->k->few_rows(m, n, x->k, a, x->lda, b->w + j0 * b->columns, b->columns, c, x->ldc);
 }
 
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
@@ -4049,7 +4050,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (i1 - i0 <= (x->q ? CARNN__BLOCKS_MOST : CARNN__DOTS_MOST) && x->form & CARNN__NT) {
+    if (i1 - i0 <= (x->b.q ? CARNN__BLOCKS_MOST : CARNN__DOTS_MOST) && x->form & CARNN__NT) {
         carnn__product_few(x, i0, i1 - i0, j0, j1 - j0);
         return;
     }
@@ -4103,8 +4104,7 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
 static void carnn__matmul_weights(carnn__engine *e, int form, size_t m, size_t n, size_t k,
                                   const float *a, size_t lda, carnn__matrix b, const float *bias,
                                   float *c, size_t ldc) {
-    carnn__product x = {e, form, m, n, k, a, b.w, bias, b.q, lda, b.columns, ldc, c,
-                        carnn__depth(e, k), m, n, 0, 0};
+    carnn__product x = {e, form, m, n, k, a, bias, b, lda, ldc, c, carnn__depth(e, k), m, n, 0, 0};
     size_t threads = carnn__pool_active(e->pool);
     if (!m || !n) return;
     if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
@@ -4261,6 +4261,13 @@ static void carnn__matrix_part(float *to, carnn__matrix m, size_t row, size_t co
         for (; at < CARNN__Q8_NUMBERS && column < end; at++, column++)
             *to++ = d * (float)(block[2 + at] - (block[2 + at] > 127 ? 256 : 0));
     }
+}
+
+/* One of its rows as floats; blocks are unpacked into `room` (columns). */
+static const float *carnn__matrix_row(carnn__matrix m, size_t row, float *room) {
+    if (m.w) return m.w + row * m.columns;
+    carnn__matrix_part(room, m, row, 0, m.columns);
+    return room;
 }
 
 /* Its rows index[0 .. rows), or with NULL the first ones, as floats: to (rows, columns). */
@@ -12680,11 +12687,8 @@ static double carnn__number_at(const carnn_dataset *data, size_t j) {
 /* E_w; blocks are unpacked into `room` (e). */
 static const float *carnn__embed_row(const carnn__work *work, const carnn__embed *m, size_t w,
                                      float *room) {
-    carnn__matrix E = carnn__weights(work, w < m->rows ? m->table : m->vectors);
-    E = carnn__matrix_from(E, w < m->rows ? w : w - m->rows);
-    if (E.w) return E.w;
-    carnn__matrix_rows(room, E, NULL, 1);
-    return room;
+    return w < m->rows ? carnn__matrix_row(carnn__weights(work, m->table), w, room)
+                       : carnn__matrix_row(carnn__weights(work, m->vectors), w - m->rows, room);
 }
 
 static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
@@ -12809,10 +12813,11 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
                 size_t g;
                 hash = carnn__stream(hash, carnn__row_word(t, j));
                 g = (size_t)(hash % CARNN__NGRAM_HASHES);
-                for (k = 0; k < C; k++) {
-                    if (!backward) carnn__matrix_part(&U_g, U, k, g, 1);
-                    if (backward) dU[k * CARNN__NGRAM_HASHES + g] += scale * dz[k];
-                    else z[k] += scale * U_g;
+                for (k = 0; backward && k < C; k++)
+                    dU[k * CARNN__NGRAM_HASHES + g] += scale * dz[k];
+                for (k = 0; !backward && k < C; k++) {
+                    carnn__matrix_part(&U_g, U, k, g, 1);
+                    z[k] += scale * U_g;
                 }
             }
         }
@@ -15978,7 +15983,7 @@ typedef struct carnn__candidates {
     uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
     carnn__mat z;     /* (B, C) */
     float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
-    float *row;       /* (D) E_c */
+    float *room;      /* (D) for E_c */
 } carnn__candidates;
 
 /* Which candidate of the item a word is, by its place among them, or CARNN__NO_INDEX. */
@@ -16007,7 +16012,7 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     m->target = carnn__indices(p->arena, B);
     m->e = carnn__floats(p->arena, 1, t->most_rows);
     m->lse = carnn__floats(p->arena, 1, B);
-    m->row = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
+    m->room = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     net = carnn__net_of(p->work);
     net->columns = C;
     net->own = carnn__indices(p->arena, B);
@@ -16125,12 +16130,12 @@ static void carnn__candidates_compare(const carnn__work *work, const carnn__cand
     for (b = 0; b < t->count; b++) {
         carnn__list candidates = carnn__last_tokens(work, t->item[b]);
         for (i = 0; i < candidates.length; i++) {
-            uint32_t row = t->read(t, t->item[b], candidates.ids[i]);
+            size_t row = t->read(t, t->item[b], candidates.ids[i]);
+            const float *E = carnn__matrix_row(carnn__weights(work, table), row, m->room);
             const float *v = y->x + b * e;
-            carnn__matrix_rows(m->row, carnn__weights(work, table), &row, 1);
-            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(m->row, v, e);
+            if (!backward) m->z.x[b * C + i] = work->engine->k->dot(E, v, e);
             for (j = 0; backward && j < e; j++) {
-                y->d[b * e + j] += m->z.d[b * C + i] * m->row[j];
+                y->d[b * e + j] += m->z.d[b * C + i] * E[j];
                 carnn__gradient(work, table)[row * e + j] += m->z.d[b * C + i] * v[j];
             }
         }
@@ -16650,7 +16655,7 @@ typedef struct carnn__word_softmax {
     size_t weight, bias;        /* parameters W (V, h), b (V) */
     size_t V, block;            /* block: rows */
     float *z, *loss;            /* (block, V); (N) */
-    float *row;                 /* (h) a row of W, in sessions */
+    float *room;                /* (h) for a row of W, in sessions */
     uint32_t *target;           /* (N) */
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
@@ -16673,7 +16678,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->z = carnn__floats(p->arena, m->block, m->V);
     carnn__net_of(p->work)->word_loss = m->loss = carnn__floats(p->arena, 1, N);
     m->target = carnn__indices(p->arena, N);
-    m->row = session ? carnn__floats(p->arena, 1, h) : NULL;
+    m->room = session ? carnn__floats(p->arena, 1, h) : NULL;
     if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
@@ -19025,7 +19030,7 @@ typedef struct carnn__dialog {
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
     float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
-    float *Hy, *row;         /* (D) of explanations: H^T y, a row of H */
+    float *Hy, *room;        /* (D) of explanations: H^T y, for a row of H */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
     size_t projected;        /* of these, the first so many are projected */
@@ -19074,7 +19079,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     m->Hy = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
-    m->row = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
+    m->room = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
                          p->arena, U, N, B, NULL);
@@ -19506,14 +19511,12 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
 /* Hy = H^T y */
 static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    const carnn__matrix H = carnn__weights(&s->work, m->hops.step->weight);
     size_t D = m->e.columns, i;
     memset(Hy, 0, D * sizeof *Hy);
-    for (i = 0; i < D; i++) {
-        uint32_t row = (uint32_t)i;
-        carnn__matrix_rows(m->row, carnn__weights(&s->work, m->hops.step->weight), &row, 1);
-        carnn__matmul(&s->engine, CARNN__NN | CARNN__ADD, 1, D, 1, y + i, 1, m->row, D, NULL, Hy,
-                      D);
-    }
+    for (i = 0; i < D; i++)
+        carnn__matmul(&s->engine, CARNN__NN | CARNN__ADD, 1, D, 1, y + i, 1,
+                      carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
 }
 
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
@@ -20237,7 +20240,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + m->at_hand.at[0];
     size_t first = m->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
-    carnn__matrix y;
+    const float *y;
     float *z;
     e->exact = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     e->count = first + n;
@@ -20258,11 +20261,10 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     e->of = carnn__names_get(&s->model->words, best);
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    y = carnn__matrix_from(carnn__weights(&s->work, m->output.weight), best);
-    carnn__matrix_rows(m->output.row, y, NULL, 1);
+    y = carnn__matrix_row(carnn__weights(&s->work, m->output.weight), best, m->output.room);
     if (e->exact)
-        carnn__explain_run(s, run, 0, n, 0, m->output.row, 1.0, out ? out + first : NULL,
-                           count - first, &e->rest);
+        carnn__explain_run(s, run, 0, n, 0, y, 1.0, out ? out + first : NULL, count - first,
+                           &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -22770,7 +22772,6 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
     size_t params = model->params.count - (model->vector_words > 0); /* without the last rows */
     size_t olds = old->params.count - (old->vector_words > 0);
     carnn_tensor to, from;
-    uint32_t row;
     for (i = 0; i < carnn__max(params, olds); i++) {
         size_t more;
         int vector; /* grows by columns */
@@ -22789,9 +22790,9 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         carnn__matrix_rows(carnn__piece(&model->params, model->params.value, i),
                            carnn__matrix_of(s, s->value, i), NULL, from.rows);
     }
-    for (row = 0; row < old->vector_words; row++)
-        carnn__matrix_rows(carnn__word_vector(model, old->words.count - old->vector_words + row),
-                           carnn__matrix_of(s, s->value, olds), &row, 1);
+    for (i = 0; i < old->vector_words; i++)
+        carnn__matrix_part(carnn__word_vector(model, old->words.count - old->vector_words + i),
+                           carnn__matrix_of(s, s->value, olds), i, 0, (size_t)old->desc.embedding);
     return CARNN_OK;
 }
 
@@ -22982,7 +22983,7 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
 
 CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *to) {
     carnn__matrix m = {tensor->value, (const unsigned char *)tensor->blocks, tensor->columns};
-    carnn__matrix_rows(to, carnn__matrix_from(m, row), NULL, 1);
+    carnn__matrix_part(to, m, row, 0, m.columns);
 }
 
 CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
@@ -24477,7 +24478,7 @@ static carnn_status carnn__quantise_check(const carnn__store *store, size_t *mat
 
 /* Quantises a model, or each member of an ensemble, which then has weights of its own; where that
    fails all stay as they were. */
-static carnn_status carnn__model_quantise(carnn_model *model, carnn_error *error) {
+static carnn_status carnn__quantise_parts(carnn_model *model, carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
     carnn_model *const *parts;
     size_t i, n = carnn__file_parts(&model, &parts);
@@ -24508,7 +24509,7 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
     carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
     for (i = 0; !status && i < n; i++)
         status = carnn__quantise_check(&parts[i]->params, &matrices, error);
-    return status || !matrices ? status : carnn__model_quantise(model, error);
+    return status || !matrices ? status : carnn__quantise_parts(model, error);
 }
 
 #ifndef CARNN_NO_TRAIN

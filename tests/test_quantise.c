@@ -139,7 +139,6 @@ static carnn__matrix quantise_matrix(size_t rows, size_t columns, float *w, unsi
 static void quantise_products(void) {
     enum { MOST_N = 150, MOST_K = 400, MOST_M = 130 };
     static const size_t many[] = {1, 2, 3, 4, 5, 8, 9, 40, MOST_M};
-    static const char *const paths[] = {"portable", NULL};
     float *w = (float *)malloc(MOST_N * MOST_K * sizeof *w), bias[MOST_N];
     float *a = (float *)malloc(MOST_M * MOST_K * sizeof *a);
     float *c = (float *)malloc(MOST_M * MOST_N * sizeof *c);
@@ -149,9 +148,10 @@ static void quantise_products(void) {
     size_t trial, path, i, wrong = 0;
     for (i = 0; i < MOST_M * MOST_K; i++) a[i] = carnn__normal(5, i);
     for (i = 0; i < MOST_N; i++) bias[i] = carnn__normal(6, i);
-    for (path = 0; path < 2; path++) {
+    for (path = 0; carnn_simd_name(path); path++) {
         carnn__engine e;
-        CHECK_INT(carnn__engine_open(&e, paths[path], 2, quantise_memory, NULL), CARNN_OK);
+        CHECK_INT(carnn__engine_open(&e, carnn_simd_name(path), 2, quantise_memory, NULL),
+                  CARNN_OK);
         for (trial = 0; trial < 60; trial++) {
             size_t m = many[trial % CARNN__COUNT(many)];
             size_t n = 1 + (size_t)(carnn__random(1, trial) % (trial % 4 ? 70 : MOST_N));
