@@ -296,6 +296,10 @@ typedef struct carnn_model_desc {
                           sets them by name */
     char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
                           reads it; a model keeps the graph itself */
+    char target[CARNN_TEXT_MAX]; /* signal: the column of targets of tables. Where this and `group`
+                          are empty, lines of numbers or images are read */
+    char group[CARNN_TEXT_MAX]; /* signal: the column of tables that tells which lines are the rows
+                          of a sequence; empty: each line is one */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -446,15 +450,13 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 /* A data set is what files in one of the published formats have: texts, or rows of numbers
    (signal). It knows nothing of a vocabulary and can be shared between models and threads. */
 
-/* How rows of numbers are read (signal). */
-typedef struct carnn_rows_desc {
-    const char *group;  /* tables: the column that tells which rows are a sequence; NULL: each is */
-    const char *target; /* tables: the column of targets */
-    const carnn_source *labels; /* images: a file of their classes (idx) for each source */
+/* What belongs to images (signal). */
+typedef struct carnn_images_desc {
+    const carnn_source *labels; /* a file of their classes (idx) for each source */
     size_t label_count;
-    const carnn_source *permutation; /* images: a file with the numbers of their pixels, from 0, in
-                                        the order in which they are read; NULL: as they stand */
-} carnn_rows_desc;
+    const carnn_source *permutation; /* a file with the numbers of their pixels, from 0, in the
+                                        order in which they are read; NULL: as they stand */
+} carnn_images_desc;
 
 typedef struct carnn_dataset_desc {
     const char *task;            /* needed, as are sources */
@@ -470,12 +472,13 @@ typedef struct carnn_dataset_desc {
                     is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
-                    how files are read (classify: fine); NULL: the defaults */
+                    how files are read (classify: fine; signal: columns, target, group); NULL: the
+                    defaults */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
                                        beside a file X lies X.align */
-    const carnn_rows_desc *rows; /* signal; may be NULL */
+    const carnn_images_desc *images; /* signal; may be NULL */
 } carnn_dataset_desc;
 
 /* On an error *dataset is NULL, and the error names source, line and what was expected there. */
@@ -8716,6 +8719,8 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
 
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* parser.column */
+
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
@@ -8737,6 +8742,7 @@ typedef struct carnn__reading {
     char *links_name;
     size_t source;         /* number of the one that is read */
     /* of rows of numbers */
+    const char *table[CARNN__TABLE_COLUMNS]; /* names of the columns of a table; "": has none */
     float *row;            /* numbers of the record at hand */
     uint32_t *order;       /* of pixels */
     carnn__names keys;     /* of the groups of a table; entities of a question file's passage */
@@ -9149,10 +9155,15 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
     return status;
 }
 
+/* Are tables of numbers to be read? */
+static int carnn__reads_tables(const carnn__reading *r) {
+    return *r->table[CARNN__TABLE_GROUP] || *r->table[CARNN__TABLE_TARGET];
+}
+
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
-    const carnn_rows_desc *rows = r->desc->rows;
+    const carnn_images_desc *images = r->desc->images;
     carnn_status status = CARNN_OK;
     if (r->desc->candidates) {
         r->reader = &carnn__candidate_reader;
@@ -9163,13 +9174,27 @@ static carnn_status carnn__reading_all(void *job) {
     for (; !status && r->source < r->desc->source_count; r->source++)
         status = carnn__reading_source(r, &r->desc->sources[r->source]);
     if (status) return status;
-    if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
+    if ((carnn__reads_tables(r) || (images && (images->labels || images->permutation))) &&
         stbds_arrlenu(r->draft.items) && !r->draft.columns)
         return carnn__refuse(r->parser.error, "the task %s has no rows of numbers: target, group, "
                              "labels and permutation are of them", r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
+}
+
+/* Takes over how the model reads files; what it leaves open is as in the model it goes on from. */
+static void carnn__reading_options(carnn__reading *r, const carnn_model_desc *model) {
+    const carnn_model_desc *from = model && model->from ? carnn_model_describe(model->from) : NULL;
+    size_t i;
+    if (from && strcmp(from->task, r->desc->task)) from = NULL; /* which is an error of the model */
+    r->table[CARNN__TABLE_GROUP] = model && *model->group ? model->group : from ? from->group : "";
+    r->table[CARNN__TABLE_TARGET] =
+        model && *model->target ? model->target : from ? from->target : "";
+    for (i = 0; model && i < CARNN_OPTIONS_MAX; i++) {
+        r->option[i] = model->option[i];
+        if (r->option[i] == 0.0 && from) r->option[i] = from->option[i];
+    }
 }
 
 /* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
@@ -9179,8 +9204,6 @@ static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
-    const carnn_model_desc *from;
-    size_t i;
     int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
@@ -9188,12 +9211,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
-    from = desc->model && desc->model->from ? carnn_model_describe(desc->model->from) : NULL;
-    if (from && strcmp(from->task, desc->task)) from = NULL; /* which is an error of the model */
-    for (i = 0; desc->model && i < CARNN_OPTIONS_MAX; i++) {
-        reading.option[i] = desc->model->option[i];
-        if (reading.option[i] == 0.0 && from) reading.option[i] = from->option[i];
-    }
+    carnn__reading_options(&reading, desc->model);
     reading.reader = carnn__reader_of(&reading.draft, reading.option);
     if (!reading.reader)
         return carnn__refuse(error, "expected a task, found \"%.40s\"", desc->task);
@@ -10138,18 +10156,18 @@ static const carnn__reader carnn__cloze_reader = {
        up<TAB>0.1<TAB>0.7<TAB>...   UCR: the target, then the numbers of one sequence, `columns` (an
                                     option) of them a row; the separator may also be a semicolon, a
                                     comma or blanks: what the first line has
-       day,x,y,kind                 a table, where a column of carnn_rows_desc is named: its first
-       1,0.2,17,up                  line has the names of the columns; consecutive lines of a group
-       1,0.3,16,up                  are the rows of a sequence; without groups each line is one;
-                                    all tables have the same columns of numbers in the same order
+       day,x,y,kind                 a table, where the model's description names its target or
+       1,0.2,17,up                  group: its first line has the names of the columns; consecutive
+       1,0.3,16,up                  lines of a group are the rows of a sequence; without groups
+                                    each line is one; all tables have the same columns of numbers
+                                    in the same order
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack the target, in images the file of labels, and rows. */
 
 #define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS, /* in parser.column */
-       CARNN__IMAGE_SIZE = 0 };
+enum { CARNN__IMAGE_SIZE };        /* parser.column */
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
 
@@ -10274,8 +10292,8 @@ static carnn_status carnn__table_columns(carnn__parser *p) {
 }
 
 /* The line that names the columns of a table. */
-static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *rows) {
-    const char *const wanted[] = {rows->group, rows->target};
+static carnn_status carnn__table_names(carnn__parser *p) {
+    const char *const *wanted = p->reading->table;
     carnn__span rest = p->lines.line, field;
     size_t i = 0, j;
     int more = 1;
@@ -10283,15 +10301,15 @@ static carnn_status carnn__table_names(carnn__parser *p, const carnn_rows_desc *
     for (; more; i++) {
         more = carnn__field(&rest, (char)p->style, &field);
         for (j = 0; j < 2; j++)
-            if (wanted[j] && p->column[j] == SIZE_MAX && carnn__is(wanted[j], field, 0))
+            if (*wanted[j] && p->column[j] == SIZE_MAX && carnn__is(wanted[j], field, 0))
                 p->column[j] = i;
     }
     p->column[CARNN__TABLE_COLUMNS] = i;
     for (j = 0; j < 2; j++)
-        if (p->column[j] == SIZE_MAX && wanted[j] && !(j == CARNN__TABLE_TARGET && p->lenient))
+        if (p->column[j] == SIZE_MAX && *wanted[j] && !(j == CARNN__TABLE_TARGET && p->lenient))
             return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.50s\"",
                                     wanted[j]);
-    if (!rows->target && !p->lenient)
+    if (!*wanted[CARNN__TABLE_TARGET] && !p->lenient)
         return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
     if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
@@ -10362,7 +10380,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
 /* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
 static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__reading *r = p->reading;
-    const carnn_rows_desc *rows = r->desc->rows;
+    const carnn_images_desc *images = r->desc->images;
     carnn__lines *l = &p->lines;
     carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
     size_t size, count, columns = carnn__signal_columns(p);
@@ -10382,12 +10400,12 @@ static carnn_status carnn__images_open(carnn__parser *p) {
         return carnn__misread(p->error, l, what, found);
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
     if (size % columns) return carnn__misread(p->error, l, found, what);
-    if (rows && (rows->group || rows->target))
+    if (carnn__reads_tables(r))
         return carnn__misread(p->error, l, "a table, as its target or group is named", "images");
-    if (rows && rows->permutation) status = carnn__images_order(p, rows->permutation, size);
+    if (images && images->permutation) status = carnn__images_order(p, images->permutation, size);
     carnn__input_close(&r->input[1], &r->allocator);
-    if (!status && rows && r->source < rows->label_count)
-        status = carnn__reading_open(r, &r->input[1], &rows->labels[r->source]);
+    if (!status && images && r->source < images->label_count)
+        status = carnn__reading_open(r, &r->input[1], &images->labels[r->source]);
     if (status) return status;
     r->input[1].lines.number = 1; /* as of the images, for errors */
     labels = &r->input[1].lines.rest;
@@ -10433,7 +10451,7 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
 }
 
 static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
-    const carnn_rows_desc *rows = p->reading->desc->rows;
+    const carnn_images_desc *images = p->reading->desc->images;
     carnn__span line = p->lines.line;
     if (!p->style && line.length && !*line.at) {
         carnn_status status = carnn__images_open(p);
@@ -10444,9 +10462,9 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     carnn__empty(p->reading->row);
     if (!p->style) {
         p->style = carnn__separator(line);
-        if (rows && (rows->labels || rows->permutation))
+        if (images && (images->labels || images->permutation))
             return carnn__unexpected(p, "images (idx3-ubyte)", line);
-        if (rows && (rows->group || rows->target)) return carnn__table_names(p, rows);
+        if (carnn__reads_tables(p->reading)) return carnn__table_names(p);
         p->column[CARNN__TABLE_GROUP] = p->column[CARNN__TABLE_COLUMNS] = SIZE_MAX; /* UCR */
         p->column[CARNN__TABLE_TARGET] = 0;
     }
@@ -11718,6 +11736,9 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
     {name, help, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
 #define CARNN__OPTION_CHOICE(name, number, choices, help)                                          \
     {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
+#define CARNN__OPTION_STRING(name, field, help)                                                    \
+    {name, help, CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, field), 0, 0, \
+     0, NULL}
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
@@ -13125,9 +13146,8 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
                          "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
                          "the edges of a graph"),                                                  \
-        {"graph", "of the encoder graph: its file, or a name (carnn help depth)",                  \
-         CARNN_OPTION_TEXT, CARNN_OPTION_OF_TASK, offsetof(carnn_model_desc, graph), 0, 0, 0,      \
-         NULL},                                                                                    \
+        CARNN__OPTION_STRING("graph", graph,                                                       \
+                             "of the encoder graph: its file, or a name (carnn help depth)"),      \
         CARNN__OPTION_WHOLE("raw_output_gate", (number) + CARNN__ENCODER_RAW, 0, 1, 2,             \
                             "1: the output gate of an rcrn is not squashed"),                      \
         CARNN__OPTION_WHOLE("skip", (number) + CARNN__ENCODER_SKIP, 0, 10000, 2,                   \
@@ -21603,6 +21623,8 @@ static const carnn_option carnn__signal_options[] = {
                         "numbers of a row, where a line or an image is a whole sequence"),
     CARNN__OPTION_CHOICE("target_kind", CARNN__SIGNAL_KIND, carnn__signal_kinds,
                          "class, number, or steps: a class a row [what the training data show]"),
+    CARNN__OPTION_STRING("target", target, "tables: the column of what is right"),
+    CARNN__OPTION_STRING("group", group, "tables: lines equal in this column are a sequence"),
     CARNN__OPTION_WHOLE("directions", CARNN__SIGNAL_DIRECTIONS, 1, 2, 0,
                         "2: rows are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,

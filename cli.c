@@ -148,7 +148,7 @@ enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
     BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, CLOZE = 8192,
     ALL = 16383,
-    READS_ROWS = TRAIN | TEST | PREDICT
+    READS_IMAGES = TRAIN | TEST | PREDICT
 };
 
 typedef struct flag {
@@ -182,10 +182,11 @@ static const flag flags[] = {
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
-    {"target", "COLUMN", "of tables of numbers: what is right", READS_ROWS, AT(target)},
-    {"group", "COLUMN", "of tables: its lines are the rows of a sequence", READS_ROWS, AT(group)},
-    {"labels", "FILE...", "of images: their classes, a file for each", READS_ROWS, AT(labels)},
-    {"permutation", "FILE", "of images: the order of their pixels", READS_ROWS, AT(permutation)},
+    {"target", "COLUMN", "of tables: what is right, if it is called otherwise than in training",
+     TEST | PREDICT, AT(target)},
+    {"group", "COLUMN", "of tables: the same of their sequences", TEST | PREDICT, AT(group)},
+    {"labels", "FILE...", "of images: their classes, a file for each", READS_IMAGES, AT(labels)},
+    {"permutation", "FILE", "of images: the order of their pixels", READS_IMAGES, AT(permutation)},
     {"stream", NULL, "answer each line at once: a row from the rows so far, a sentence by itself",
      PREDICT, AT(stream)},
     {"clean", NULL, "score no groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
@@ -826,6 +827,16 @@ static size_t task_number(const char *name) {
 /* What the data of a task look like. */
 static const char *data_of(const char *task) { return carnn_task_data(task_number(task)); }
 
+/* The description of the model, which says how files are read. */
+static const carnn_model_desc *reads_as(void) {
+    static carnn_model_desc desc;
+    if (!model) return &arg.model;
+    desc = *carnn_model_describe(reads_most());
+    if (arg.target) snprintf(desc.target, sizeof desc.target, "%s", arg.target);
+    if (arg.group) snprintf(desc.group, sizeof desc.group, "%s", arg.group);
+    return &desc;
+}
+
 /* One file or several as one data set; NULL where there is none. Each takes the next file of
    --labels. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
@@ -836,15 +847,14 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                  .count = least(names->count, arg.labels.count - used)};
     carnn_source *sources = open_sources(names), *choices = open_source(candidates);
     carnn_source *labels = open_sources(&left);
-    carnn_rows_desc rows = {arg.group, arg.target, left.count ? labels : NULL, left.count, NULL};
+    carnn_images_desc images = {left.count ? labels : NULL, left.count, NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = choices, .clean = clean, .lenient = lenient,
-                               .model = model ? carnn_model_describe(reads_most()) : &arg.model,
-                               .rows = &rows};
+                               .model = reads_as(), .images = &images};
     carnn_dataset *loaded = NULL;
     used += left.count;
     if (!order) order = open_source(arg.permutation);
-    rows.permutation = order;
+    images.permutation = order;
     if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
         int code = failed();
         if (code == BAD_DATA)
@@ -1657,8 +1667,8 @@ static int predict(void) {
         say(USAGE, "--stream: this model answers each line at once without it");
     if (files || (waits && !arg.stream)) {
         data = load_data(task_of(model), &arg.data, NULL, 0, 1);
-        if (carnn_session_columns(session) && !arg.group && !arg.target && !arg.labels.count &&
-            lacks_classes())
+        if (carnn_session_columns(session) && !*reads_as()->target && !*reads_as()->group &&
+            !arg.labels.count && lacks_classes())
             say(DONE, "no line begins with a class that the model knows: a line whose class is not "
                 "known begins with its tab or comma");
         check(carnn_predict(model, data, &desc, &error));

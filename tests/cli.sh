@@ -1403,10 +1403,22 @@ run 2 predict z.gguf --stream
 printf 'trip,x,y,far\n1,0.5,1,2.5\n1,1,2,2.5\n2,3,1,7.25\n2,3,4,7.25\n3,1,1,3\n' >trips.csv
 run 0 train $small --train trips.csv --group trip --target far --epochs 2 --out t.gguf
 says out '^train  mse '
-run 0 test t.gguf --data trips.csv --group trip --target far --json
+run 0 test t.gguf --data trips.csv --json # the model has the names of the columns
 says out '"mse": [0-9]'
-run 0 predict t.gguf --data trips.csv --group trip --target far
+run 0 predict t.gguf --data trips.csv
 lines out 3
+cp out told
+sed '1s/trip,x,y,far/ride,x,y,length/' trips.csv >rides.csv
+run 0 predict t.gguf --data rides.csv --group ride --target length
+check 'other names of the columns tell the same' cmp -s out told
+run 3 test t.gguf --data rides.csv
+says err 'rides.csv:1: expected a column "trip", found "ride,x,y,length"'
+cut -d , -f 1-3 trips.csv >unknown.csv
+run 0 predict t.gguf --data unknown.csv
+check 'what is right need not be known in a table either' cmp -s out told
+run 0 train $small --from t.gguf --train trips.csv --epochs 1 --out u.gguf
+run 0 info u.gguf
+says out '^group *trip$'
 awk -F , -v OFS=, 'NR > 1 { $4 /= 1000 } 1' trips.csv >near.csv
 run 0 train $small --train near.csv --group trip --target far --epochs 2 --out n.gguf
 says out '^train  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
@@ -1422,7 +1434,9 @@ says out ' mse [1-9]\.[0-9]e-0[5-9] at epoch [12]'
 run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
 says err 'trips.csv:1: expected a column "fare", found "trip,x,y,far"'
 run 2 train --task classify --train "$data/classify-train.tsv" --target far --out c.gguf
-says err 'the task classify has no rows of numbers'
+says err 'target is an option of the tasks pair, signal, not of classify'
+run 2 test all.gguf --data "$data/dialog-dev.txt" --target far
+says err 'the task dialog has no rows of numbers'
 printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >images
 printf '\000\000\010\001\000\000\000\002\001\002' >labels
 printf '1\n0\n' >order

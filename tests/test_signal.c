@@ -5,24 +5,37 @@
 
 /* --- data ------------------------------------------------------------------------------------- */
 
+typedef struct signal_rows { /* how they are read */
+    const char *group, *target; /* of a table; or NULL */
+    carnn_images_desc images;
+} signal_rows;
+
+/* The columns of a table in a model's description. */
+static void signal_table(carnn_model_desc *model, const signal_rows *rows) {
+    memset(model, 0, sizeof *model);
+    model->task = "signal";
+    if (rows && rows->group) strcpy(model->group, rows->group);
+    if (rows && rows->target) strcpy(model->target, rows->target);
+}
+
 static carnn_status signal_load(carnn_dataset **data, carnn_source source, const char *columns,
-                                const carnn_rows_desc *rows, int lenient, carnn_error *error) {
+                                const signal_rows *rows, int lenient, carnn_error *error) {
     carnn_dataset_desc desc;
     carnn_model_desc model;
     memset(&desc, 0, sizeof desc);
-    memset(&model, 0, sizeof model);
-    model.task = desc.task = "signal";
+    signal_table(&model, rows);
+    desc.task = "signal";
     CHECK_INT(carnn_set(&model, NULL, "columns", columns, error), CARNN_OK);
     desc.sources = &source;
     desc.source_count = 1;
     desc.lenient = lenient;
     desc.model = &model;
-    desc.rows = rows;
+    desc.images = rows ? &rows->images : NULL;
     return carnn_dataset_load(data, &desc, error);
 }
 
 static carnn_dataset *signal_text(const char *text, const char *columns,
-                                  const carnn_rows_desc *rows) {
+                                  const signal_rows *rows) {
     carnn_dataset *data = NULL;
     carnn_error error;
     int failed = signal_load(&data, test_source("s", text, strlen(text)), columns, rows, 0, &error);
@@ -74,7 +87,7 @@ static void signal_without_targets(void) {
 static void signal_tables(void) {
     static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
-    carnn_rows_desc rows = {"day", "kind", NULL, 0, NULL};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
     carnn_dataset *d = signal_text(text, "1", &rows);
     CHECK_INT(d->item_count, 2);
     signal_item(d, 0, "a", 2, x);
@@ -97,7 +110,7 @@ static void signal_quoted(void) {
                                "3, \"a\" \n4,\"a\"b\n5,\"a\n";
     static const char *const right[] = {"\"a \"\"b\"\"\"", "\"a \"\"c\"\"\"", "\"a\"", "\"a\"b",
                                         "\"a"};
-    carnn_rows_desc rows = {NULL, "the, kind", NULL, 0, NULL};
+    signal_rows rows = {NULL, "the, kind", {NULL, 0, NULL}};
     carnn_dataset *d = signal_text(text, "1", &rows);
     size_t i;
     CHECK_INT(d->item_count, 5);
@@ -125,10 +138,10 @@ static void signal_columns(void) {
         "s: expected 2 columns of numbers, as the model was trained with, found 3", "",
         "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained with, "
         "found \"x\""};
-    carnn_rows_desc rows = {NULL, "kind", NULL, 0, NULL};
+    signal_rows rows = {NULL, "kind", {NULL, 0, NULL}};
     carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data, *part;
     static const uint32_t number[2] = {0, 0};
-    carnn_model *model = test_model("signal", "columns=1 embedding=1", NULL, first);
+    carnn_model *model = test_model("signal", "columns=1 embedding=1 target=kind", NULL, first);
     carnn_model *loaded = test_reload(model), *other;
     carnn_source two[2];
     carnn_dataset_desc desc;
@@ -138,9 +151,12 @@ static void signal_columns(void) {
     size_t i;
     CHECK_INT(carnn_model_word_count(loaded), 3);
     CHECK_TEXT(carnn_model_word(loaded, 2), "the y");
+    CHECK_TEXT(carnn_model_describe(loaded)->target, "kind");
+    CHECK_TEXT(carnn_model_describe(loaded)->group, "");
     memset(&next, 0, sizeof next);
     next.from = loaded;
     CHECK_INT(carnn_model_create(&other, &next, first, &error), CARNN_OK);
+    CHECK_TEXT(carnn_model_describe(other)->target, "kind");
     CHECK_INT(carnn_model_word_count(other), 3);
     CHECK_TEXT(carnn_model_word(other, 2), "the y");
     carnn_model_free(other);
@@ -148,7 +164,7 @@ static void signal_columns(void) {
     desc.task = "signal";
     desc.sources = two;
     desc.source_count = 2;
-    desc.rows = &rows;
+    desc.model = carnn_model_describe(loaded); /* which names the column of targets */
     desc.lenient = 1;
     two[0] = test_source("f", text[0], strlen(text[0]));
     for (i = 0; i < sizeof text / sizeof *text; i++) {
@@ -191,7 +207,7 @@ static void signal_pictures(void) {
     carnn_source images = test_source("i", signal_images, sizeof signal_images);
     carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
     carnn_source order = test_source("o", "5\n0\n1\n2\n3\n4\n", 12);
-    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
     carnn_dataset *d;
     carnn_error error;
     CHECK_INT(signal_load(&d, images, "3", &rows, 0, &error), CARNN_OK);
@@ -199,7 +215,7 @@ static void signal_pictures(void) {
     signal_item(d, 0, "7", 2, x);
     CHECK_TEXT(carnn_dataset_target(d, 1), "255");
     carnn_dataset_free(d);
-    rows.permutation = &order;
+    rows.images.permutation = &order;
     CHECK_INT(signal_load(&d, images, "1", &rows, 0, &error), CARNN_OK);
     signal_item(d, 0, "7", 6, mixed);
     carnn_dataset_free(d);
@@ -241,14 +257,14 @@ static void signal_errors(void) {
         {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected a target, found nothing"},
         {"day,x,kind\n1,2,\n1,3,\n\n", "1", 1, "s:2: expected a target, found nothing"},
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
-    carnn_rows_desc grouped = {"day", "kind", NULL, 0, NULL};
-    carnn_rows_desc single = {NULL, "kind", NULL, 0, NULL};
-    carnn_rows_desc nameless = {"day", NULL, NULL, 0, NULL};
+    signal_rows grouped = {"day", "kind", {NULL, 0, NULL}};
+    signal_rows single = {NULL, "kind", {NULL, 0, NULL}};
+    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const carnn_rows_desc *rows = bad[i].table == 1 ? &grouped : bad[i].table ? &single : NULL;
+        const signal_rows *rows = bad[i].table == 1 ? &grouped : bad[i].table ? &single : NULL;
         carnn_source source = test_source("s", bad[i].text, strlen(bad[i].text));
         CHECK_INT(signal_load(&d, source, bad[i].columns, rows, 0, &error), CARNN_ERR_DATA);
         CHECK_TEXT(error.message, bad[i].message);
@@ -266,7 +282,7 @@ static void signal_bad_images(void) {
     carnn_source source = test_source("i", bytes, sizeof bytes);
     carnn_source labels = test_source("l", marks, sizeof marks);
     carnn_source order = test_source("o", "0\n1\n2\n2\n4\n5\n", 12);
-    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
@@ -287,7 +303,7 @@ static void signal_bad_images(void) {
     CHECK_TEXT(error.message, "i:1: expected rows of 4 numbers, found 2 images of 6 pixels");
     CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected a file of labels beside the images (--labels), found none");
-    rows.permutation = &order;
+    rows.images.permutation = &order;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "o:4: expected the number of a pixel, from 0, each once, found \"2\"");
@@ -306,7 +322,7 @@ static void signal_bad_images(void) {
     CHECK_INT(signal_load(&d, test_source("s", "a\t1\n", 4), "1", &rows, 0, &error),
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "s:1: expected images (idx3-ubyte), found \"a\\t1\"");
-    rows.permutation = NULL;
+    rows.images.permutation = NULL;
     bytes[7] = 0;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected images of one pixel or more, found 0 images of 6 pixels");
@@ -324,19 +340,21 @@ static void signal_bad_images(void) {
 /* Memory that runs out while groups are read leaves nothing behind. */
 static void signal_without_memory(void) {
     static const char text[] = "day,x,kind\n1,2,a\n1,3,a\n2,4,b\n";
-    carnn_rows_desc rows = {"day", "kind", NULL, 0, NULL};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
     carnn_source source = test_source("s", text, sizeof text - 1);
     carnn_dataset_desc desc;
+    carnn_model_desc model;
     carnn_status status = CARNN_ERR_MEMORY;
     test_memory memory;
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     long at;
+    signal_table(&model, &rows);
     memset(&desc, 0, sizeof desc);
     desc.task = "signal";
     desc.sources = &source;
     desc.source_count = 1;
-    desc.rows = &rows;
+    desc.model = &model;
     desc.allocator = &a;
     for (at = 1; status; at++) {
         carnn_dataset *d;
@@ -576,7 +594,7 @@ static void signal_network(void) {
 static void signal_pixels(void) {
     carnn_source images = test_source("i", signal_images, sizeof signal_images);
     carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
-    carnn_rows_desc rows = {NULL, NULL, &labels, 1, NULL};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
     carnn_dataset *d[2];
     carnn_model *model[2];
     char text[256] = "";
