@@ -2041,6 +2041,9 @@ static int ask(void) {
                            "ends. Names: %s\n", words, *names ? names : "none");
     while (next_said())
         if (input.text[strspn(input.text, " \t")]) answer_question(text, names, shown);
+    free(names);
+    free(text);
+    free(all.text);
     return DONE;
 }
 
