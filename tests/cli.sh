@@ -633,6 +633,12 @@ printf 'hello\nsome cheap food\n\nhello\n' | "$carnn" chat a.gguf >out 2>err
 lines out 3
 empty err
 check 'an empty line begins a new dialog' [ "$(sed -n '1p;3p' out | sort -u | wc -l)" -eq 1 ]
+"$carnn" chat a.gguf <"$data/demo-chat.txt" >out 2>err # the same as data: facts have no reply
+awk '/^\t/ { sub(/^\t/, ""); print ++n, $0; next } !NF { n = 0; print; next }
+    { getline reply <"out"; print ++n, $0 "\t" reply }' "$data/demo-chat.txt" >chat.txt
+check 'there are facts' [ "$(grep -c ' R_[a-z]* ' chat.txt)" -ge 3 ]
+"$carnn" predict a.gguf --data chat.txt 2>err | cmp -s - out
+check 'predict answers as chat does' [ $? -eq 0 ]
 run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
 says out '^example 4: '
 says out '^answer: .* (probability '
