@@ -7072,7 +7072,7 @@ static int carnn__number(carnn__span s, double *number) {
             break;
         }
     }
-    if (seen && s.length && (*s.at == 'e' || *s.at == 'E')) {
+    if (s.length && (*s.at == 'e' || *s.at == 'E')) {
         int minus;
         carnn__skip(&s, 1);
         minus = carnn__minus(&s);
@@ -8273,9 +8273,9 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
-    v->count = counts ? (size_t)vectors : 0;
+    v->count = (size_t)vectors;
     dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-    if (!counts && dimension && !line.length) dimension--;
+    if (dimension && !line.length) dimension--;
     if (!dimension || dimension > CARNN__DIMENSION_MAX)
         return carnn__expected(v->error, l, "a word and up to "
                                CARNN__STRING(CARNN__DIMENSION_MAX) " numbers", l->line);
@@ -8829,20 +8829,19 @@ static size_t carnn__leaves(carnn__span tree, char *to, size_t room) {
 
 /* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
-    const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
+    const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members (items are fewer), rows */
     const carnn__lines *l = &r->parser.lines;
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most ||
-        (d->row_at && stbds_arrlast(d->row_at) >= most))
+    if (r->texts.count >= most || at >= most || (d->row_at && stbds_arrlast(d->row_at) >= most))
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
     r->records++;
     if (record->has_target) target = carnn__reading_text(r, record->target);
     if (!record->count) { /* a line of the list of candidates */
-        if (record->has_target) carnn__reading_choice(r, target, record->target);
+        carnn__reading_choice(r, target, record->target);
         return CARNN_OK;
     }
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
@@ -8896,14 +8895,15 @@ static carnn_status carnn__reading_open(carnn__reading *r, carnn__input *in,
 static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *source) {
     static const char end[] = ".align";
     carnn_source links = {NULL, NULL, 0};
-    size_t length = source->name ? strlen(source->name) : 0;
+    size_t length;
     if (!r->draft.linked) return CARNN_OK;
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
-    } else if (source->bytes || !length) {
+    } else if (source->bytes) {
         return carnn__refuse(r->parser.error, "%.200s: alignments lie in a file beside the data, "
-                             "which is no file", length ? source->name : "(memory)");
+                             "which is no file", carnn__source_name(source));
     } else {
+        length = strlen(source->name);
         while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
         stbds_arrsetlen(r->links_name, length + sizeof end);
         memcpy(r->links_name, source->name, length);
@@ -8929,13 +8929,11 @@ static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) 
 }
 
 /* All lines of the alignments have been read. */
-static carnn_status carnn__links_close(carnn__reading *r) {
-    carnn__lines *l = &r->links.lines;
-    if (r->draft.linked && carnn__next_line(l))
-        return carnn__misread(r->parser.error, l, "the end, as there are no more examples",
-                              "another line");
-    carnn__input_close(&r->links, &r->allocator);
-    return CARNN_OK;
+static carnn_status carnn__links_end(const carnn__reading *r) {
+    carnn__lines l = r->links.lines;
+    if (!carnn__next_line(&l)) return CARNN_OK;
+    return carnn__misread(r->parser.error, &l, "the end, as there are no more examples",
+                          "another line");
 }
 
 /* The examples from here on come from the source `name`. */
@@ -8970,7 +8968,7 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
         draft->group_count++;
         draft->groups_left_out--;
     }
-    if (n) stbds_arrsetlen(draft->items, kept);
+    stbds_arrsetlen(draft->items, kept);
 }
 
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
@@ -9002,7 +9000,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         }
     }
     if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(&r->parser);
-    if (!status) status = carnn__links_close(r);
+    if (!status) status = carnn__links_end(r);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
@@ -9268,7 +9266,6 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
     if (r->begins && carnn__read_in_vain(p)) return CARNN_ERR_DATA;
-    if (r->begins) p->last = 0;
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
     r->before = SIZE_MAX;
@@ -9949,8 +9946,9 @@ static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, ca
         more = carnn__cut(&rest, '\t', &field);
         field = carnn__trim(field);
         if (!field.length) continue;
-        if (fields++) answer = list;
+        answer = list;
         list = field;
+        fields++;
     }
     if (!p->lenient && fields != 2)
         return carnn__unexpected(p, "a question, its answer and candidates with tabs between them",
@@ -9979,8 +9977,8 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
     if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1))
         return carnn__expectedf(p->error, &p->lines, p->lines.line, "line number %lld",
                                 (long long)p->last + 1);
-    if (p->lenient && numbered && number == 1 && p->last) p->begun = 0; /* the next text */
-    p->last = numbered ? (int64_t)number : p->last + 1;
+    if (numbered && number == 1 && p->last) p->begun = 0; /* the next text */
+    if (numbered) p->last = (int64_t)number;
     return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
 }
 
@@ -10080,7 +10078,6 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     carnn__record record;
     carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
     carnn_status status = CARNN_OK;
-    if (!list.length) list.at = "";
     if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
     if (!p->lenient) status = carnn__cloze_check_list(p, list);
@@ -10112,7 +10109,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
             status = carnn__question_line(r, &q, &block, !filled);
             filled = 1;
         } else {
-            block += (size_t)(filled && block < CARNN__BLOCKS);
+            block += (size_t)filled;
             filled = 0;
         }
     }
@@ -10138,7 +10135,6 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
         return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
                            "in %s, found none", carnn__name_end(name), end);
-    r->parser.lines.name = name;
     for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
         status = carnn__question_file(r, r->path[i]);
     return status;
@@ -12201,7 +12197,6 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
                                        sizeof(uint32_t));
     if (!c->target) return carnn__out_of_memory(error);
     memset(c->target, 0xFF, data->item_count * sizeof(uint32_t));
-    if (!choices->count) return CARNN_OK;
     status = carnn__trimmed(&trimmed, choices, &work->allocator, error);
     if (status) return status;
     for (i = 0; i < data->item_count; i++) {
