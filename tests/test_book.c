@@ -92,8 +92,13 @@ static void book_what_a_name_is(void) {
                {"we saw \xC3\x89va .", "\xC3\x89va", 0},
                {"we saw Will ,", "Will", 1},   {"we will see Will ,", "Will", 0},
                {"we|saw|Ann|", "Ann", 1}};
+    carnn_source source = test_source("f.txt", "we saw\0Ann\nwe saw\0Ann\nwe saw\0Ann\n", 33);
+    carnn_book_desc desc = book_of(1, 1, 1);
     char text[1024];
     size_t i;
+    desc.sources = &source;
+    desc.source_count = 1;
+    CHECK(strstr(book_all(desc, ""), "\tAnn\t\t") != NULL); /* a NUL is a blank */
     for (i = 0; i < sizeof set / sizeof *set; i++) {
         const char *s = set[i].sentence;
         snprintf(text, sizeof text, "%s\n%s\n%s\n", s, s, s);

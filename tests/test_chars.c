@@ -32,10 +32,11 @@ static void chars_units(void) {
         CHECK(!memcmp(w.word.at, expected[i], w.word.length));
     }
     CHECK_INT(i, CARNN__COUNT(expected));
-    w = carnn__words_of(CARNN__CHARACTERS, "\xE2\x82", 2); /* cut off */
+    w = carnn__words_of(CARNN__CHARACTERS, "\xE2\x82\xAC", 2); /* cut off */
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\xE2');
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\x82');
     CHECK(!carnn__next_word(&w));
+    CHECK_INT(carnn__character("\xF8\x80\x80\x80", 4), 1); /* begins no character */
     /* t h e ' ' c a, those of the second line, s d o g r n */
     CHECK_INT(carnn_model_word_count(model), 3 + 6 + 5 + 6);
     CHECK_INT(test_scores(model, data).tokens, 8 + 8 + 4 + 10 + 11 + 6);

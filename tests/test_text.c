@@ -359,6 +359,38 @@ static void test_vocabulary_limit(void) {
     }
 }
 
+/* A word may have occurred more often than 32 bits can say. */
+static void test_vocabulary_often(void) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__vocabulary v;
+    carnn__names words;
+    carnn__vocabulary_open(&v, NULL, NULL, 0, NULL);
+    carnn__vocabulary_add(&v, CARNN__SPACES, "a b b", 5, 1);
+    if (SIZE_MAX > UINT32_MAX) carnn__vocabulary_add(&v, CARNN__SPACES, "a", 1, UINT32_MAX);
+    v.most = 1;
+    CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_OK);
+    CHECK_TEXT(carnn__names_get(&words, 1), SIZE_MAX > UINT32_MAX ? "a" : "b");
+    carnn__names_free(&words, &a);
+}
+
+/* One word more than there may be; texts behind it do not hide the error. */
+static void test_vocabulary_full(void) {
+    size_t i, width = 7, size = width * CARNN__COUNT_LIMIT;
+    char *text = (char *)malloc(size + 1);
+    carnn__vocabulary v;
+    carnn__names words;
+    carnn_error error;
+    for (i = 0; i < size; i += width) sprintf(text + i, "%06zx ", i / width);
+    carnn__vocabulary_open(&v, NULL, NULL, 0, &error);
+    carnn__vocabulary_add(&v, CARNN__SPACES, text, size - width, 1);
+    CHECK_INT(v.status, CARNN_OK);
+    carnn__vocabulary_add(&v, CARNN__SPACES, text, size, 1);
+    carnn__vocabulary_add(&v, CARNN__SPACES, "", 0, 1);
+    CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "more than 1000000 different words");
+    free(text);
+}
+
 /* A list of labels is a vocabulary that is not opened: it has no <unk>, and may be empty. */
 static void test_vocabulary_of_labels(void) {
     static const char *const expected[] = {"O", "B-loc", "<unk>", "o"};
@@ -480,9 +512,9 @@ static void test_pieces(void) {
     CHECK_TEXT(carnn__show(shown, part), "nothing");
     CHECK_INT(carnn__io_error(&error, "\033[2J\xC3\xBC\n", "\x7F"), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "?[2J\xC3\xBC?: ?");
-    part.at = "tab\t nul\0 \xC3\xBC \"q\"";
+    part.at = "tab\t nul\0\x7F\xC3\xBC \"q\"";
     part.length = 16;
-    CHECK_TEXT(carnn__show(shown, part), "\"tab\\t nul\\x00 \\xc3\\xbc \"q\"\"");
+    CHECK_TEXT(carnn__show(shown, part), "\"tab\\t nul\\x00\\x7f\\xc3\\xbc \"q\"\"");
     part.at = "0123456789012345678901234567890123456789";
     part.length = 40;
     CHECK_TEXT(carnn__show(shown, part), "\"0123456789012345678901234567890123456789\"");
@@ -516,6 +548,7 @@ static void test_packed_files(void) {
     test_memory memory = {0, 0, 0};
     carnn_allocator a = test_allocator(&memory);
     carnn_source source = test_source(temporary, NULL, 0);
+    unsigned char more[sizeof packed + 3]; /* bytes behind the end, of which gzip warns */
     carnn_error error;
     carnn__input in;
     source.bytes = packed;
@@ -529,6 +562,12 @@ static void test_packed_files(void) {
     CHECK_INT(in.lines.rest.length, 11000);
     CHECK(memcmp(in.lines.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
     CHECK(in.lines.rest.at[10999] == '\n');
+    carnn__input_close(&in, &a);
+    memcpy(more, packed, sizeof packed);
+    memcpy(more + sizeof packed, "xyz", 3);
+    test_write(temporary, more, sizeof more);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+    CHECK_INT(in.lines.rest.length, 11000);
     carnn__input_close(&in, &a);
     test_write(temporary, packed, sizeof packed - 10);
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
@@ -555,6 +594,9 @@ static void test_packed_name(void) {
     CHECK_INT(carnn__input_open(&in, &source, 0, &a, NULL), CARNN_OK);
     CHECK(in.lines.rest.length >= 2 && memcmp(in.lines.rest.at, "1 ", 2) == 0);
     carnn__input_close(&in, &a);
+#ifdef CARNN__GZIP
+    CHECK(waitpid(-1, NULL, WNOHANG) == -1); /* no process is left */
+#endif
     remove(odd);
 }
 
@@ -599,7 +641,8 @@ static void test_numbers(void) {
         "1.7976931348623157e308", "4.9e-324", "1e-400", "0.0000000000000000000001e22"};
     static const char *const bad[] = {"", "-", ".", "-.", "e5", "1e", "1e+", "1.2.3", "1 ", " 1",
                                       "0x10", "nan", "inf", "1.8e308", "-1e309", "1e400", "1,5",
-                                      "--1", "1e5.5", "1e--5", "1e+-5", "1e999999999999999999999"};
+                                      "--1", "1e5.5", "1e--5", "1e+-5", "1e999999999999999999999",
+                                      "1e18446744073709551617"}; /* 2^64 + 1 */
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         double number = 77;
         CHECK_INT(read_number(good[i], &number), 1);
@@ -726,7 +769,8 @@ static void test_vectors_text(void) {
     } sample[] = {
         {"the 9 9\ncat 1 2\ndog .5 -2.5e-1\nnew york 3 4\n1900 5 6\n", glove},
         {"cat 1 2 \r\n\r\ndog 0.5 -.25\t\r\nnew york  3 4\r\n1900\t5\t6", glove},
-        {"4 2\ncat 1 2\ndog 0.5 -0.25\nnew york 3 4\n1900 5 6\n", glove},
+        {"4 2\ncat 1 2\ndog 0.5 -0.25\nnew york 3 4\n1900  5 6\n", glove},
+        {"1 2\r\nnew y\xC3\xB6rk 1 2\r\n", "-|-|-|-|-|-|"},
         {"40 2\r\ncat 1 2 \r\ndog 0.5 -0.25 \r\nnew york 3 4 \r\n1900 5 6 \r\n", glove},
         {"1900 5 6\ncat 1 2\ncat 7 7\ndog 0.5 -0.25\n. . . 8 8\nnew york 3 4\n", glove},
         {"new york 3 4\ncat 1 2\n\n 8 8\ndog 0.5 -0.25\n1900 5 6\n", glove},
@@ -747,6 +791,19 @@ static void test_vectors_text(void) {
     }
 }
 
+/* Other words are taken, too; but not one without letters, which no text has. */
+static void test_vectors_more(void) {
+    static const char *text = "cat 1 2\n 8 8\nthe 3 4\n";
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__vectors v;
+    memset(&v, 0, sizeof v);
+    v.most = 9;
+    CHECK_INT(read_vectors(&v, text, strlen(text), NULL), CARNN_OK);
+    CHECK_INT(v.more.count, 1);
+    CHECK_TEXT(carnn__names_get(&v.more, 0), "the");
+    carnn__vectors_free(&v, &a);
+}
+
 static void test_vectors_errors(void) {
     static const struct {
         const char *text, *message;
@@ -764,6 +821,8 @@ static void test_vectors_errors(void) {
         {"the 1 2\nx 1\n", "v.txt:2: expected a word and 2 numbers, found \"x 1\""},
         {"the 1 2\nx 1 2 3\n", "v.txt:2: expected a word and 2 numbers, found \"x 1 2 3\""},
         {"2 2\nthe 1 2\nx 1 2 3\n", "v.txt:3: expected a word and 2 numbers, found \"x 1 2 3\""},
+        {"2 2\nthe 1.0 2 3\n\xC3\xA4 1 2 3\n", /* printable where floats would be */
+         "v.txt:2: expected a word and 2 numbers, found \"the 1.0 2 3\""},
         {"2 3\nthe 1 2\n", "v.txt:2: expected a word and 3 numbers, found \"the 1 2\""},
         {"the 1 2\ncat 1 x\n", "v.txt:2: expected a number from -1e6 to 1e6, found \"x\""},
         {"the 1 2\ncat nan 2\n", "v.txt:2: expected a number from -1e6 to 1e6, found \"nan\""},
@@ -803,6 +862,12 @@ static void test_vectors_limit(void) {
     test_write(temporary, bytes, 200000);
     CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_ERR_DATA);
     CHECK_INT(memory.calls, 2); /* 8 bytes, 16 */
+    carnn__vectors_free(&v, &a);
+    strcpy(bytes, "2 1\ncat \x01");
+    memset(bytes + 12, 'x', CARNN__VECTOR_WORD_MAX);
+    strcpy(bytes + 12 + CARNN__VECTOR_WORD_MAX, " ");
+    CHECK_INT(read_vectors(&v, bytes, 200000, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "v.txt: expected 2 vectors of 1 floats, found no word in number 2");
     carnn__vectors_free(&v, &a);
     carnn__names_free(&words, &standard);
     remove(temporary);
@@ -896,6 +961,7 @@ static void test_vectors_binary_range(void) {
 /* Of two files the first one goes first, and both have to agree on the dimension. */
 static void test_vectors_of_two_files(void) {
     static const char *first = "cat 1 2\n", *second = "dog 3 4\ncat 5 6\n", *third = "bird 1 2 3\n";
+    static const char *none = "0 2\n";
     carnn_allocator a = carnn__allocator(NULL);
     carnn__vectors v;
     carnn_error error;
@@ -907,6 +973,8 @@ static void test_vectors_of_two_files(void) {
     CHECK_INT(read_vectors(&v, third, strlen(third), &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "v.txt:1: expected vectors of 2 numbers as before, found 3 numbers");
+    CHECK_INT(read_vectors(&v, none, strlen(none), &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "v.txt:1: expected word vectors, found none");
     carnn__vectors_free(&v, &a);
 }
 
@@ -1081,6 +1149,8 @@ int main(void) {
     test_names_of_one_hash();
     test_vocabulary();
     test_vocabulary_limit();
+    test_vocabulary_often();
+    if (!TEST_SANITIZED) test_vocabulary_full();
     test_vocabulary_of_labels();
     test_input();
     test_input_errors();
@@ -1093,6 +1163,7 @@ int main(void) {
     test_numbers_in_locales();
     test_long_numbers();
     test_vectors_text();
+    test_vectors_more();
     test_vectors_errors();
     test_vectors_limit();
     test_vectors_binary();
