@@ -62,14 +62,20 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("x\ta\n\ny c\n\td\n\t\n", 0, 1), "x|a\n?|y c\n?|d\n?|\n");
     CHECK_TEXT(classify_read("A:b c\nB:a d", 0, 1), "A|c\nB|d\n");
     CHECK_TEXT(classify_read("__label__x a\nb c\n", 0, 1), "x|a\n?|b c\n");
+    CHECK_TEXT(classify_read("__label__x __label__y b\n", 0, 1), "x|__label__y b\n");
+    CHECK_TEXT(classify_read("\n", 0, 1), "?|\n");
     CHECK_TEXT(classify_read(" 4 a\n\n x\n", 0, 1), "?|4 a\n?|\n?|x\n");
+    CHECK_TEXT(classify_read(" 4 a\n", 0, 1), "?|4 a\n");
+    CHECK_TEXT(classify_read("4 a b\n\n2 c\n", 0, 1), "4|a b\n2|c\n");
+    CHECK_TEXT(classify_read("(3 a)\n\t", 0, 1), "3|a\n?|\n");
     CHECK_TEXT(classify_read("", 0, 1), "");
 }
 
 /* SST's trees; with `phrases` every node that has not been an example is one. */
 static void classify_trees(void) {
     static const char trees[] = "(3 (2 It) (4 (2 's) (4 good)))\n"
-                                "(1 (2 It) (0 (1 bad) (0 -LRB-)))\n(2 (2 3) (5 It))\n";
+                                "(1 (2 It) (0 (1 bad) (0 -LRB-)))\n(2 (2 3) (5 It))\n"
+                                "(4 (2 3) (5 It))\n"; /* a whole one is always an example */
     static char all[256];
     carnn_source source = test_source("f.txt", trees, strlen(trees));
     carnn_dataset_desc desc;
@@ -77,8 +83,8 @@ static void classify_trees(void) {
     carnn_dataset *data;
     carnn_error error;
     size_t i, at = 0;
-    CHECK_TEXT(classify_read(trees, 0, 0), "3|It 's good\n1|It bad -LRB-\n2|3 It\n");
-    CHECK_TEXT(classify_read(trees, 0, 1), "3|It 's good\n1|It bad -LRB-\n2|3 It\n");
+    CHECK_TEXT(classify_read(trees, 0, 0), "3|It 's good\n1|It bad -LRB-\n2|3 It\n4|3 It\n");
+    CHECK_TEXT(classify_read(trees, 0, 1), "3|It 's good\n1|It bad -LRB-\n2|3 It\n4|3 It\n");
     CHECK_TEXT(classify_read(" (3  a)  \r\n", 0, 0), "3|a\n");
     CHECK_TEXT(classify_read("(3 a) b\n", 0, 1), "?|(3 a) b\n");
     CHECK_TEXT(classify_read("(3 a)\n(3 (2 b)\n", 0, 0),
@@ -87,6 +93,8 @@ static void classify_trees(void) {
                "f.txt:2: expected a tree with a digit at every node, found \"(3 b))\"");
     CHECK_TEXT(classify_read("(3 a)\n(3 (b))\n", 0, 0),
                "f.txt:2: expected a tree with a digit at every node, found \"(3 (b))\"");
+    CHECK_TEXT(classify_read("(3 a)\n(33 b)\n", 0, 0),
+               "f.txt:2: expected a tree with a digit at every node, found \"(33 b)\"");
     CHECK_TEXT(classify_read("(3 a)\n(\n", 0, 0),
                "f.txt:2: expected a tree with a digit at every node, found \"(\"");
     memset(&desc, 0, sizeof desc);
@@ -101,12 +109,19 @@ static void classify_trees(void) {
         at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", carnn_dataset_target(data, i),
                                carnn_dataset_text(data, i, 0));
     CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
-                    "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n2|3 It\n2|3\n");
-    CHECK_INT(carnn_dataset_examples(data), 11); /* "3", which names a class, too */
-    CHECK_INT(carnn_dataset_groups(data), 3); /* trees: a fold has all phrases of one, or none */
+                    "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n2|3 It\n2|3\n4|3 It\n");
+    CHECK_INT(carnn_dataset_examples(data), 12); /* "3", which names a class, too */
+    CHECK_INT(carnn_dataset_groups(data), 4); /* trees: a fold has all phrases of one, or none */
     CHECK(data->items[4].group == 0 && data->items[8].group == 1 && data->items[9].group == 2);
     CHECK_INT(data->choice_count, 5); /* that of a phrase that has been is none */
     carnn_dataset_free(data);
+    desc.lenient = 1; /* what is to be predicted are lines */
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(data), 4);
+    carnn_dataset_free(data);
+    for (i = 0; i < CARNN__CLASS_LOOKED_AT; i++) memcpy(all + 6 * i, "(3 a)\n", 6);
+    strcpy(all + 6 * i, "b (c) d\n"); /* behind so many trees, a text */
+    CHECK(strstr(classify_read(all, 0, 1), "\n?|b (c) d\n") != NULL);
 }
 
 /* So many empty lines: looking for the first text from each of them would take hours. */
@@ -157,6 +172,8 @@ static void classify_errors(void) {
                "f.txt:2: expected one label, found \"__label__x b __label__y\"");
     CHECK_TEXT(classify_read("A:b c\nA: d\n", 0, 0),
                "f.txt:2: expected COARSE:fine text, found \"A: d\"");
+    CHECK_TEXT(classify_read("A:b c\n:b d\n", 0, 0),
+               "f.txt:2: expected COARSE:fine text, found \":b d\"");
     CHECK_TEXT(classify_read("A:b c\na:b d\n", 0, 0),
                "f.txt:2: expected COARSE:fine text, found \"a:b d\"");
     CHECK_TEXT(classify_read("4 a\n12 b\n", 0, 0),
@@ -180,6 +197,12 @@ static void classify_sources(void) {
     CHECK_TEXT(carnn_dataset_target(data, 0), "NUM");
     CHECK_TEXT(carnn_dataset_target(data, 1), "DESC");
     CHECK_INT(carnn_dataset_groups(data), 2);
+    carnn_dataset_free(data);
+    sources[0] = test_source("a", "\n", 1);
+    desc.source_count = 1;
+    desc.lenient = 1;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK(!carnn_dataset_format(data)); /* it may be anything */
     carnn_dataset_free(data);
 }
 

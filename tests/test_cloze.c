@@ -58,6 +58,8 @@ static void cloze_lenient(void) {
     CHECK_TEXT(cloze_read("1 a\n2 b\n1 c\n2 d\tA|B\n\n1 e\n", 1), "?=c/d/A|B\n");
     CHECK_TEXT(cloze_read("1 a\n2 d\tC\tA|B|A\n", 1), "?=a/d/A|B|A\n");
     CHECK_TEXT(cloze_read("a\n12 b\n3 XXXXX\t12|13\n", 1), "?=a/12 b/3 XXXXX/12|13\n");
+    CHECK_TEXT(cloze_read("a\n\nb\nXXXXX\tb|c\n", 1), "?=b/XXXXX/b|c\n");
+    CHECK_TEXT(cloze_read("0 a\n1 b\n2 XXXXX\ta|b\n", 1), "?=a/b/XXXXX/a|b\n");
     CHECK_TEXT(cloze_read("\t\n", 1), "?=//\n");
     CHECK_TEXT(cloze_read("", 1), "");
 }
@@ -84,6 +86,8 @@ static void cloze_errors(void) {
                "f.txt:2: expected an answer that is one of the candidates, found \"C\"");
     CHECK_TEXT(cloze_read("1 a\n2 XXXXX\tA\t\tA|B\n", 0),
                "f.txt:2: expected a candidate that is a word of the text, found \"A|B\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXX\t1\t\t1|B\n", 0), /* numbers of lines are no words */
+               "f.txt:2: expected a candidate that is a word of the text, found \"1|B\"");
     CHECK(strstr(cloze_read("1 A\n", 0), ":1: expected a question with its text, found none"));
     CHECK_TEXT(cloze_read("", 0),
                "f.txt:1: expected a question with its text, found an empty file");
@@ -755,6 +759,7 @@ static void cloze_news_files(void) {
          "9: expected an entity such as @entity3:Name, found \"@entity2\""},
         {"@entity2\n\n", "@entity\n\n",
          "7: expected an answer such as @entity3, found \"@entity\""},
+        {"@entity2\n\n", "", "7: expected an answer such as @entity3, found \"@entity2:Ann\""},
         {"@entity2\n\n", "@entity5\n\n",
          "12: expected a line for the entity that is the answer, found \"@entity5\""},
         {"@entity2\n\n", "@entity2\n@entity3\n\n", "8: expected an empty line, found \"@entity3\""},
@@ -769,6 +774,9 @@ static void cloze_news_files(void) {
                                "@entity1:A", 0), "@entity1=@entity1/@placeholder/@entity1|");
     CHECK_TEXT(cloze_news_read("u\n\n@entity1\n\n@placeholder\n\n@entity1:A\n", 1),
                "?=@entity1/@placeholder/@entity1|"); /* without an answer */
+    CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n@entity2's c\n\n@placeholder\n\n@entity1\n\n"
+                               "@entity1:A\n@entity2:B\n", 0),
+               "@entity1=@entity1 b\n@entity2's c/@placeholder/@entity1|"); /* a word is one */
     CHECK_TEXT(cloze_news_read("", 0), "news.question:1: expected an address, found the end");
     CHECK_TEXT(cloze_news_read("u\n\n@entity1 b\n\n@placeholder @entity2\n\n@entity1\n\n@entity1:A\n"
                                "@entity2:B\n", 0),
@@ -780,6 +788,42 @@ static void cloze_news_files(void) {
         snprintf(message, sizeof message, "news.question:%s", bad[i].message);
         CHECK_TEXT(cloze_news_with(bad[i].part, bad[i].becomes), message);
     }
+}
+
+/* The files of a folder, by name: nothing of a file is left in the next one. The test writes them
+   into the folder that it runs in. */
+static void cloze_news_folder(void) {
+    static const char *const names[] = {"b.question", "a.question", "c.question.txt"};
+    static const char *const entities[] = {"@entity2", "@entity1", "@entity3"};
+    static const char *const candidates[] = {"@entity1|", "@entity2|"};
+    carnn_source source = test_source(".", NULL, 0);
+    carnn_dataset_desc desc;
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i, k;
+    for (i = 0; i < 3; i++) {
+        FILE *file = fopen(names[i], "wb");
+        CHECK(file != NULL);
+        if (!file) return;
+        fprintf(file, "u\n\n%s", entities[i]);
+        for (k = 0; k < 1500; k++) fputs(" b", file); /* both are longer than one may be */
+        fprintf(file, "\n\n@placeholder\n\n%s\n\n@entity1:A\n@entity2:B\n", entities[i]);
+        fclose(file);
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.task = "cloze";
+    desc.sources = &source;
+    desc.source_count = 1;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(data), 2);
+    CHECK_TEXT(carnn_dataset_format(data), "question files (CNN, Daily Mail)");
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        CHECK_TEXT(carnn_dataset_target(data, i), entities[1 - i]);
+        CHECK_TEXT(carnn_dataset_text(data, i, 2), candidates[i]);
+        CHECK(strstr(carnn__dataset_origin(data, i), names[1 - i]) != NULL);
+    }
+    carnn_dataset_free(data);
+    for (i = 0; i < 3; i++) remove(names[i]);
 }
 
 /* In training the entities of the vocabulary change places, all of them and in the same way in all
@@ -833,6 +877,7 @@ static void cloze_news_entities(void) {
 
 int main(void) {
     cloze_news_files();
+    cloze_news_folder();
     cloze_news_too_long();
     cloze_prose();
     cloze_names();

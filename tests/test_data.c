@@ -257,11 +257,18 @@ static void test_dialog_candidates(void) {
     CHECK_INT(choice_of(d, 3), 0);
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
-    d = load_text("dialog", "1 a\t20 minutes\n", "\nhello\n20 minutes\n"); /* no line has a number */
-    CHECK_INT(d->choice_count, 2);
-    CHECK_TEXT(d->shown + d->shown_at[1], "20 minutes");
-    CHECK_INT(choice_of(d, 0), 1);
-    carnn_dataset_free(d);
+    static const struct {
+        const char *list, *second;
+    } sample[] = {{"\nhello\n20 minutes\n", "20 minutes"}, /* no line has a number */
+                  {" hello\n20 minutes\n", "20 minutes"},
+                  {"\n1 hello\n20 minutes\n", "minutes"}};
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        d = load_text("dialog", "1 a\t20 minutes\n", sample[i].list);
+        CHECK_INT(d->choice_count, 2);
+        CHECK_TEXT(d->shown + d->shown_at[1], sample[i].second);
+        CHECK_INT(choice_of(d, 0), i < 2 ? 1 : 2);
+        carnn_dataset_free(d);
+    }
 }
 
 /* Is every response a candidate? */
@@ -372,6 +379,8 @@ static const char *sentences = "=== 1\n"
                                " = Wiki heading = \n"
                                "y = x\n"
                                " = x\n"
+                               " =\n"
+                               "\t= x =\n"
                                "||sd";
 
 /* "text/label|" for each sentence; a bar in front of each document. */
@@ -392,15 +401,18 @@ static void test_sentences(void) {
                "||okay ./fo_o_fw_\"_by_bc|don't you uh , like 80's rock'n roll it's o 5 ? !/qy^d|"
                "||the cat  sat ./cause|/cause|"
                "||no label/|"
-               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|= x/|/sd|");
-    CHECK_INT(d->choice_count, 5);
+               "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|||y = x/|= x/|=/|/= x =|/sd|");
+    CHECK_INT(d->choice_count, 6);
     CHECK_INT(d->spoken, 1);
-    CHECK_INT(carnn_dataset_examples(d), 13);
+    CHECK_INT(carnn_dataset_examples(d), 15);
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
     d = load_text("lm", " aer banknote <unk> N \n pierre \n", NULL);
     CHECK_TEXT(spell_sentences(d, out), "||aer banknote <unk> N/|pierre/|");
     CHECK_INT(d->spoken, 0);
+    carnn_dataset_free(d);
+    d = load_text("lm", "A|Okay.|x\nokay\n", NULL);
+    CHECK_INT(d->spoken, 1);
     carnn_dataset_free(d);
 }
 
@@ -507,6 +519,8 @@ static void test_pairs_lenient(void) {
         {"a\tb\n\t\n \n\nc\td\n", "||a/b/0|||//0|||c/d/0|"},
         {"\t\t\n\t\t\n", "||//0|//0|"},
         {"Answer\tQuestion\nx\t\ny\n", "||/x/0|/y/0|"}, /* y has no second column at all */
+        {"q\ta\tmaybe\n", "||q/a/0|"},
+        {"1\t\tq\ta\n", "||q/a/0|"},
     };
     char out[200];
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
@@ -561,6 +575,9 @@ static void test_pairs_folder(void) {
     CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "./b.toks:2: expected a line as in the files beside it, found the end");
+    test_write("sim.txt", "0\n", 2); /* the first file that ends is named */
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
+    CHECK(strncmp(error.message, "./b.toks:2: ", 12) == 0);
     test_write("id.txt", "\x1F\x8B", 2); /* there, but not to be read */
     CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK(strncmp(error.message, "./id.txt: ", 10) == 0);

@@ -18,6 +18,7 @@ static void check_same(const carnn_dataset *a, const carnn_dataset *b) {
     CHECK_INT(a->item_count, b->item_count);
     CHECK_INT(a->group_count, b->group_count);
     CHECK_INT(a->choice_count, b->choice_count);
+    CHECK_INT(a->spoken, b->spoken);
     if (a->member_count != b->member_count || a->item_count != b->item_count ||
         a->choice_count != b->choice_count)
         return;
@@ -69,15 +70,17 @@ static const char *const fold_pairs[] = {
 static const char *const documents[] = {
     "a b c\tq\nb b\ts\nc\tq\n\n", "d a\tq\n\n", "a e\tnone\nb a d\tq\n\n", "e e\ts\nb\tt\n\n",
     "a c\tt\nd b a\tq\n\n", NULL};
+static const char *const transcripts[] = {
+    "A|Okay.|x\nB|So, what?|y\n\n", "A|Yes!|x\n\n", NULL};
 static const char *const fold_dialogs[] = {
     "1 the fact\n2 hi\thello\n3 more \tbye\n\n", "1 hi\tno\tin other words\n2 why\tbye\n\n",
     "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n", NULL};
 
-/* A list of candidates is that of a part of the dialogs, too; its texts are "hello", "no" and "bye".
+/* A list of candidates is that of a part of the dialogs, too; its texts are "hello" and "no".
    Without one a part has its own replies. */
 static void test_subset_of_dialogs(void) {
     static const uint32_t number[] = {1, 0, 0, 1, 0};
-    static const char list[] = "hello\nno\nbye\n";
+    static const char list[] = "hello\nno\n";
     carnn_source candidates = test_source("list", list, strlen(list)), source;
     carnn_dataset *all, *subset;
     carnn_dataset_desc desc;
@@ -101,7 +104,7 @@ static void test_subset_of_dialogs(void) {
     CHECK_TEXT(carnn_dataset_target(subset, 2), "no");
     CHECK_INT(subset->choice_count, all->choice_count);
     CHECK(!memcmp(subset->shown, all->shown, all->shown_at[all->choice_count]));
-    CHECK_INT(subset->text_count, 7); /* three candidates, four other texts */
+    CHECK_INT(subset->text_count, 7); /* two candidates, five other texts */
     carnn_dataset_free(subset);
     carnn_dataset_free(all);
     check_subset("dialog", fold_dialogs, number);
@@ -112,6 +115,7 @@ static void test_subsets(void) {
     check_subset("classify", labelled, number);
     check_subset("answer", fold_pairs, number);
     check_subset("lm", documents, number);
+    check_subset("lm", transcripts, number);
     test_subset_of_dialogs();
 }
 
@@ -119,8 +123,20 @@ static void test_subsets(void) {
 static void test_left_out(void) {
     static const char text[] = "n\tn\t0\na\tb\t1\na\tc\t0\nm\tm\t0\nd\te\t1\nd\tf\t0\no\to\t0\n";
     static const uint32_t number[] = {0, 1};
-    carnn_dataset *all = test_data("answer", text, sizeof text - 1, 1, 0), *subset;
+    carnn_dataset *all = test_data("answer", text, sizeof text - 1, 1, 0), *subset, *both;
+    carnn_source sources[2];
+    carnn_dataset_desc desc;
     CHECK_INT(carnn_dataset_left_out(all), 3);
+    sources[0] = sources[1] = test_source("data", text, sizeof text - 1);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.sources = sources;
+    desc.source_count = 2;
+    desc.clean = 1;
+    CHECK_INT(carnn_dataset_load(&both, &desc, NULL), CARNN_OK);
+    CHECK_INT(carnn_dataset_left_out(both), 6);
+    CHECK_INT(carnn_dataset_groups(both), 4);
+    carnn_dataset_free(both);
     CHECK_INT(carnn_dataset_examples(subset = test_data("answer", "", 0, 1, 1)), 0);
     carnn_dataset_free(subset);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
@@ -128,6 +144,7 @@ static void test_left_out(void) {
     CHECK_INT(carnn_dataset_examples(subset), 2);
     CHECK_INT(subset->text_count, 3);
     CHECK_TEXT(carnn_dataset_text(subset, 0, 0), "d");
+    CHECK_INT(subset->items[0].line, 5); /* for errors */
     carnn_dataset_free(subset);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 0, NULL), CARNN_OK);
     CHECK_INT(subset->text_count, 3); /* without the group behind it, which is left out */

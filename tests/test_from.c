@@ -92,7 +92,7 @@ static void from_new_class(void) {
     carnn_dataset_free(data);
 }
 
-/* Options that say how files are read are those of the old model, too. */
+/* Options that say how files are read are those of the old model, too, unless they are chosen. */
 static void from_reads(void) {
     static const char text[] = "A:b how far\nA:c how long\nA:b how near\n";
     carnn_source source = test_source("data", text, strlen(text));
@@ -119,6 +119,11 @@ static void from_reads(void) {
         carnn_dataset_free(data);
         if (going_on) carnn_model_free(old);
     }
+    CHECK_INT(carnn_set(&desc, NULL, "fine", "0", NULL), CARNN_OK);
+    desc.from = model;
+    CHECK_INT(carnn_dataset_load(&data, &what, NULL), CARNN_OK);
+    CHECK_TEXT(carnn_dataset_target(data, 0), "A");
+    carnn_dataset_free(data);
     carnn_model_free(model);
 }
 

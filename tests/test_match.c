@@ -363,6 +363,8 @@ static void test_ranker_bad_links(void) {
         {"-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found \"-1\""},
         {"0-99999999999\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
                             "\"0-99999999999\""},
+        {"65536-0\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
+                      "\"65536-0\""},
         {"1-1-1\n", "pairs.tsv.align:1: expected i-j, word i of 8 and j of 6 from 0 on, found "
                     "\"1-1-1\""},
         {"\n\n\n", "pairs.tsv.align:4: expected a line for every example, found the end"},

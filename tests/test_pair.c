@@ -52,6 +52,7 @@ static void pair_formats(void) {
                "1|He said \"no\".|He refused.\n0|a|b\n");
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\tentailment_label\na\tb\tx\n", 0, 0), "x|a|b\n");
     CHECK_TEXT(pair_read("5\ta\tb\n2.25\tc\td\n", 1, 0), "5|a|b\n2.25|c|d\n");
+    CHECK_TEXT(pair_read("label\tfirst\tsecond\n3\ta\tb\n", 1, 0), "3|a|b\n");
     CHECK_TEXT(pair_read("1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15\tfirst\tsecond\tlabel\n"
                          "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\ta\tb\tx\n", 0, 0), "x|a|b\n");
 }

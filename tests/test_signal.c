@@ -70,6 +70,14 @@ static void signal_lines(void) {
     }
 }
 
+/* A target that is no number, or too large a one, has none. */
+static void signal_targets(void) {
+    carnn_dataset *d = signal_text("-2.5\t1\n1e31\t1\na\t1\n", "1", NULL);
+    CHECK_NEAR(d->items[0].value, -2.5, 0.0);
+    CHECK(isnan(d->items[1].value) && isnan(d->items[2].value));
+    carnn_dataset_free(d);
+}
+
 /* Rows to be predicted have no text at all, and so the sum over the data ends where it begins. */
 static void signal_without_targets(void) {
     const char *text = "\t.5\t-1\n\t2\t1\n";
@@ -85,7 +93,7 @@ static void signal_without_targets(void) {
 }
 
 static void signal_tables(void) {
-    static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
+    static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
     signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
     carnn_dataset *d = signal_text(text, "1", &rows);
@@ -93,7 +101,7 @@ static void signal_tables(void) {
     signal_item(d, 0, "a", 2, x);
     signal_item(d, 1, "b, c", 1, x);
     CHECK_INT(d->items[0].line, 2); /* its first row, for errors */
-    CHECK_INT(d->items[1].line, 5);
+    CHECK_INT(d->items[1].line, 6);
     carnn_dataset_free(d);
     rows.group = NULL; /* a line is a sequence, and the day a number */
     d = signal_text(text, "3", &rows);
@@ -206,7 +214,7 @@ static void signal_pictures(void) {
     static const float mixed[] = {2 / 255.0f, 0.0f, 0.2f, 10 / 255.0f, 1.0f, 1 / 255.0f};
     carnn_source images = test_source("i", signal_images, sizeof signal_images);
     carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
-    carnn_source order = test_source("o", "5\n0\n1\n2\n3\n4\n", 12);
+    carnn_source order = test_source("o", "5\n0\n\n1\n2\n3\n4\n", 13);
     signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
     carnn_dataset *d;
     carnn_error error;
@@ -214,13 +222,60 @@ static void signal_pictures(void) {
     CHECK(d->has_pixels && d->columns == 3 && d->item_count == 2);
     signal_item(d, 0, "7", 2, x);
     CHECK_TEXT(carnn_dataset_target(d, 1), "255");
+    CHECK(d->items[0].line == 1 && d->items[1].line == 2);
     carnn_dataset_free(d);
     rows.images.permutation = &order;
     CHECK_INT(signal_load(&d, images, "1", &rows, 0, &error), CARNN_OK);
     signal_item(d, 0, "7", 6, mixed);
     carnn_dataset_free(d);
+    rows.images.label_count = 0;
+    CHECK_INT(signal_load(&d, images, "1", &rows, 1, &error), CARNN_OK);
+    CHECK(d->item_count == 2 && !carnn_dataset_target(d, 0));
+    carnn_dataset_free(d);
     CHECK_INT(signal_load(&d, images, "1", NULL, 1, &error), CARNN_OK); /* to be predicted */
     CHECK(d->item_count == 2 && !carnn_dataset_target(d, 0));
+    carnn_dataset_free(d);
+}
+
+/* Two sources: rows of floats do not go with rows of pixels, but two tables may have groups of the
+   same name, and all images are read in the same order. */
+static carnn_status signal_two(carnn_dataset **d, carnn_source first, carnn_source second,
+                               const signal_rows *rows, carnn_error *error) {
+    carnn_source sources[2];
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    sources[0] = first;
+    sources[1] = second;
+    signal_table(&model, rows);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.sources = sources;
+    desc.source_count = 2;
+    desc.model = &model;
+    desc.images = rows ? &rows->images : NULL;
+    desc.lenient = !rows;
+    return carnn_dataset_load(d, &desc, error);
+}
+
+static void signal_sources(void) {
+    carnn_source images = test_source("i", signal_images, sizeof signal_images);
+    carnn_source line = test_source("s", "a\t1\n", 4);
+    carnn_source table = test_source("t", "day,x,kind\n1,2,a\n1,3,a\n", 23);
+    carnn_source order = test_source("o", "5\n0\n1\n2\n3\n4\n", 12), labels[2];
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
+    signal_rows ordered = {NULL, NULL, {labels, 2, &order}};
+    carnn_dataset *d;
+    carnn_error error;
+    CHECK_INT(signal_two(&d, images, line, NULL, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "s:1: expected rows as long as those before, found another kind of numbers");
+    CHECK_INT(signal_two(&d, table, table, &rows, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_groups(d), 2);
+    CHECK_INT(d->named, 1); /* x */
+    carnn_dataset_free(d);
+    labels[0] = labels[1] = test_source("l", signal_labels, sizeof signal_labels);
+    CHECK_INT(signal_two(&d, images, images, &ordered, &error), CARNN_OK);
+    CHECK_INT(d->item_count, 4);
     carnn_dataset_free(d);
 }
 
@@ -259,7 +314,7 @@ static void signal_errors(void) {
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
     signal_rows grouped = {"day", "kind", {NULL, 0, NULL}};
     signal_rows single = {NULL, "kind", {NULL, 0, NULL}};
-    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}};
+    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}}, same = {"day", "day", {NULL, 0, NULL}};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
@@ -274,11 +329,19 @@ static void signal_errors(void) {
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "s:1: expected the name of the column of targets (--target), "
                               "found \"day,x\"");
+    CHECK_INT(signal_load(&d, test_source("s", "day,x\n1,2\n", 10), "1", &same, 0, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "s:1: expected two columns for group and target, found \"day,x\"");
+    CHECK_INT(signal_load(&d, test_source("s", "day,x,kind\n", 11), "1", &grouped, 1, &error),
+              CARNN_OK); /* to be predicted: no rows are no error */
+    CHECK_INT(carnn_dataset_examples(d), 0);
+    carnn_dataset_free(d);
 }
 
 /* Files of images that are cut off, or of another kind. */
 static void signal_bad_images(void) {
     unsigned char bytes[sizeof signal_images], marks[sizeof signal_labels];
+    unsigned char longer[sizeof signal_images + 1];
     carnn_source source = test_source("i", bytes, sizeof bytes);
     carnn_source labels = test_source("l", marks, sizeof marks);
     carnn_source order = test_source("o", "0\n1\n2\n2\n4\n5\n", 12);
@@ -299,6 +362,14 @@ static void signal_bad_images(void) {
     }
     CHECK_TEXT(error.message, "l:1: expected 2 labels, one for each image (idx1-ubyte), found other bytes");
     labels.size = sizeof marks;
+    marks[3] = 3;
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    marks[3] = signal_labels[3];
+    memcpy(longer, bytes, sizeof bytes);
+    longer[sizeof bytes] = 0;
+    CHECK_INT(signal_load(&d, test_source("i", longer, sizeof longer), "1", &rows, 0, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "i:1: expected 2 images of 6 pixels, found 13 bytes");
     CHECK_INT(signal_load(&d, source, "4", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "i:1: expected rows of 4 numbers, found 2 images of 6 pixels");
     CHECK_INT(signal_load(&d, source, "1", NULL, 0, &error), CARNN_ERR_DATA);
@@ -371,7 +442,7 @@ static void signal_without_memory(void) {
 /* A sequence of very many rows, and one more than there may be (CARNN__COUNT_LIMIT). */
 static void signal_many_rows(void) {
     size_t n = TEST_SANITIZED ? 100000 : 900000, i;
-    char *text = (char *)malloc(2 * n + 16);
+    char *text = (char *)malloc(2 * CARNN__COUNT_LIMIT + 16);
     carnn_dataset *d;
     carnn_error error;
     text[0] = 'a';
@@ -380,6 +451,12 @@ static void signal_many_rows(void) {
     CHECK_INT(d->row_at[1], n);
     CHECK_NEAR(d->numbers[n - 1], (n - 1) % 3 ? 1.0 : 2.0, 0.0);
     carnn_dataset_free(d);
+    n = CARNN__COUNT_LIMIT;
+    for (i = 0; i < n; i++) memcpy(text + 1 + 2 * i, "\t1", 2);
+    memcpy(text + 1 + 2 * n, "\nb\t1", 4);
+    CHECK_INT(signal_load(&d, test_source("s", text, 2 * n + 5), "1", NULL, 0, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "s:2: expected no more than 999992 lines in one data set");
     free(text);
 }
 
@@ -797,10 +874,12 @@ static void signal_best(void) {
 int main(void) {
     signal_lines();
     signal_tables();
+    signal_targets();
     signal_without_targets();
     signal_columns();
     signal_quoted();
     signal_pictures();
+    signal_sources();
     signal_errors();
     signal_bad_images();
     signal_without_memory();
