@@ -10790,7 +10790,7 @@ static uint32_t carnn__book_answer(carnn_book *b) {
                 carnn__book_occurs(b, b->first, asked, word))
                 return word;
         }
-        b->first += carnn__min((size_t)b->desc.stride, sentences);
+        b->first += (size_t)carnn__min((uint64_t)b->desc.stride, sentences);
     }
     return CARNN__NO_INDEX;
 }
