@@ -238,6 +238,28 @@ static void book_too_long(void) {
     }
 }
 
+/* A text with more names than are looked at: candidates are of the first ones. */
+static void book_many_names(void) {
+    static char text[8192], list[8192];
+    carnn_book_desc desc = book_of(1, 1, 1);
+    carnn_source asked;
+    size_t at = 0, i, many = CARNN__BOOK_NAMES + 50;
+    for (i = 0; i < many; i++) at += (size_t)sprintf(text + at, "n%zu ", i);
+    for (i = 0; i < at; i++) list[i] = text[i] == ' ' ? '\n' : text[i];
+    sprintf(text + at, "\nn%zu\n", many - 1);
+    asked = test_source("list", list, at);
+    desc.asked = &asked;
+    for (desc.seed = 1; desc.seed < 20; desc.seed++) {
+        const char *candidate = strstr(book_all(desc, text), "\t\t");
+        CHECK(candidate != NULL);
+        for (i = 0; candidate && i < CARNN__BOOK_CANDIDATES; i++) {
+            size_t number = (size_t)atoi(strchr(candidate, 'n') + 1);
+            CHECK(number < CARNN__BOOK_NAMES || number == many - 1);
+            candidate = strchr(candidate, 'n') + 1;
+        }
+    }
+}
+
 static void book_errors(void) {
     carnn_source none = test_source("empty.txt", " \n\n|\n", 5), list = none, absent = none;
     carnn_book_desc desc = book_of(1, 1, 1);
@@ -297,6 +319,7 @@ int main(void) {
     book_seeds();
     book_errors();
     book_too_long();
+    book_many_names();
     book_without_memory();
     return test_end();
 }

@@ -24,7 +24,7 @@ static void chars_units(void) {
                                            "\xFF",     "\xC3"};
     const char *text = chars_text + 8;
     carnn__words w = carnn__words_of(CARNN__CHARACTERS, text, 14);
-    carnn_dataset *data = chars_data(chars_text), *spaced, *near;
+    carnn_dataset *data = chars_data(chars_text), *spaced, *near, *single;
     carnn_model *model = chars_model("", data);
     size_t i;
     for (i = 0; carnn__next_word(&w) && i < CARNN__COUNT(expected); i++) {
@@ -51,6 +51,13 @@ static void chars_units(void) {
     model = chars_model("", near);
     CHECK_INT(test_scores(model, near).tokens, 6 + 5);
     carnn_model_free(model);
+    carnn_dataset_free(near);
+    single = chars_data("a\nb\n"); /* a character each says nothing of blanks */
+    near = chars_data("a b\n");
+    model = chars_model("", single);
+    CHECK_INT(test_scores(model, near).tokens, 4);
+    carnn_model_free(model);
+    carnn_dataset_free(single);
     model = chars_model("lower=1", data);
     CHECK_INT(carnn__names_find(&model->words, "T", 1), CARNN__NO_INDEX);
     carnn_model_free(model);

@@ -529,6 +529,20 @@ static void test_pairs_lenient(void) {
         CHECK_INT(broken(d), 0);
         carnn_dataset_free(d);
     }
+    for (size_t i = 0; i < 2; i++) { /* a column that has a name is none of sentences */
+        carnn_source source = source_of_text("f.txt", i ? "Question\tLabel\nq\t0\n"
+                                                        : "Question\tQuestionID\nq\t0\n");
+        carnn_dataset_desc desc;
+        carnn_dataset *d;
+        carnn_error error;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "answer";
+        desc.sources = &source;
+        desc.source_count = 1;
+        desc.lenient = 1;
+        CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_ERR_DATA);
+        CHECK(strstr(error.message, "f.txt:1: expected columns Question, Sentence") != NULL);
+    }
 }
 
 /* However long the name of a file is, an error has its reason. */
@@ -597,6 +611,34 @@ static void test_pairs_folder(void) {
 #else
     CHECK_TEXT(error.message, ".: Is a directory");
 #endif
+}
+
+/* A folder without labels, to be predicted; its alignments lie beside it, as "..align". */
+static void test_pairs_folder_lenient(void) {
+    carnn_source source = test_source("./", NULL, 0);
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    carnn_dataset *d;
+    carnn_error error;
+    char out[200];
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    model.task = desc.task = "answer";
+    CHECK_INT(carnn_set(&model, NULL, "alignment", "file", &error), CARNN_OK);
+    desc.model = &model;
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = 1;
+    test_write("a.toks", "q one\nq two\n", 12);
+    test_write("b.toks", "a\nc\n", 4);
+    test_write("..align", "\n1-0\n", 5);
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
+    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|||q two/c/0|");
+    CHECK_INT(d->items[1].line, 2);
+    carnn_dataset_free(d);
+    remove("a.toks");
+    remove("b.toks");
+    remove("..align");
 }
 
 /* --- sizes -----------------------------------------------------------------------------------*/
@@ -1049,6 +1091,7 @@ int main(void) {
     test_pairs_lenient();
     test_pairs_long_name();
     test_pairs_folder();
+    test_pairs_folder_lenient();
     test_large();
     test_failing_dialog();
     test_failing_readers();

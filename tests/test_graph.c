@@ -83,6 +83,8 @@ static void check_path(const carnn_graph *g, const carnn_graph_value *v, const c
     }
 }
 
+#define PLAIN "node x in\nnode a hidden\nnode y out\n"
+
 static void worked(void) {
     carnn_graph *g = graph_of("period-2", period_2);
     const carnn_graph_measures *m = carnn_graph_measure(g, 0);
@@ -102,6 +104,9 @@ static void worked(void) {
     CHECK_INT(carnn_graph_edge_at(g, 2)->delay, 2);
     CHECK_INT(carnn_graph_edge_at(g, 8)->line, 19);
     CHECK(!carnn_graph_edge_at(g, 9));
+    carnn_graph_free(g);
+    g = graph_of("two outputs", PLAIN "node z out\nedge x a 0\nedge a z 0\nedge a y 0\nedge a a 1\n");
+    check_path(g, &carnn_graph_measure(g, 0)->feedforward_depth, "x -0-> a -0-> y"); /* the first */
     carnn_graph_free(g);
     carnn_graph_free(NULL);
 }
@@ -362,8 +367,6 @@ static void check_message(const char *text, size_t line, const char *message) {
     CHECK_TEXT(error.message, message);
 }
 
-#define PLAIN "node x in\nnode a hidden\nnode y out\n"
-
 static void bad_input(void) {
     check_message("", 1, "g.txt:1: expected a directed cycle (condition 2), found none");
     check_message(PLAIN "edge x a 0\nedge a y 0\n", 5,
@@ -380,6 +383,10 @@ static void bad_input(void) {
     check_message(PLAIN "edge x a 0\nedge a y 0\nedge a a 2\nedge a a -3\n", 7,
                 "g.txt:7: expected no closed walk of delay 0 (condition 3), found "
                 "a --3-> a and a -2-> a");
+    check_message(PLAIN "node b hidden\nedge x a 0\nedge a y 0\nedge a a -1\nedge a b 0\n"
+                "edge b a 0\n", 8,
+                "g.txt:8: expected no closed walk of delay 0 (condition 3), found "
+                "a -0-> b -0-> a");
     check_message(PLAIN "node z hidden\nedge x a 0\nedge a y 0\nedge a a 1\n", 4,
                 "g.txt:4: expected edges to and from a hidden node (condition 4), found none to z");
     check_message(PLAIN "node z hidden\nedge x a 0\nedge a y 0\nedge a a 1\nedge a z 0\n", 4,
@@ -404,6 +411,11 @@ static void bad_input(void) {
                              "nothing");
     check_message("node a\x01 in\n", 1, "g.txt:1: expected a name of at most 40 printable bytes, "
                                       "found \"a\\x01\"");
+    check_message("node a12345678901234567890123456789012345678" "9 in\n", 1,
+                "g.txt:1: expected a directed cycle (condition 2), found none");
+    check_message("node a12345678901234567890123456789012345678" "90 in\n", 1,
+                "g.txt:1: expected a name of at most 40 printable bytes, found "
+                "\"a123456789012345678901234567890123456789...\"");
     check_message("node a\n", 1, "g.txt:1: expected in, hidden or out, found nothing");
     check_message("node a input\n", 1, "g.txt:1: expected in, hidden or out, found \"input\"");
     check_message("node a in 1\n", 1, "g.txt:1: expected a whole number from 0 to 0, found \"1\"");
