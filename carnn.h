@@ -15161,7 +15161,6 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     const carnn__texts *k = &side->pack;
     carnn__state_gate *g = &m->state[direction];
     size_t h = m->gate[direction].y.columns, step, row, s, r;
-    for (row = 0; row < k->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
     for (s = m->first ^ 1; s < t->texts; s += 2)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             m->mark[direction ? k->reversed[k->row[r]] : k->row[r]] = m->with[r];
@@ -15535,7 +15534,7 @@ static float carnn__redundancy_word(const carnn__work *work, const carnn__redund
     if (!carnn__list_first(s, i) || carnn__overlap_has(m->overlap, m->question, s.ids[i]))
         return 0.0f;
     *all += rare;
-    return (float)(fmax(m->sum[s.ids[i]] - own, 0.0) / (m->all - own)) * rare;
+    return (float)((m->sum[s.ids[i]] - own) / (m->all - own)) * rare;
 }
 
 /* The shares of the sentence s. */
