@@ -13,6 +13,15 @@ static const char pairs[] =
     "why\tthe tree\t0\n"
     "why\tnobody knows\t1\n";
 
+/* The last word of a question and the first of its sentence stand side by side there, too; letters
+   of several bytes; words that occur once, which are unknown with min_count=2. */
+static const char odd_pairs[] =
+    "x b\tc d b c\t1\nx b\tb d\t0\n"
+    "\xC3\xA4\xC3\xA4\xC3\xA4x d\t\xC3\xA4\xC3\xA4\xC3\xB6x b\t0\n"
+    "\xC3\xA4\xC3\xA4\xC3\xA4x d\t\xC3\xA4\xC3\xA4\xC3\xB6x c\t1\n"
+    "zebra b\tyak gnu c\t1\nzebra b\tzebra x\t0\n"
+    "c d\tc\t1\nc d\tlion\t0\n";
+
 static carnn_dataset *answer_data(const char *bytes) {
     return test_data("answer", bytes, strlen(bytes), 0, 0);
 }
@@ -63,11 +72,20 @@ typedef struct sentence {
     double x[LONGEST][WIDTH], s[LONGEST][D]; /* inputs, states */
 } sentence;
 
-/* Do two words begin with the same letters? The letters of the samples are bytes. */
+/* The bytes of the first n letters of a word. */
+static size_t letter_bytes(const char *word, double n) {
+    size_t at = 0;
+    for (; n > 0.0 && word[at]; n -= 1.0) at += carnn__character(word + at, strlen(word + at));
+    return at;
+}
+
+/* Do two words begin with the same letters? */
 static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
     const char *x = carnn__names_get(&model->words, a), *y = carnn__names_get(&model->words, b);
+    size_t bytes = letter_bytes(x, model->desc.option[CARNN__TWO_OVERLAP]);
     if (a < CARNN__UNKNOWN || b < CARNN__UNKNOWN) return a == b;
-    return !strncmp(x, y, (size_t)model->desc.option[CARNN__TWO_OVERLAP]);
+    return bytes == letter_bytes(y, model->desc.option[CARNN__TWO_OVERLAP]) &&
+           !memcmp(x, y, bytes);
 }
 
 /* The inputs of a sentence beside another one. */
@@ -299,8 +317,8 @@ static sentence plain_text(const carnn_model *model, const carnn_dataset *data, 
     return plain_sentence(model, data, carnn__members(data, &data->items[item])[role].text);
 }
 
-static void test_answer_scores(const char *options) {
-    carnn_dataset *data = answer_data(pairs);
+static void test_answer_scores(const char *text, const char *options) {
+    carnn_dataset *data = answer_data(text);
     carnn_model *model = test_model("answer", options, NULL, data);
     float score[8];
     size_t i, k;
@@ -974,6 +992,10 @@ static void test_redundancy(void) {
     CHECK_NEAR(part[2].score, 20.0 * 4.0 * x / 2.0, 1e-5);
     CHECK_NEAR(part[3].score, 20.0 * (y + 4.0 * y / 2.0), 1e-5);
     CHECK_NEAR(e.rest, 0.0, 0.0);
+    part[3].score = 77.0;
+    CHECK_INT(carnn_session_explain(session, 3, part, &e, &error), CARNN_OK);
+    CHECK_NEAR(part[2].score, 20.0 * 4.0 * x / 2.0, 1e-5);
+    CHECK_NEAR(part[3].score, 77.0, 0.0); /* there was no room for it */
     CHECK_INT(carnn_session_candidate(session, "x", 1, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 4, part, &e, &error), CARNN_OK);
     CHECK_INT(e.count, 0); /* the score is that of before */
@@ -986,7 +1008,21 @@ static void test_redundancy(void) {
     CHECK_INT(carnn_session_line(session, "a b\tx y", 7, 1, 1, &found, &p, &error), CARNN_OK);
     CHECK(found && fabs(p.score - 20.0 * (1.0 + 4.0 / 2.0)) < 1e-4); /* it forgets nothing */
     CHECK_NEAR(match(session, "a b", 3, "a b y", 5), 0.0, 0.0); /* by itself */
+    CHECK_NEAR(match(session, "", 0, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4); /* all are alike */
     carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Of a very long sentence the first words are read. */
+static void test_long_sentence(void) {
+    static char text[2 * CARNN__SENTENCE_WORDS + 20];
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = overlap_model(data);
+    carnn__span all = {text, sizeof text};
+    size_t i;
+    for (i = 0; i < sizeof text; i++) text[i] = i % 2 ? ' ' : 'a';
+    CHECK_INT(carnn__two_tokens(model, all, 1, NULL, 0), CARNN__SENTENCE_WORDS);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -1135,17 +1171,20 @@ static void test_parts(void) {
 
 int main(void) {
     size_t i;
-    test_answer_scores("cell=icarnn");
-    test_answer_scores("cell=icarnn decomposition=direct loss=pair");
-    test_answer_scores("cell=icarnn weighting=skip overlap=0");
-    test_answer_scores("cell=icarnn model=siamese");
-    test_answer_scores("cell=icarnn overlap=1");
-    test_answer_scores("cell=icarnn redundancy=0");
+    test_answer_scores(pairs, "cell=icarnn");
+    test_answer_scores(pairs, "cell=icarnn decomposition=direct loss=pair");
+    test_answer_scores(pairs, "cell=icarnn weighting=skip overlap=0");
+    test_answer_scores(pairs, "cell=icarnn model=siamese");
+    test_answer_scores(pairs, "cell=icarnn overlap=1");
+    test_answer_scores(pairs, "cell=icarnn redundancy=0");
+    test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=2");
+    test_answer_scores(odd_pairs, "cell=icarnn overlap=2 min_count=1");
     test_redundancy();
+    test_long_sentence();
     test_overlap_explained();
     test_redundancy_limits(1100, 3, CARNN__OTHERS);
     test_redundancy_limits(900, 40, CARNN__OTHER_WORDS / 40);
-    test_answer_scores("cell=icarnn tune_vectors=0"); /* similar words have shares */
+    test_answer_scores(pairs, "cell=icarnn tune_vectors=0"); /* similar words have shares */
     test_rank_loss(1);
     test_rank_loss(5);
     test_metrics();

@@ -402,6 +402,7 @@ static void test_ranker_linked(void) {
     carnn_error error;
     carnn_scores s;
     double score[RANKER_PAIRS];
+    const float *idf;
     uint32_t fold[3] = {0, 1, 0};
     carnn_text text[3] = {{"why", 3}, {"nobody knows why", 16}, {"0-2", 3}};
     size_t i;
@@ -414,6 +415,11 @@ static void test_ranker_linked(void) {
     CHECK(!carnn_dataset_text(data, 7, 2));
     model = ranker_model("model=ca alignment=file", data, 3);
     CHECK_INT(carnn__names_find(&model->words, "0-2", 3), CARNN__NO_INDEX);
+    idf = carnn__named(&model->params, "word.idf"); /* of words alone; 1 of unknown ones */
+    CHECK_INT(model->words.count, overlap->words.count);
+    CHECK(!memcmp(idf, carnn__named(&overlap->params, "word.idf"),
+                  model->words.count * sizeof *idf));
+    for (i = 0; i < CARNN__UNKNOWN; i++) CHECK_NEAR(idf[i], 1.0, 0.0);
     ranker_scores(model, data, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = RANKER_PAIRS; i-- > 0;) {
