@@ -581,6 +581,10 @@ static void test_ranker_refused(void) {
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
                "aligned words mix the states of one RNN: encoder rnn, or alignment none");
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "encoder=rnn normalise=batch", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "aligned words mix the states of one RNN: normalise none, or alignment none");
     CHECK_INT(carnn_set(&desc, NULL, "alignment", "none", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     carnn_model_free(model);
