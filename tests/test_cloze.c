@@ -619,6 +619,15 @@ static void cloze_kept(void) {
     carnn_dataset_free(data);
 }
 
+/* Of six choices, from the best to the worst, and one that is none: how many are among the best. */
+static void cloze_counts_top(void) {
+    static const float z[] = {6.0f, 5.0f, 4.0f, 4.0f, 2.0f, 1.0f};
+    double top[2] = {0.0, 0.0};
+    size_t right;
+    for (right = 0; right < 7; right++) carnn__count_top(z, 6, 0, right, top);
+    CHECK(top[0] == 2.0 && top[1] == 5.0);
+}
+
 /* --- CNN and Daily Mail ----------------------------------------------------------------------- */
 
 static const char cloze_news[] =
@@ -876,6 +885,7 @@ static void cloze_news_entities(void) {
 }
 
 int main(void) {
+    cloze_counts_top();
     cloze_news_files();
     cloze_news_folder();
     cloze_news_too_long();
