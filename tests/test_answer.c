@@ -1090,7 +1090,7 @@ static void test_answer_mean_loss(void) {
 /* Items of one class alone have the weight 1; pairs have no loss where one of the two is missing. */
 static void test_one_class(void) {
     static const char wrong[] = "a b\tb c\t0\na b\td\t0\n";
-    static const char mixed[] = "a\tb\t1\na\tc\t1\nb c\tc d\t1\nb c\ta\t0\n"
+    static const char mixed[] = "a\tb\t1\na\tc\t1\nb c\tc d\t0\nb c\ta\t1\n"
                                 "d\ta\t0\nd\tb\t0\nd\tc\t0\nd\td\t0\n";
     carnn_dataset *data = answer_data(mixed), *one = answer_data(wrong);
     carnn_model *model = test_model("answer", "cell=icarnn loss=pair", NULL, data);
@@ -1103,9 +1103,15 @@ static void test_one_class(void) {
     model = test_model("answer", "model=cosine", NULL, data);
     score_pairs(model, data, 64, 1, score);
     CHECK_NEAR(test_scores(model, data).loss,
-               fmax(0.0, 0.1 - (double)score[2] + (double)score[3]), 1e-5);
+               fmax(0.0, 0.1 - (double)score[3] + (double)score[2]), 1e-5);
+    CHECK(test_scores(model, data).loss > 0.0);
     CHECK_INT(answer_fit(model, data, 2, 0.01), CARNN_OK);
     CHECK(isfinite(model->params.value[0]));
+    carnn_model_free(model);
+    model = test_model("answer", "cell=icarnn", NULL, data); /* nor have ranks */
+    score_pairs(model, data, 64, 1, score);
+    CHECK_NEAR(test_scores(model, data).loss,
+               log(1.0 + exp((double)score[2] - (double)score[3])), 1e-5);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
