@@ -399,7 +399,35 @@ static void test_kept_text(void) {
     CHECK_TEXT(kept, "a\xC3\xA9");
 }
 
+/* Tasks whose predictions have no parts to ask for again, and one that reads rows, not texts. */
+static void session_parts(void) {
+    static const struct {
+        const char *task, *options, *text, *message;
+    } set[] = {{"dialog", "embedding=6", "1 a\tb\n1 c\td\n", "the last prediction has no part 0"},
+               {"lm", "", "a b c\na c\n", "the last prediction has no part 0"},
+               {"signal", "embedding=1", "a\t1\t2\nb\t2\t1\n",
+                "a model of the task signal does not predict from texts; it does read rows"}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(set); i++) {
+        carnn_dataset *data = test_data(set[i].task, set[i].text, strlen(set[i].text), 0, 0);
+        carnn_model *model = test_model(set[i].task, set[i].options, NULL, data);
+        carnn_text text = {"a", 1};
+        carnn_session *session = NULL;
+        carnn_prediction p;
+        carnn_error error;
+        CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+        CHECK_INT(carnn_session_predict(session, &text, 1, 1, &p, &error),
+                  i < 2 ? CARNN_OK : CARNN_ERR_ARGUMENT);
+        if (i < 2) CHECK_INT(carnn_session_part(session, 0, &p, &error), CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, set[i].message);
+        carnn_session_free(session);
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
+}
+
 int main(void) {
+    session_parts();
     test_kept_text();
     test_same_as_scoring();
     test_explanations_add_up();
