@@ -18118,7 +18118,7 @@ static uint64_t *carnn__classes_there(uint64_t key, size_t k, uint64_t *table, s
 }
 
 /* Enters the classes of all names; or, when all are there, gives words that no dialog has (fills)
-   the first of the classes in their place. */
+   the first of the classes in their place. By its key no other word is in the place of a name. */
 static void carnn__classes_place(const carnn__classes_search *x, uint32_t *of, uint64_t *table,
                                  size_t slots, int fills) {
     size_t i, k;
@@ -18130,7 +18130,7 @@ static void carnn__classes_place(const carnn__classes_search *x, uint32_t *of, u
             uint64_t *classes = carnn__classes_there(key, k, table, slots);
             int named = of[word] != CARNN__NO_INDEX;
             if (!fills && named) *classes |= (uint64_t)1 << of[word];
-            if (!fills || named || x->turn[word] || !*classes) continue;
+            if (!fills || named || !*classes) continue;
             while (!(*classes >> first & 1)) first++;
             of[word] = first;
         }
@@ -18508,14 +18508,14 @@ static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
 
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
 
-typedef struct carnn__fact { /* all zeros where the utterance cannot be told */
-    uint32_t word[CARNN__FACT_WORDS]; /* the last one is the mark */
+typedef struct carnn__fact {
+    uint32_t word[CARNN__FACT_WORDS]; /* the first is 0: cannot be told; the last is the mark */
 } carnn__fact;
 
 /* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
 static carnn__fact carnn__history_fact(carnn__list said) {
     carnn__fact fact = {{0}};
-    if (said.length == CARNN__FACT_WORDS && said.ids[0] &&
+    if (said.length == CARNN__FACT_WORDS &&
         said.ids[said.length - 1] == carnn__speaker_word(CARNN_FACT))
         memcpy(fact.word, said.ids, sizeof fact.word);
     return fact;
@@ -18672,7 +18672,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
     size_t odd = work->g && p->model->unsure < m->choices.count ? R / CARNN__ODD_SHARE + 1 : 0;
-    int exchanges = work->g && m->name_classes.classes;
+    int exchanges = m->name_classes.classes > 0;
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
     carnn__history_plan_lines(p, m);
@@ -19079,7 +19079,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), carnn__max(B, N));
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), N);
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
     m->start = carnn__sizes(p->arena, T + 2);
     m->e = carnn__plan_mat(p, U, D);
@@ -19092,8 +19092,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    m->Hy = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
-    m->room = carnn__floats(p->arena, work->g || !m->hops.count ? 0 : 1, D);
+    m->Hy = carnn__floats(p->arena, 1, D);
+    m->room = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
                          p->arena, U, N, B, NULL);
