@@ -75,15 +75,20 @@ typedef struct guided_batch {
     test_work w;
 } guided_batch;
 
-static carnn__dialog *open_batch(guided_batch *b, int kind) {
-    b->data = guide_data(kind);
-    b->model = guide_model(b->data, 1);
+static carnn__dialog *open_data(guided_batch *b, carnn_dataset *data, carnn_model *model) {
+    b->data = data;
+    b->model = model;
     b->gradient = (float *)calloc(b->model->params.size, sizeof(float));
     test_work_open(&b->w, b->model, b->data, 2);
     b->w.work.g = b->gradient;
     b->w.work.batch = 1000;
     CHECK_INT(test_work_begin(&b->w), 1);
     return (carnn__dialog *)b->w.work.state;
+}
+
+static carnn__dialog *open_batch(guided_batch *b, int kind) {
+    carnn_dataset *data = guide_data(kind);
+    return open_data(b, data, guide_model(data, 1));
 }
 
 static void close_batch(guided_batch *b) {
@@ -139,6 +144,145 @@ static void test_untold(void) {
     CHECK(e->of[number_of(model, "oak_number")] == CARNN__NO_INDEX);
     CHECK(e->of[number_of(model, "elm_number")] != CARNN__NO_INDEX);
     close_batch(&batch);
+}
+
+/* A dialog with the facts "it RELATION word", whose replies "TEMPLATE word" are candidates. */
+static void told_words(guide *g, const char *relation, const char *template, const char *words) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, strlen(words)), again = w;
+    char *at = g->text + g->length, *candidate = g->candidates + strlen(g->candidates);
+    int line = 1;
+    while (carnn__next_word(&w))
+        at += sprintf(at, "%d it %s %.*s\n", line++, relation, (int)w.word.length, w.word.at);
+    while (carnn__next_word(&again)) {
+        int n = (int)again.word.length;
+        at += sprintf(at, "%d hm\t%s%.*s\n", line++, template, n, again.word.at);
+        candidate += sprintf(candidate, "1 %s%.*s\n", template, n, again.word.at);
+    }
+    g->length = (size_t)(at + sprintf(at, "\n") - g->text);
+}
+
+static void also(guide *g, const char *text, const char *candidates) {
+    g->length += (size_t)sprintf(g->text + g->length, "%s", text);
+    strcat(g->candidates, candidates);
+}
+
+/* The class of all words of a text; CARNN__NO_INDEX: that of none. */
+static uint32_t class_of_words(const guided_batch *b, const char *words) {
+    const carnn__name_classes *e = &((const carnn__dialog *)b->w.work.state)->read.name_classes;
+    carnn__words w = carnn__words_of(CARNN__SPACES, words, strlen(words));
+    uint32_t first = 0, of;
+    size_t n = 0;
+    for (; carnn__next_word(&w); n++) {
+        char word[32];
+        snprintf(word, sizeof word, "%.*s", (int)w.word.length, w.word.at);
+        of = e->of[number_of(b->model, word)];
+        if (!n) first = of;
+        if (of != first) printf("%s: ", word);
+        CHECK_INT(of, first);
+    }
+    return first;
+}
+
+/* What is a name, and which names are of one class: rule by rule. */
+static void test_rules(void) {
+    static const char call[] = "api_call f f f f f f f f f f f f f f";
+    static guide g;
+    guided_batch b;
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    uint32_t red, north;
+    char text[512], candidates[256];
+    carnn__dialog *m;
+    const carnn__name_classes *e;
+    size_t i, k, differ = 0;
+    g.length = 0;
+    *g.candidates = 0;
+    for (i = 0; i < 2; i++) { /* rarer words are unknown */
+        *g.candidates = 0;
+        also(&g, "1 he likes it\thello\n\n", "1 hello\n");
+        told_words(&g, "r_color", "paint ", "red blue green violet amber 7");
+        told_words(&g, "r_place", "go ", "north south west violet amber");
+        told_words(&g, "r_half", "half ", "half1 half2 half3 half4");
+        told_words(&g, "r_other", "other ", "half3 half4 other1 other2");
+        told_words(&g, "r_few", "few ", "half1 few1");
+        told_words(&g, "likes", "have ", "tea jam");
+        told_words(&g, "r_owns big", "a ", "car cart");
+        told_words(&g, "r_one", "one ", "solo");
+        told_words(&g, "r_say", "", "yes no");
+        told_words(&g, "r_d", "take ", "dome dune");
+        told_words(&g, "r_e", "take ", "edge east");
+        told_words(&g, "r_size", "wide ", "foot yard");
+        told_words(&g, "r_many", "tell ", "m1 m2");
+        told_words(&g, "r_late", "late ", "late1 late2");
+        also(&g, "1 hm\tlate late2\n\n", ""); /* which the dialog before has said last */
+        /* a relation as an object; a call among facts; names of which nobody speaks */
+        also(&g, "1 it r_size r_size\n2 api_call zza apple\n3 api_call zza berry\n"
+                 "4 it r_many m3\n5 it r_many m4\n6 it r_many m5\n7 it r_many m6\n"
+                 "8 it r_many m7\n9 it r_many m8\n10 it r_many m9\n11 it r_many m10\n"
+                 "12 it r_many m11\n13 hm\teat apple\n14 hm\teat berry\n\n"
+                 "1 hm\ttell m2\n\n",
+             "1 wide r_size\n1 eat apple\n1 eat berry\n1 tell m3\n1 tell m4\n1 tell m5\n"
+             "1 tell m6\n1 tell m7\n1 tell m8\n1 tell m9\n1 tell m10\n1 tell m11\n"
+             "1 it is red\n1 want red now\n1 it is north\n1 live in north now\n");
+        snprintf(text, sizeof text, "1 f left1 over1\t%s left1 over1\n2 f left2 over2\t%s left2 "
+                                    "over2\n\n", call, call);
+        snprintf(candidates, sizeof candidates, "1 %s left1 over1\n1 %s left2 over2\n", call,
+                 call);
+        also(&g, text, candidates);
+    }
+    also(&g, "1 it r_color rare\n2 hm\tpaint scarce\n\n", "1 paint scarce\n");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.hidden = 8;
+    desc.min_count = 2;
+    desc.unsure = "what ?";
+    b.data = load_guide(&g);
+    CHECK_INT(carnn_model_create(&model, &desc, b.data, &error), CARNN_OK);
+    CHECK(carnn__names_find(&model->words, "scarce", 6) == CARNN__NO_INDEX);
+    m = open_data(&b, b.data, model);
+    e = &m->read.name_classes;
+    red = class_of_words(&b, "red blue green");
+    north = class_of_words(&b, "north south west");
+    CHECK(red != CARNN__NO_INDEX && north != CARNN__NO_INDEX && red != north);
+    CHECK(class_of_words(&b, "half1 half2 half3 half4 other1 other2 few1") != CARNN__NO_INDEX);
+    CHECK(class_of_words(&b, "dome dune edge east") != CARNN__NO_INDEX); /* share their place */
+    CHECK(class_of_words(&b, "yes no") != CARNN__NO_INDEX);
+    CHECK(class_of_words(&b, "foot yard") != CARNN__NO_INDEX);
+    CHECK(class_of_words(&b, "left1 left2") != CARNN__NO_INDEX);
+    CHECK_INT(class_of_words(&b, "violet amber tea jam car cart big solo apple berry r_size f zza "
+                                 "m1 m2 m3 m11 late1 late2 over1 over2 7 $unsure <unk>"),
+              CARNN__NO_INDEX);
+    for (i = 0; i < 20; i++) { /* where the first of three names comes: each class by itself */
+        carnn__exchange_draw(&m->read.exchange, i, 0);
+        for (k = 0; k < 3; k++)
+            differ += (m->read.exchange.drawn[e->at[red] + k] == e->name[e->at[red]]) !=
+                      (m->read.exchange.drawn[e->at[north] + k] == e->name[e->at[north]]);
+    }
+    CHECK(differ > 0);
+    close_batch(&b);
+}
+
+/* Objects of as many relations as there are columns are names. */
+static void test_many_relations(void) {
+    enum { RELATIONS = CARNN__NAME_COLUMNS - CARNN__CALL_SLOTS };
+    static guide g;
+    guided_batch b;
+    carnn_dataset *data;
+    char relation[16], words[32];
+    int i;
+    for (i = 0; i <= RELATIONS; i++) {
+        snprintf(relation, sizeof relation, "r_%d", i);
+        snprintf(words, sizeof words, "a%d b%d", i, i);
+        told_words(&g, relation, "say ", words);
+    }
+    data = load_guide(&g);
+    open_data(&b, data, guide_model(data, 1));
+    for (i = 0; i <= RELATIONS; i++) {
+        snprintf(words, sizeof words, "a%d b%d", i, i);
+        CHECK_INT(class_of_words(&b, words), i < RELATIONS ? 0 : CARNN__NO_INDEX);
+    }
+    close_batch(&b);
 }
 
 /* The first n words of a list as the images of another one's. */
@@ -203,6 +347,17 @@ static void test_permutations(void) {
     CHECK_INT(told, data->item_count / 5 * 4 * 2);
     for (i = 0; i < names->more.count; i++) /* no reply is there twice */
         CHECK_INT(*carnn__exchange_slot(names, L + i), L + i);
+    carnn__exchange_draw(names, 11, 0); /* the next dialog has another permutation */
+    memcpy(image, names->image, V * sizeof *image);
+    carnn__exchange_draw(names, 11, 5);
+    CHECK(memcmp(image, names->image, V * sizeof *image) != 0);
+    carnn__history_collect(&batch.w.work, &m->read, 0, 12); /* the batch before is forgotten */
+    for (i = n = 0; i < names->slots; i++) {
+        if (names->slot[i] == CARNN__NO_INDEX) continue;
+        CHECK(names->slot[i] < L + names->more.count);
+        n++;
+    }
+    CHECK_INT(n, L + names->more.count);
     free(image);
     close_batch(&batch);
 }
@@ -304,6 +459,8 @@ static void test_nothing(void) {
 int main(void) {
     test_classes();
     test_untold();
+    test_rules();
+    test_many_relations();
     test_permutations();
     test_gradient();
     test_copies();
