@@ -118,6 +118,7 @@ static void unsure_turns(void) {
             loss += unsure_loss(session, data, often, item, ids, n - 1, m->read.answer[i]);
         }
         CHECK_NEAR(w.tally.loss, loss, 1e-3);
+        CHECK_INT((int64_t)w.tally.sum[CARNN__DIALOG_KNOWN], m->read.turns);
         if (key == 1) memcpy(once, unsure_words(m), sizeof once);
         CHECK_INT(!memcmp(once, unsure_words(m), sizeof once), key == 1);
     }
@@ -160,6 +161,39 @@ static void unsure_known_words(void) {
     }
     CHECK(all > 300);
     CHECK_NEAR((double)known / (double)all, 0.625, 0.05);
+    test_work_close(&w);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Words are drawn from the facts, too, which are counted, but not their last word, the speaker's; a
+   user who says nothing has none. */
+static void unsure_facts(void) {
+    static const char text[] = "1 hello\thi\n2 shop r_opens early\n3 shop r_closes late\n"
+                               "4 \tgo to the shop\n";
+    carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
+    carnn_model *model = unsure_model(data);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    size_t drawn[32] = {0}, key, i, k;
+    const carnn__history *h;
+    test_work w;
+    CHECK(model->words.count <= CARNN__COUNT(drawn));
+    test_work_open(&w, model, data, 1);
+    w.work.g = gradient;
+    CHECK_INT(test_work_begin(&w), 1);
+    h = &((const carnn__dialog *)w.work.state)->read;
+    CHECK_INT(h->told_count, 2);
+    for (key = 1; key <= 300; key++) {
+        carnn__net_batch(&w.work, 0, key, &w.tally);
+        for (i = h->lists.count - h->odd; i < h->lists.count; i++)
+            for (k = h->lists.at[i]; k + 1 < h->lists.at[i + 1]; k++) drawn[h->lists.ids[k]]++;
+    }
+    for (i = 1; i <= CARNN__DIALOG_SPEAKER + CARNN_FACT; i++) CHECK_INT(drawn[i], 0);
+    for (i = 0; i < 5; i++) {
+        static const char *const words[] = {"shop", "r_opens", "early", "r_closes", "late"};
+        CHECK(drawn[carnn__names_find(&model->words, words[i], strlen(words[i]))] > 0);
+    }
     test_work_close(&w);
     free(gradient);
     carnn_model_free(model);
@@ -380,6 +414,7 @@ static void unsure_damaged(void) {
 int main(void) {
     unsure_turns();
     unsure_known_words();
+    unsure_facts();
     unsure_derivative();
     unsure_learns();
     unsure_goes_on();
