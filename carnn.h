@@ -19941,7 +19941,7 @@ static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, d
 static double carnn__lm_label_share(const carnn__work *work) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     int learnt = work->g && !work->probe && m->label.y.columns;
-    return learnt ? fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0) : 0.0;
+    return learnt ? carnn__option(work->model, CARNN__LM_LABEL_WEIGHT) : 0.0;
 }
 
 static void carnn__lm_forward(carnn__work *work, uint64_t key) {
