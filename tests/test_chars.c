@@ -131,7 +131,8 @@ static void chars_loss(void) {
     static const double chunks[] = {1, 3, 7, 20, 4096};
     carnn_dataset *data = chars_data(chars_text);
     carnn_model *model = chars_model("cell=rnn", data);
-    carnn_scores s;
+    const carnn_model *pair[2];
+    carnn_scores s, both[3];
     double bits = chars_loop(model, 1000) / 47.0 / log(2.0);
     size_t i;
     for (i = 0; i < CARNN__COUNT(chunks); i++) {
@@ -149,6 +150,16 @@ static void chars_loss(void) {
     model->desc.option[CARNN__LM_CHUNKS] = CARNN_NONE; /* sentence by sentence */
     s = test_scores(model, data);
     CHECK(test_metric(&s, "bpc") > 0.0);
+    CHECK_NEAR(test_metric(&s, "bpc_chunked"), -1.0, 0.0);
+    model->desc.option[CARNN__LM_CHUNKS] = 3;
+    pair[0] = pair[1] = model; /* there is no vote on it */
+    CHECK_INT(carnn_test(pair, 2, data, 1, both, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&both[2], "bpc"), bits, 1e-5);
+    CHECK_NEAR(test_metric(&both[2], "bpc_chunked"), -1.0, 0.0);
+    carnn_model_free(model);
+    model = test_model("lm", "chunk=3 min_count=1", NULL, data); /* words have neither */
+    s = test_scores(model, data);
+    CHECK_NEAR(test_metric(&s, "bpc"), -1.0, 0.0);
     CHECK_NEAR(test_metric(&s, "bpc_chunked"), -1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -295,14 +306,14 @@ static void chars_carried(void) {
     carnn_dataset *data = chars_data(chars_text);
     carnn_model *model = chars_model("cell=lstm chunk=4", data);
     test_work run;
-    carnn__tally t, again, fresh;
+    carnn__tally t, again, fresh, first;
     size_t i;
     test_work_open(&run, model, data, 1);
     run.work.g = (float *)calloc(model->params.size, sizeof(float));
     run.work.batch = 3;
     CHECK_INT(test_work_begin(&run), 4); /* 5 and 7 chunks in three rows */
-    memset(&t, 0, sizeof t);
-    carnn__net_batch(&run.work, 0, 0, &t);
+    memset(&first, 0, sizeof first);
+    carnn__net_batch(&run.work, 0, 0, &first);
     memset(&t, 0, sizeof t);
     carnn__net_batch(&run.work, 1, 0, &t);
     memset(&again, 0, sizeof again);
@@ -313,6 +324,9 @@ static void chars_carried(void) {
     memset(&fresh, 0, sizeof fresh);
     carnn__net_batch(&run.work, 1, 0, &fresh);
     CHECK(fresh.loss != t.loss);
+    memset(&again, 0, sizeof again); /* as an epoch begins, in the midst of texts, too */
+    carnn__net_batch(&run.work, 0, 0, &again);
+    CHECK(again.loss == first.loss);
     free(run.work.g);
     test_work_close(&run);
     carnn_model_free(model);
@@ -473,6 +487,7 @@ static void chars_explain(void) {
     carnn_explanation e;
     double sum;
     size_t i, best;
+    int found;
     CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
     CHECK_INT(carnn_session_predict(s, &line, 1, 0, &p, NULL), CARNN_OK);
     CHECK_INT(carnn_session_explain(s, 32, part, &e, NULL), CARNN_OK);
@@ -482,6 +497,8 @@ static void chars_explain(void) {
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
     best = carnn__names_find(&model->words, e.of, strlen(e.of));
     CHECK_NEAR(sum, ((const carnn__lm *)s->work.state)->output.z[best], 1e-4);
+    CHECK_INT(carnn_session_line(s, "A|It's so|x", 11, 1, 0, &found, &p, NULL), CARNN_OK);
+    CHECK_INT(p.tokens, 7 + 1); /* also what somebody says is read character by character */
     carnn_session_free(s);
     carnn_model_free(model);
     carnn_dataset_free(data);

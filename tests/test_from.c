@@ -127,6 +127,37 @@ static void from_reads(void) {
     carnn_model_free(model);
 }
 
+/* A model of characters with blanks between them goes on with those that have none, one that tells
+   labels with data without any. */
+static void from_lm_data(void) {
+    carnn_model *old = from_model("lm", "a\tx\nb\ty\na\tx\n", NULL), *next;
+    carnn_dataset *spaced = test_data("lm", "a b _\nb a\n", 10, 0, 0);
+    next = from_model("lm", "b a\n", old);
+    CHECK_INT(carnn_model_choice_count(next), 2);
+    carnn_model_free(next);
+    carnn_model_free(old);
+    old = test_model("lm", "unit=char min_count=1", NULL, spaced);
+    CHECK_INT(carnn__chosen(old, CARNN__LM_UNIT), CARNN__LM_SPACED);
+    next = from_model("lm", "ab\nba\n", old);
+    CHECK_INT(carnn__chosen(next, CARNN__LM_UNIT), CARNN__LM_SPACED);
+    carnn_model_free(next);
+    carnn_model_free(old);
+    carnn_dataset_free(spaced);
+}
+
+/* A chat keeps room for the longest history that either training had. */
+static void from_history(void) {
+    carnn_model *old = from_model("dialog", "1 a\tb\n2 c\td\n3 a\tb\n", NULL);
+    carnn_model *next = from_model("dialog", "1 a\tb\n", old);
+    carnn_model *longer = from_model("dialog", "1 a\tb\n2 c\td\n3 a\tb\n4 c\td\n", old);
+    CHECK_INT(old->history, 5); /* <start> and two turns */
+    CHECK_INT(next->history, 5);
+    CHECK_INT(longer->history, 7);
+    carnn_model_free(longer);
+    carnn_model_free(next);
+    carnn_model_free(old);
+}
+
 /* Replies are the same without blanks at their ends. */
 static void from_blanks(void) {
     static const char text[] = "1 hi\thello\n2 bye\tgood bye\n";
@@ -253,6 +284,8 @@ int main(void) {
     from_every_task();
     from_new_class();
     from_reads();
+    from_lm_data();
+    from_history();
     from_blanks();
     from_vocab();
     from_vectors_and_vocab();

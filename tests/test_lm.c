@@ -184,6 +184,7 @@ static void test_labels(void) {
     carnn_dataset *data = lm_data(lm_text), *odd = lm_data(rows);
     carnn_model *model = lm_model("ncarnn", NULL, data);
     carnn_scores s;
+    char many[700];
     size_t i;
     CHECK_INT(model->choices.count, 2);
     CHECK_TEXT(lm_option(model, "label_row"), "own");
@@ -198,6 +199,13 @@ static void test_labels(void) {
     test_weight(model, "label.bias")[1] = 0.0f;
     s = test_scores(model, odd); /* of y, (none), new and x one of three is right */
     CHECK_NEAR(test_metric(&s, "label_accuracy"), 1.0 / 3.0, 1e-12);
+    carnn_dataset_free(odd);
+    for (i = 0; i < 300; i++) memcpy(many + 6 + 2 * i, "a ", 2); /* in pieces, one label */
+    memcpy(many, "a\tx\nb ", 6);
+    strcpy(many + 606, "\tx\nb\ty\n");
+    odd = lm_data(many);
+    s = test_scores(model, odd);
+    CHECK_NEAR(test_metric(&s, "label_accuracy"), 0.5, 1e-12);
     carnn_model_free(model);
     model = lm_model("ncarnn", NULL, data);
     model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */
@@ -317,9 +325,10 @@ static void test_lm_explain(void) {
     carnn_contribution part[32];
     carnn_explanation e;
     carnn_error error;
-    double sum;
+    double sum, shares = 0.0;
     size_t i, tokens;
     CHECK_INT(lm_fit(model, data, 1, 5, 0.02), CARNN_OK);
+    test_weight(model, "output.bias")[CARNN__RUNNING_BEGIN] = 50.0f; /* is no word to come */
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
     CHECK_INT(e.count, 0);
@@ -335,7 +344,10 @@ static void test_lm_explain(void) {
     CHECK_TEXT(part[6].role, "word");
     CHECK_INT(part[6].has, CARNN_HAS_SCORE);
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
+    for (i = 0; i < e.count; i++) shares += part[i].share;
+    CHECK(shares > 0.5 && shares < 1.0);
     i = carnn__names_find(&model->words, e.of, strlen(e.of));
+    CHECK(i != CARNN__RUNNING_BEGIN);
     CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->output.z[i], 1e-4);
     /* the bias belongs to no word: exact shares leave only that */
     CHECK_NEAR(e.rest, test_weight(model, "output.bias")[i], 1e-4);
@@ -344,6 +356,13 @@ static void test_lm_explain(void) {
     CHECK_INT(e.count, 4 + 3);
     CHECK_TEXT(part[4].text, "<s>");
     CHECK(part[5].text == NULL);
+    carnn_session_free(session);
+    memset(model->params.value, 0, model->params.size * sizeof(float)); /* nothing has a share */
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    lm_score(session, "the cat sat", 11, &tokens);
+    lm_score(session, "a dog", 5, &tokens);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    for (i = 0; i < e.count; i++) CHECK_NEAR(part[i].share, 0.0, 0.0);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -426,6 +445,8 @@ static void test_generate(void) {
         CHECK_TEXT(a, size < 8 ? "dog" : size < 10 ? "dog the" : size < 14 ? "dog the a"
                                                                            : "dog the a cat");
     }
+    lm_generate(session, &how, "a </s> cat", a, sizeof a); /* in a prompt it is a word */
+    CHECK(!strncmp(a, "a </s> cat", 10));
     lm_generate(session, &how, "", tiny, 0);
     how.words = 3;
     how.top_p = 0.0;
@@ -492,6 +513,7 @@ static carnn_model *label_model(const carnn_dataset *data, float x, float y) {
 static void test_label_votes(void) {
     carnn_dataset *data = lm_data("a\tx\nb\ty\nb\ty\na\tx\n"), *other = lm_data("a\tz\nb\ty\n");
     carnn_model *model[3], *apart = label_model(other, 0.0f, 0.0f);
+    carnn_dataset *empty = lm_data("\tx\n\ty\n");
     const carnn_model *members[3];
     carnn_scores s[4];
     size_t i;
@@ -506,8 +528,12 @@ static void test_label_votes(void) {
     members[1] = apart;
     CHECK_INT(carnn_test(members, 2, data, 1, s, NULL), CARNN_OK);
     CHECK_NEAR(test_metric(&s[2], "label_accuracy"), -1.0, 0.0);
+    s[0] = test_scores(model[0], empty);
+    CHECK_INT(s[0].tokens, 2);
+    CHECK_NEAR(test_metric(&s[0], "perplexity_words"), 1.0, 0.0); /* there are none */
     for (i = 0; i < 3; i++) carnn_model_free(model[i]);
     carnn_model_free(apart);
+    carnn_dataset_free(empty);
     carnn_dataset_free(data);
     carnn_dataset_free(other);
 }
