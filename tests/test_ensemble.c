@@ -201,6 +201,31 @@ static void ensemble_of_one(size_t number) {
     carnn_dataset_free(data);
 }
 
+/* Replies that are no candidates have no loss, also where all are such. */
+static void ensemble_unknown_replies(void) {
+    static const char *const texts[] = {"1 a\tb\n2 c\tnew\n", "1 a\tnew\n2 c\tnewer\n"};
+    carnn_dataset *data = test_data("dialog", "1 a\tb\n2 c\td\n", 12, 0, 0), *other;
+    carnn_model *model = test_model("dialog", "hidden=5 embedding=5", NULL, data);
+    carnn_model *twice[2], *e;
+    carnn_scores one, both;
+    size_t i;
+    twice[0] = twice[1] = model;
+    e = ensemble_of(twice, 2, CARNN_ENSEMBLE_MEAN);
+    for (i = 0; i < 2; i++) {
+        other = test_data("dialog", texts[i], strlen(texts[i]), 0, 0);
+        one = test_scores(model, other);
+        both = test_scores(e, other);
+        CHECK(i ? one.loss == 0.0 : one.loss > 0.0);
+        CHECK_NEAR(both.loss, one.loss, 1e-6);
+        CHECK_INT(one.unanswerable, i + 1);
+        CHECK_INT(both.unanswerable, i + 1);
+        carnn_dataset_free(other);
+    }
+    carnn_model_free(e);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a language model the probability of each word is averaged. An empty sentence is one word, its
    end, so that exp(-score) is its probability. */
 static void ensemble_of_words(void) {
@@ -797,6 +822,7 @@ int main(void) {
         ensemble_by_hand(i);
         ensemble_of_one(i);
     }
+    ensemble_unknown_replies();
     ensemble_of_words();
     ensemble_of_pieces();
     ensemble_greedy();

@@ -362,6 +362,28 @@ static void test_permutations(void) {
     close_batch(&batch);
 }
 
+/* Where names are exchanged utterances have no dropout, the summary of a history has. */
+static void test_no_dropout(void) {
+    guided_batch batch;
+    carnn__dialog *m = open_batch(&batch, KNOWN);
+    float *e, *o;
+    size_t bytes, rows = CARNN__DIALOG_CHUNK / 2 * 32 * sizeof(float);
+    memset(&batch.w.tally, 0, sizeof batch.w.tally);
+    carnn__net_batch(&batch.w.work, 0, 11, &batch.w.tally);
+    bytes = m->read.lists.count * 32 * sizeof(float);
+    e = (float *)malloc(bytes);
+    o = (float *)malloc(rows);
+    memcpy(e, m->e.x, bytes);
+    memcpy(o, m->o.x, rows);
+    batch.w.work.dropout = 0.5;
+    carnn__net_batch(&batch.w.work, 0, 11, &batch.w.tally);
+    CHECK(!memcmp(e, m->e.x, bytes));
+    CHECK(memcmp(o, m->o.x, rows) != 0);
+    free(e);
+    free(o);
+    close_batch(&batch);
+}
+
 /* The loss of a batch is that of its dialogs with exchanged names, among all candidates and these
    replies: its gradient against central differences. */
 static void test_gradient(void) {
@@ -462,6 +484,7 @@ int main(void) {
     test_rules();
     test_many_relations();
     test_permutations();
+    test_no_dropout();
     test_gradient();
     test_copies();
     test_nothing();

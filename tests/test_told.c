@@ -171,6 +171,62 @@ static void told_same_as_session(void) {
     carnn_dataset_free(data);
 }
 
+/* As the histories of a long dialog, which are worked on in several chunks. */
+static void told_long_dialog(void) {
+    enum { TURNS = 100 };
+    char text[TURNS * 32];
+    carnn_dataset *data;
+    carnn_model *model;
+    answers a = {NULL, NULL};
+    carnn_predict_desc desc = {0, SIZE_MAX, told_check_answer, &a};
+    size_t i, at = 0;
+    for (i = 0; i < TURNS; i++)
+        at += (size_t)sprintf(text + at, "%zu ask%zu %zu\tanswer%zu\n", i + 1, i % 7, i, i % 5);
+    a.data = data = test_data("dialog", text, at, 0, 0);
+    model = test_model("dialog", "hidden=8 embedding=8", NULL, data);
+    CHECK(!carnn_session_open(&a.session, model, NULL, NULL));
+    CHECK(!carnn_predict(model, data, &desc, NULL));
+    carnn_session_free(a.session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A chat that predicts in every turn says the same as one that has only heard what was said: facts
+   whose marks have changed since the last prediction are read anew. */
+static void told_turn_by_turn(void) {
+    static const char *const options[] = {"hidden=24 embedding=24",
+                                          "hidden=24 embedding=24 reduce=2"};
+    carnn_dataset *data = told_known_data();
+    size_t k, item, line = 0;
+    for (k = 0; k < CARNN__COUNT(options); k++) {
+        carnn_model *model = told_known_model(data, options[k]);
+        answers a = {data, NULL};
+        carnn_session *s;
+        carnn_prediction p;
+        CHECK(!carnn_session_open(&a.session, model, NULL, NULL));
+        CHECK(!carnn_session_open(&s, model, NULL, NULL));
+        for (item = 0; item < data->item_count; item++) {
+            const carnn__item *x = &data->items[item];
+            carnn_text user;
+            if (!item || x->group != x[-1].group) {
+                carnn_session_reset(s);
+                line = x->first;
+            }
+            for (; line + 1 < x->first + x->count; line++)
+                told_hear(s, data->members[line].role,
+                          carnn__text(data, data->members[line].text).at);
+            user = carnn__text(data, data->members[line].text);
+            CHECK(!carnn_session_predict(s, &user, 1, SIZE_MAX, &p, NULL));
+            p.example = item;
+            told_check_answer(&p, &a);
+        }
+        carnn_session_free(s);
+        carnn_session_free(a.session);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
 /* A reply that tells a fact is explained with the fact as the reply has read it. */
 static void told_reply_tells(void) {
     static const char text[] = "1 hello\toak , perhaps\n2 oak R_rating 3\n3 bye\toak is nice\n";
@@ -298,6 +354,8 @@ int main(void) {
     told_marks();
     told_same_as_by_hand();
     told_same_as_session();
+    told_long_dialog();
+    told_turn_by_turn();
     told_reply_tells();
     told_older_file();
     told_offers();
