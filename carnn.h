@@ -24788,7 +24788,7 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
         }
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__not_alike(m, "their predictions are of another kind or number", error);
-        if (a->piece_count != b->piece_count || carnn__net_batches(works[m], 0) != batches ||
+        if (carnn__net_batches(works[m], 0) != batches ||
             memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
             return carnn__not_alike(m, "they read texts up to different lengths", error);
     }
