@@ -370,6 +370,35 @@ static void ensemble_greedy(void) {
     carnn_dataset_free(data);
 }
 
+/* Of several models each is scored by itself beside their vote, batch after batch: macro F1 counts
+   the texts of each, and an ensemble among them keeps its rule. */
+static void ensemble_many_batches(void) {
+    static const double says[3][2] = {{0.1, 0.9}, {0.6, 0.4}, {0.9, 0.1}};
+    char text[100 * 5 + 1];
+    const carnn_model *tested[3];
+    carnn_model *models[3], *most[3], *e;
+    carnn_dataset *data;
+    carnn_scores s[4];
+    size_t i;
+    for (i = 0; i < 100; i++) sprintf(text + 5 * i, "%c\tw \n", i < 70 ? 'a' : 'b');
+    data = test_data("classify", text, strlen(text), 0, 0);
+    for (i = 0; i < 3; i++)
+        tested[i] = models[i] = ensemble_constant(data, "classify", says[i], 0, 2);
+    CHECK_INT(carnn_test(tested, 3, data, 1, s, NULL), CARNN_OK);
+    for (i = 0; i < 4; i++) { /* the first says b, the others and the vote a */
+        CHECK_NEAR(test_metric(&s[i], "accuracy"), i ? 0.7 : 0.3, 1e-12);
+        CHECK_NEAR(test_metric(&s[i], "macro_f1"), i ? 70.0 / 170.0 : 30.0 / 130.0, 1e-12);
+    }
+    most[0] = models[0]; /* their mean would say b */
+    most[1] = most[2] = models[1];
+    tested[0] = e = ensemble_of(most, 3, CARNN_ENSEMBLE_VOTE);
+    CHECK_INT(carnn_test(tested, 2, data, 1, s, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&s[0], "accuracy"), 0.7, 1e-12);
+    carnn_model_free(e);
+    for (i = 0; i < 3; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(data);
+}
+
 /* Perplexity is better where it is lower: the second model, with which the first makes it worse. */
 static void ensemble_lower(void) {
     static const char text[] = "a a a a\na a\n";
@@ -826,6 +855,7 @@ int main(void) {
     ensemble_of_words();
     ensemble_of_pieces();
     ensemble_greedy();
+    ensemble_many_batches();
     ensemble_lower();
     ensemble_explains(0);
     ensemble_explains_vote();
