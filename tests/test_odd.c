@@ -55,6 +55,30 @@ static void odd_choices(void) {
             }
 }
 
+/* A number is written with as many digits as it needs, what is off as 0; half a choice is none. */
+static void odd_digits(void) {
+    static const char *const numbers[] = {"0.1", "0.30000000000000004", "12345.678901234567"};
+    const carnn_option *lr = carnn__option_named("pair", "lr");
+    carnn_model_desc model;
+    carnn_train_desc train;
+    carnn_error error;
+    char text[64];
+    size_t i;
+    memset(&model, 0, sizeof model);
+    memset(&train, 0, sizeof train);
+    model.task = "pair";
+    for (i = 0; i < CARNN__COUNT(numbers); i++) {
+        WORKS(carnn_option_set(lr, &model, &train, numbers[i], NULL));
+        CHECK_TEXT(carnn_option_get(lr, &model, &train, text, sizeof text), numbers[i]);
+    }
+    WORKS(carnn_set(&model, &train, "clip", "0", NULL));
+    CHECK_NEAR(train.clip, CARNN_NONE, 0.0);
+    CHECK_TEXT(carnn_option_get(carnn__option_named("pair", "clip"), &model, &train, text,
+                                sizeof text), "0");
+    model.option[carnn__option_named("pair", "pooling")->offset] = 1.5;
+    FAILS(carnn_defaults(&model, NULL, &error));
+}
+
 /* What carnn_defaults has filled in is no wish of the caller's, nor is a model's own description. */
 static void odd_filled(void) {
     static const char *const models[] = {"iwan", "siamese", "ca", "ap", "cosine"};
@@ -528,6 +552,7 @@ int main(void) {
     const char *task;
     size_t t;
     odd_tables();
+    odd_digits();
     for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
         carnn_dataset *data = odd_sample(task, 0);
         carnn_model *model = odd_small(task, data);

@@ -89,6 +89,23 @@ static void vectors_which(void) {
         }
 }
 
+/* The random vector of <unk>, which has none in the file, becomes as long as those of the words of
+   the data: 68 is the sum of the squares of my, cat, runs and more, 0.1 what it was drawn with. */
+static void vectors_scale(void) {
+    carnn_dataset *data = vectors_data("classify", vectors_tasks[0].data);
+    carnn_model *model = vectors_model(0, NULL, 0, NULL);
+    carnn_model *plain = test_model("classify", "cell=lstm hidden=6 embedding=5", NULL, data);
+    const float *random = carnn__word_vector(plain, 0);
+    size_t j;
+    CHECK_INT(model->words.count - model->vector_words, plain->words.count);
+    for (j = 0; j < 5; j++)
+        CHECK_NEAR(carnn__word_vector(model, 0)[j], sqrt(68.0 / 20.0) / 0.1 * (double)random[j],
+                   1e-5);
+    carnn_model_free(plain);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A word of the vectors is read as one that the model knows from a data set, before training and
    after it, and stays as it is. Without it the words of these texts are unknown. */
 static void vectors_are_read(size_t t) {
@@ -227,6 +244,7 @@ static void vectors_refused(void) {
 int main(void) {
     size_t t;
     vectors_which();
+    vectors_scale();
     for (t = 0; t < CARNN__COUNT(vectors_tasks); t++) {
         vectors_are_read(t);
         vectors_go_on(t);
