@@ -428,6 +428,32 @@ static void test_resume_without_patience(void) {
     carnn_dataset_free(data);
 }
 
+/* What tells a data set apart: its texts, who says them in which order, what is right, candidates,
+   and that lines are turns of speakers. */
+static void test_fingerprints(void) {
+    static const char *const texts[][3] = { /* candidates of the last two, which are not replies */
+        {"lm", "a\nb\na\n", NULL}, {"lm", "a\nb\nb\n", NULL}, {"lm", "a\nc\na\n", NULL},
+        {"lm", "a\tx\nb\ty\n", NULL}, {"lm", "a\ty\nb\tx\n", NULL},
+        {"lm", "S|a|x\nS|b|y\n", NULL}, {"dialog", "1 a\tb\n", "1 b\n1 a\n"},
+        {"dialog", "1 a\tb\n", "1 b\n"}};
+    enum { SETS = CARNN__COUNT(texts) };
+    uint64_t sum[SETS];
+    size_t i, j, k;
+    for (i = 0; i < SETS; i++)
+        for (k = 0; k < 2; k++) {
+            const char *text = texts[i][1], *candidates = texts[i][2];
+            carnn_dataset *data =
+                candidates ? test_dialogs(test_source("text", text, strlen(text)),
+                                          test_source("candidates", candidates,
+                                                      strlen(candidates)))
+                           : test_data(texts[i][0], text, strlen(text), 0, 0);
+            if (k) CHECK(carnn__fingerprint(data) == sum[i]); /* read again */
+            else sum[i] = carnn__fingerprint(data);
+            for (j = 0; j < i; j++) CHECK(sum[j] != sum[i]);
+            carnn_dataset_free(data);
+        }
+}
+
 static void test_resume_refused(void) {
     carnn_dataset *data = load_dialog_text(dialogs);
     carnn_model *model = new_model("icarnn", 8, data);
@@ -1151,6 +1177,7 @@ int main(void) {
     test_resume();
     test_resume_after_kill();
     test_resume_without_patience();
+    test_fingerprints();
     test_resume_refused();
     test_resume_behind_the_end();
     test_early_stopping();
