@@ -7865,7 +7865,7 @@ static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
     posix_spawn_file_actions_t actions, *to_do = &actions;
     int ends[2], problem;
     if (pipe(ends)) return carnn__io_error(error, in->lines.name, strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* no other program that is started keeps the pipe open */
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     problem = posix_spawn_file_actions_init(to_do);
     if (!problem) {
