@@ -10790,7 +10790,7 @@ static uint32_t carnn__book_answer(carnn_book *b) {
                 carnn__book_occurs(b, b->first, asked, word))
                 return word;
         }
-        b->first += (size_t)carnn__min((uint64_t)b->desc.stride, sentences);
+        b->first += carnn__min((size_t)b->desc.stride, sentences);
     }
     return CARNN__NO_INDEX;
 }
@@ -10851,8 +10851,10 @@ CARNN_API carnn_status carnn_book_open(carnn_book **book, const carnn_book_desc 
     if (!b) return carnn__out_of_memory(error);
     b->desc = *desc;
     b->allocator = a;
-    if (!b->desc.sentences) b->desc.sentences = 20;
-    if (!b->desc.stride) b->desc.stride = 1;
+    if (!desc->sentences) b->desc.sentences = 20;
+    if (!desc->stride) b->desc.stride = 1;
+    b->desc.sentences = (int64_t)fmin((double)b->desc.sentences, INT32_MAX); /* fit any size_t */
+    b->desc.stride = (int64_t)fmin((double)b->desc.stride, INT32_MAX);
     b->drawn = desc->seed ? desc->seed : 1;
     b->error = error;
     status = carnn__build(&b->allocator, carnn__book_begin, b, error);
