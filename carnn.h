@@ -296,10 +296,12 @@ typedef struct carnn_model_desc {
                           sets them by name */
     char graph[CARNN_TEXT_MAX]; /* of the encoder "graph": a file or a name, as carnn_graph_load()
                           reads it; a model keeps the graph itself */
-    char target[CARNN_TEXT_MAX]; /* signal: the column of targets of tables. Where this and `group`
-                          are empty, lines of numbers or images are read */
+    char target[CARNN_TEXT_MAX]; /* signal: the column of targets of tables. Where this, `group` and
+                          `inputs` are empty, lines of numbers or images are read */
     char group[CARNN_TEXT_MAX]; /* signal: the column of tables that tells which lines are the rows
                           of a sequence; empty: each line is one */
+    char inputs[CARNN_TEXT_MAX]; /* signal: the columns of tables that are read, with commas; empty:
+                          all but target and group */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -472,8 +474,8 @@ typedef struct carnn_dataset_desc {
                     is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
-                    how files are read (classify: fine; signal: columns, target, group); NULL: the
-                    defaults */
+                    how files are read (classify: fine; signal: columns, target, group,
+                    inputs); NULL: the defaults */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
@@ -8719,7 +8721,9 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
 
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS }; /* parser.column */
+/* Of a table: the columns of groups and targets; how many there are (parser.column), or the names
+   of those that are read (reading.table). */
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS, CARNN__TABLE_NAMES };
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
@@ -8742,7 +8746,9 @@ typedef struct carnn__reading {
     char *links_name;
     size_t source;         /* number of the one that is read */
     /* of rows of numbers */
-    const char *table[CARNN__TABLE_COLUMNS]; /* names of the columns of a table; "": has none */
+    const char *table[CARNN__TABLE_NAMES]; /* "": not named */
+    carnn__span *field;    /* of a line */
+    uint32_t *inputs;      /* the columns of a table that are read */
     float *row;            /* numbers of the record at hand */
     uint32_t *order;       /* of pixels */
     carnn__names keys;     /* of the groups of a table; entities of a question file's passage */
@@ -9097,6 +9103,8 @@ static carnn_status carnn__reading_drop(void *job) {
     size_t i;
     carnn__names_drop(&r->texts);
     carnn__names_drop(&r->keys);
+    stbds_arrfree(r->field);
+    stbds_arrfree(r->inputs);
     stbds_arrfree(r->row);
     stbds_arrfree(r->order);
     stbds_arrfree(r->listed);
@@ -9155,7 +9163,8 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 
 /* Are tables of numbers to be read? */
 static int carnn__reads_tables(const carnn__reading *r) {
-    return *r->table[CARNN__TABLE_GROUP] || *r->table[CARNN__TABLE_TARGET];
+    return *r->table[CARNN__TABLE_GROUP] || *r->table[CARNN__TABLE_TARGET] ||
+           *r->table[CARNN__TABLE_COLUMNS];
 }
 
 static carnn_status carnn__reading_all(void *job) {
@@ -9175,10 +9184,16 @@ static carnn_status carnn__reading_all(void *job) {
     if ((carnn__reads_tables(r) || (images && (images->labels || images->permutation))) &&
         stbds_arrlenu(r->draft.items) && !r->draft.columns)
         return carnn__refuse(r->parser.error, "the task %s has no rows of numbers: target, group, "
-                             "labels and permutation are of them", r->draft.task);
+                             "inputs, labels and permutation are of them", r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
+}
+
+static const char *carnn__table_name(const carnn_model_desc *model, size_t number) {
+    return number == CARNN__TABLE_GROUP    ? model->group
+           : number == CARNN__TABLE_TARGET ? model->target
+                                           : model->inputs;
 }
 
 /* Takes over how the model reads files; what it leaves open is as in the model it goes on from. */
@@ -9186,9 +9201,10 @@ static void carnn__reading_options(carnn__reading *r, const carnn_model_desc *mo
     const carnn_model_desc *from = model && model->from ? carnn_model_describe(model->from) : NULL;
     size_t i;
     if (from && strcmp(from->task, r->desc->task)) from = NULL; /* which is an error of the model */
-    r->table[CARNN__TABLE_GROUP] = model && *model->group ? model->group : from ? from->group : "";
-    r->table[CARNN__TABLE_TARGET] =
-        model && *model->target ? model->target : from ? from->target : "";
+    for (i = 0; i < CARNN__TABLE_NAMES; i++) {
+        const char *own = model ? carnn__table_name(model, i) : "";
+        r->table[i] = *own || !from ? own : carnn__table_name(from, i);
+    }
     for (i = 0; model && i < CARNN_OPTIONS_MAX; i++) {
         r->option[i] = model->option[i];
         if (r->option[i] == 0.0 && from) r->option[i] = from->option[i];
@@ -10152,11 +10168,11 @@ static const carnn__reader carnn__cloze_reader = {
        up<TAB>0.1<TAB>0.7<TAB>...   UCR: the target, then the numbers of one sequence, `columns` (an
                                     option) of them a row; the separator may also be a semicolon, a
                                     comma or blanks: what the first line has
-       day,x,y,kind                 a table, where the model's description names its target or
-       1,0.2,17,up                  group: its first line has the names of the columns; consecutive
-       1,0.3,16,up                  lines of a group are the rows of a sequence; without groups
-                                    each line is one; all tables have the same columns of numbers
-                                    in the same order
+       day,x,y,kind                 a table, where the model's description names its columns: the
+       1,0.2,17,up                  first line has their names; consecutive lines of a group are
+       1,0.3,16,up                  the rows of a sequence; without groups each line is one. Where
+                                    inputs are not named, all tables have the same columns of
+                                    numbers in the same order
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack the target, in images the file of labels, and rows. */
@@ -10235,84 +10251,121 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     return CARNN_OK;
 }
 
-/* Adds the numbers of a line to `row`. key, target: empty where there is no column. A line of UCR
-   has any number of columns, and a separator may also be the last of it. */
-static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
-    const size_t *c = p->column;
+/* Splits the line into fields. Of UCR's (`any` number) a separator may also be the last of it. */
+static void carnn__table_fields(carnn__parser *p, int any) {
+    carnn__reading *r = p->reading;
     carnn__span rest = p->lines.line, field;
+    int more = 1;
+    for (carnn__empty(r->field); more && !(any && stbds_arrlenu(r->field) && !rest.length);) {
+        more = carnn__field(&rest, (char)p->style, &field);
+        stbds_arrput(r->field, field);
+    }
+}
+
+/* The column of this name, SIZE_MAX where there is none. */
+static size_t carnn__table_column(const carnn__reading *r, carnn__span name) {
+    size_t i = 0;
+    while (i < stbds_arrlenu(r->field) && !carnn__same(r->field[i], name)) i++;
+    return i < stbds_arrlenu(r->field) ? i : SIZE_MAX;
+}
+
+/* Adds the numbers of a line to `row`. key, target: empty where there is no column. */
+static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
+    static const carnn__span none = {"", 0};
+    carnn__reading *r = p->reading;
+    const size_t *c = p->column;
     carnn_status status = CARNN_OK;
     float number;
-    size_t i = 0;
-    int any = c[CARNN__TABLE_COLUMNS] == SIZE_MAX, more = 1;
-    key->length = target->length = 0;
-    for (; more && !status && i < c[CARNN__TABLE_COLUMNS]; i++) {
-        if (any && i && !rest.length) break;
-        more = carnn__field(&rest, (char)p->style, &field);
-        if (i == c[CARNN__TABLE_GROUP]) *key = field;
-        else if (i == c[CARNN__TABLE_TARGET]) *target = field;
-        else if (!(status = carnn__field_number(p, field, i + 1, &number)))
-            stbds_arrput(p->reading->row, number);
+    size_t k, n;
+    int any = c[CARNN__TABLE_COLUMNS] == SIZE_MAX;
+    carnn__table_fields(p, any);
+    n = stbds_arrlenu(r->field);
+    if (!any && n != c[CARNN__TABLE_COLUMNS])
+        return carnn__expectedf(p->error, &p->lines, p->lines.line,
+                                "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    *key = c[CARNN__TABLE_GROUP] < n ? r->field[c[CARNN__TABLE_GROUP]] : none;
+    *target = c[CARNN__TABLE_TARGET] < n ? r->field[c[CARNN__TABLE_TARGET]] : none;
+    for (k = 0; !status && k < (any ? n - 1 : stbds_arrlenu(r->inputs)); k++) {
+        size_t column = any ? k + 1 : r->inputs[k];
+        status = carnn__field_number(p, r->field[column], column + 1, &number);
+        if (!status) stbds_arrput(r->row, number);
     }
-    if (status || any || (!more && i == c[CARNN__TABLE_COLUMNS])) return status;
-    return carnn__expectedf(p->error, &p->lines, p->lines.line,
-                            "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    return status;
 }
 
 /* The names of the columns of numbers, which all tables of a data set have in the same order. */
 static carnn_status carnn__table_columns(carnn__parser *p) {
-    carnn_dataset *d = &p->reading->draft;
-    carnn__span rest = p->lines.line, field;
-    size_t known = d->named, count = 0, i;
+    carnn__reading *r = p->reading;
+    carnn_dataset *d = &r->draft;
+    carnn__span field = {"", 0};
+    size_t known = d->named, count = stbds_arrlenu(r->inputs), k;
     if (!known) stbds_arrput(d->column_at, 0);
-    for (i = 0; i < p->column[CARNN__TABLE_COLUMNS]; i++) {
-        carnn__field(&rest, (char)p->style, &field);
-        if (i == p->column[CARNN__TABLE_GROUP] || i == p->column[CARNN__TABLE_TARGET]) continue;
+    for (k = 0; k < count; k++) {
+        field = r->field[r->inputs[k]];
         if (!known) {
             char *name = stbds_arraddnptr(d->column_names, field.length + 1);
             memcpy(name, field.at, field.length);
             name[field.length] = 0;
             stbds_arrput(d->column_at, stbds_arrlenu(d->column_names));
-        } else if (count == known ||
-                   !carnn__same(carnn__string(d->column_names, d->column_at, count), field)) {
+        } else if (k == known ||
+                   !carnn__same(carnn__string(d->column_names, d->column_at, k), field)) {
             break;
         }
-        count++;
     }
     if (!known) d->named = count;
-    if (!known || (count == known && i == p->column[CARNN__TABLE_COLUMNS])) return CARNN_OK;
-    if (count == known)
+    if (k == count && count == d->named) return CARNN_OK;
+    if (k == known)
         return carnn__unexpected(p, "no more columns than the first table has", field);
-    return carnn__expectedf(p->error, &p->lines, field,
+    return carnn__expectedf(p->error, &p->lines, k < count ? field : stbds_arrlast(r->field),
                             "the column \"%.40s\", as in the first table",
-                            d->column_names + d->column_at[count]);
+                            d->column_names + d->column_at[k]);
+}
+
+/* Finds the columns of numbers: those that are named, or all but group and target. */
+static carnn_status carnn__table_inputs(carnn__parser *p) {
+    carnn__reading *r = p->reading;
+    const char *names = r->table[CARNN__TABLE_COLUMNS];
+    carnn__span rest = {names, strlen(names)}, name;
+    size_t i;
+    int named = rest.length > 0, more = named;
+    carnn__empty(r->inputs);
+    while (more) {
+        more = carnn__cut(&rest, ',', &name);
+        name = carnn__trim(name);
+        i = carnn__table_column(r, name);
+        if (i == SIZE_MAX)
+            return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.*s\"",
+                                    (int)carnn__min(name.length, 50), name.at);
+        stbds_arrput(r->inputs, (uint32_t)i);
+    }
+    for (i = 0; !named && i < p->column[CARNN__TABLE_COLUMNS]; i++)
+        if (i != p->column[CARNN__TABLE_GROUP] && i != p->column[CARNN__TABLE_TARGET])
+            stbds_arrput(r->inputs, (uint32_t)i);
+    if (stbds_arrlenu(r->inputs)) return CARNN_OK;
+    return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
 }
 
 /* The line that names the columns of a table. */
 static carnn_status carnn__table_names(carnn__parser *p) {
     const char *const *wanted = p->reading->table;
-    carnn__span rest = p->lines.line, field;
-    size_t i = 0, j;
-    int more = 1;
-    for (j = 0; j < 2; j++) p->column[j] = SIZE_MAX;
-    for (; more; i++) {
-        more = carnn__field(&rest, (char)p->style, &field);
-        for (j = 0; j < 2; j++)
-            if (*wanted[j] && p->column[j] == SIZE_MAX && carnn__is(wanted[j], field, 0))
-                p->column[j] = i;
-    }
-    p->column[CARNN__TABLE_COLUMNS] = i;
-    for (j = 0; j < 2; j++)
-        if (p->column[j] == SIZE_MAX && *wanted[j] && !(j == CARNN__TABLE_TARGET && p->lenient))
+    carnn_status status;
+    size_t j;
+    carnn__table_fields(p, 0);
+    p->column[CARNN__TABLE_COLUMNS] = stbds_arrlenu(p->reading->field);
+    for (j = 0; j < CARNN__TABLE_COLUMNS; j++) {
+        carnn__span name = {wanted[j], strlen(wanted[j])};
+        p->column[j] = name.length ? carnn__table_column(p->reading, name) : SIZE_MAX;
+        if (p->column[j] == SIZE_MAX && name.length && !(j == CARNN__TABLE_TARGET && p->lenient))
             return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.50s\"",
                                     wanted[j]);
+    }
     if (!*wanted[CARNN__TABLE_TARGET] && !p->lenient)
         return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
     if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
-    i -= (size_t)(p->column[0] != SIZE_MAX) + (size_t)(p->column[1] != SIZE_MAX);
-    if (!i) return carnn__unexpected(p, "columns of numbers, too", p->lines.line);
+    status = carnn__table_inputs(p);
     carnn__names_drop(&p->reading->keys);
-    return carnn__table_columns(p);
+    return status ? status : carnn__table_columns(p);
 }
 
 /* A sequence: its first row, or without groups all of it, is the line at hand. */
@@ -10397,7 +10450,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
     if (size % columns) return carnn__misread(p->error, l, found, what);
     if (carnn__reads_tables(r))
-        return carnn__misread(p->error, l, "a table, as its target or group is named", "images");
+        return carnn__misread(p->error, l, "a table, as its columns are named", "images");
     if (images && images->permutation) status = carnn__images_order(p, images->permutation, size);
     carnn__input_close(&r->input[1], &r->allocator);
     if (!status && images && r->source < images->label_count)
@@ -10470,7 +10523,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__signal_reader = {
     carnn__signal_line, "a target and numbers", 0, 0, NULL,
     "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
-    "COLUMN, or images (idx) with --labels FILE"};
+    "COLUMN and --inputs COLUMNS, or images (idx) with --labels FILE"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -21621,6 +21674,8 @@ static const carnn_option carnn__signal_options[] = {
                          "class, number, or steps: a class a row [what the training data show]"),
     CARNN__OPTION_STRING("target", target, "tables: the column of what is right"),
     CARNN__OPTION_STRING("group", group, "tables: lines equal in this column are a sequence"),
+    CARNN__OPTION_STRING("inputs", inputs,
+                         "tables: the columns to read, x,y,z [all but target and group]"),
     CARNN__OPTION_WHOLE("directions", CARNN__SIGNAL_DIRECTIONS, 1, 2, 0,
                         "2: rows are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__SIGNAL_POOLING, carnn__poolings,

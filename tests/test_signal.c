@@ -8,6 +8,7 @@
 typedef struct signal_rows { /* how they are read */
     const char *group, *target; /* of a table; or NULL */
     carnn_images_desc images;
+    const char *inputs;         /* of a table; or NULL */
 } signal_rows;
 
 /* The columns of a table in a model's description. */
@@ -16,6 +17,7 @@ static void signal_table(carnn_model_desc *model, const signal_rows *rows) {
     model->task = "signal";
     if (rows && rows->group) strcpy(model->group, rows->group);
     if (rows && rows->target) strcpy(model->target, rows->target);
+    if (rows && rows->inputs) strcpy(model->inputs, rows->inputs);
 }
 
 static carnn_status signal_load(carnn_dataset **data, carnn_source source, const char *columns,
@@ -95,7 +97,7 @@ static void signal_without_targets(void) {
 static void signal_tables(void) {
     static const char text[] = "day,x,\"kind\",y\n1,0.5,a,-1\n\n1,200,a,.25\n\n2,.5,\"b, c\",-1\n\n";
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
-    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *d = signal_text(text, "1", &rows);
     CHECK_INT(d->item_count, 2);
     signal_item(d, 0, "a", 2, x);
@@ -112,13 +114,51 @@ static void signal_tables(void) {
     carnn_dataset_free(d);
 }
 
+/* Inputs that are named are read in the order of their names, from any table that has them; other
+   columns need not be numbers. */
+static void signal_inputs(void) {
+    static const char *const text[] = {"day,y,note,x,kind\n1,-1,\"a, b\",0.5,a\n1,.25,-,200,a\n",
+                                       "kind;x;day;y\na;.5;1;-1\na;200;1;.25\n"};
+    static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f}, days[] = {1.0f, -1.0f, 1.0f, 0.25f};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}, "x, y"};
+    carnn_source two[2];
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    carnn_dataset *d;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 2; i++) two[i] = test_source("t", text[i], strlen(text[i]));
+    signal_table(&model, &rows);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    desc.sources = two;
+    desc.source_count = 2;
+    desc.model = &model;
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
+    CHECK_INT(d->item_count, 2);
+    for (i = 0; i < 2; i++) signal_item(d, i, "a", 2, x);
+    CHECK_INT(d->named, 2);
+    CHECK_TEXT(d->column_names, "x");
+    carnn_dataset_free(d);
+    rows.inputs = "day,y"; /* also what tells sequences apart */
+    d = signal_text(text[0], "1", &rows);
+    signal_item(d, 0, "a", 2, days);
+    carnn_dataset_free(d);
+    rows.inputs = "x,z";
+    CHECK_INT(signal_load(&d, two[1], "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "t:1: expected a column \"z\", found \"kind;x;day;y\"");
+    rows.inputs = "note";
+    CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "t:2: expected a number in column 3, found \"a, b\"");
+}
+
 /* What stands in quotation marks is a field; with such marks in it, it is what it is. */
 static void signal_quoted(void) {
     static const char text[] = "\"x\",\"the, kind\"\n\"1\",\"a \"\"b\"\"\"\n2,\"a \"\"c\"\"\"\n"
                                "3, \"a\" \n4,\"a\"b\n5,\"a\n";
     static const char *const right[] = {"\"a \"\"b\"\"\"", "\"a \"\"c\"\"\"", "\"a\"", "\"a\"b",
                                         "\"a"};
-    signal_rows rows = {NULL, "the, kind", {NULL, 0, NULL}};
+    signal_rows rows = {NULL, "the, kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *d = signal_text(text, "1", &rows);
     size_t i;
     CHECK_INT(d->item_count, 5);
@@ -146,7 +186,7 @@ static void signal_columns(void) {
         "s: expected 2 columns of numbers, as the model was trained with, found 3", "",
         "s: expected \"the y\" as number 2 of the columns of numbers, as the model was trained with, "
         "found \"x\""};
-    signal_rows rows = {NULL, "kind", {NULL, 0, NULL}};
+    signal_rows rows = {NULL, "kind", {NULL, 0, NULL}, NULL};
     carnn_dataset *first = signal_text(text[0], "1", &rows), *twins, *data, *part;
     static const uint32_t number[2] = {0, 0};
     carnn_model *model = test_model("signal", "columns=1 embedding=1 target=kind", NULL, first);
@@ -215,7 +255,7 @@ static void signal_pictures(void) {
     carnn_source images = test_source("i", signal_images, sizeof signal_images);
     carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
     carnn_source order = test_source("o", "5\n0\n\n1\n2\n3\n4\n", 13);
-    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}, NULL};
     carnn_dataset *d;
     carnn_error error;
     CHECK_INT(signal_load(&d, images, "3", &rows, 0, &error), CARNN_OK);
@@ -262,8 +302,8 @@ static void signal_sources(void) {
     carnn_source line = test_source("s", "a\t1\n", 4);
     carnn_source table = test_source("t", "day,x,kind\n1,2,a\n1,3,a\n", 23);
     carnn_source order = test_source("o", "5\n0\n1\n2\n3\n4\n", 12), labels[2];
-    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
-    signal_rows ordered = {NULL, NULL, {labels, 2, &order}};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}, NULL};
+    signal_rows ordered = {NULL, NULL, {labels, 2, &order}, NULL};
     carnn_dataset *d;
     carnn_error error;
     CHECK_INT(signal_two(&d, images, line, NULL, &error), CARNN_ERR_DATA);
@@ -312,9 +352,9 @@ static void signal_errors(void) {
         {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected a target, found nothing"},
         {"day,x,kind\n1,2,\n1,3,\n\n", "1", 1, "s:2: expected a target, found nothing"},
         {"x,y,kind\n1,2,a\n", "3", 2, "s:2: expected rows of 3 numbers, found 2 numbers"}};
-    signal_rows grouped = {"day", "kind", {NULL, 0, NULL}};
-    signal_rows single = {NULL, "kind", {NULL, 0, NULL}};
-    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}}, same = {"day", "day", {NULL, 0, NULL}};
+    signal_rows grouped = {"day", "kind", {NULL, 0, NULL}, NULL};
+    signal_rows single = {NULL, "kind", {NULL, 0, NULL}, NULL};
+    signal_rows nameless = {"day", NULL, {NULL, 0, NULL}, NULL}, same = {"day", "day", {NULL, 0, NULL}, NULL};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
@@ -345,7 +385,7 @@ static void signal_bad_images(void) {
     carnn_source source = test_source("i", bytes, sizeof bytes);
     carnn_source labels = test_source("l", marks, sizeof marks);
     carnn_source order = test_source("o", "0\n1\n2\n2\n4\n5\n", 12);
-    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}, NULL};
     carnn_dataset *d;
     carnn_error error;
     size_t i;
@@ -388,7 +428,7 @@ static void signal_bad_images(void) {
                "o:1: expected as many numbers as an image has pixels, found fewer");
     rows.group = "day";
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "i:1: expected a table, as its target or group is named, found images");
+    CHECK_TEXT(error.message, "i:1: expected a table, as its columns are named, found images");
     rows.group = NULL;
     CHECK_INT(signal_load(&d, test_source("s", "a\t1\n", 4), "1", &rows, 0, &error),
               CARNN_ERR_DATA);
@@ -411,7 +451,7 @@ static void signal_bad_images(void) {
 /* Memory that runs out while groups are read leaves nothing behind. */
 static void signal_without_memory(void) {
     static const char text[] = "day,x,kind\n1,2,a\n1,3,a\n2,4,b\n";
-    signal_rows rows = {"day", "kind", {NULL, 0, NULL}};
+    signal_rows rows = {"day", "kind", {NULL, 0, NULL}, NULL};
     carnn_source source = test_source("s", text, sizeof text - 1);
     carnn_dataset_desc desc;
     carnn_model_desc model;
@@ -671,7 +711,7 @@ static void signal_network(void) {
 static void signal_pixels(void) {
     carnn_source images = test_source("i", signal_images, sizeof signal_images);
     carnn_source labels = test_source("l", signal_labels, sizeof signal_labels);
-    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}};
+    signal_rows rows = {NULL, NULL, {&labels, 1, NULL}, NULL};
     carnn_dataset *d[2];
     carnn_model *model[2];
     char text[256] = "";
@@ -877,6 +917,7 @@ int main(void) {
     signal_targets();
     signal_without_targets();
     signal_columns();
+    signal_inputs();
     signal_quoted();
     signal_pictures();
     signal_sources();
