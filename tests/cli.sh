@@ -53,6 +53,8 @@ for name in train test predict chat explain rank generate info plot gradcheck be
 done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
+check 'a default that is that of the tasks before' [ "$(tr '\n' ' ' <out | tr -s ' ' |
+    grep -c '\[\([0-9.]*\),[^]]* \1[],]')" -eq 0 ]
 says out 'icarnn'
 for task in dialog lm answer classify pair cloze signal skip-thought; do
     says out "^task $task: "
@@ -213,6 +215,10 @@ says err 'out FILE is missing'
 run 2 test
 run 2 info a b
 run 2 chat model --top 3
+run 2 generate a.gguf --words 1.5
+says err 'expected a whole number from 1 on, found "1.5"'
+run 0 predict a b --labels c --labels d --help
+empty err
 
 # ---- training
 
@@ -262,6 +268,11 @@ run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 0.5 --quiet
 says err 'the time is over'
 check 'no checkpoint when the time is over' [ -s d.gguf.resume ]
 run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 1 --quiet --resume
+check 'the checkpoint that it goes on from is said to be lost' \
+    [ "$(grep -c 'will be overwritten' err)" -eq 0 ]
+run 0 $train --out patient.gguf --epochs 9 --patience 1 --max-time 1000 --lr 1e-20 --quiet
+check 'a training without patience goes on' [ ! -e patient.gguf.resume ]
+empty err
 run 5 $train --out e.gguf --epochs 2 --optimizer sgd --lr 1e6 --clip 0 --quiet
 says err 'diverged'
 for lr in 5 0.3; do
@@ -290,6 +301,7 @@ check 'without standard error: another exit code' [ $? -eq 0 ]
 lines closed.jsonl 2
 run 0 train --task lm --train $data/lm-dev.txt --hidden 4 --epochs 1 --out d.gguf
 says err '^no --valid: '
+check 'the best of epochs that are not compared' [ "$(grep -c ' best [0-9]' err)" -eq 0 ]
 "$carnn" $train --epochs 1 --quiet --out d.gguf >&- 2>err
 check 'without standard output: another exit code' [ $? -eq 1 ]
 mkdir d.gguf.resume
@@ -409,6 +421,9 @@ for name in qa/f qa/f.resume; do
     says err 'is in the folder qa, which is read'
 done
 run 2 train --task answer --model ca --alignment file --train mine.txt --out mine.txt.align
+run 2 train --task answer --model ca --alignment file --train bad.txt --valid mine.txt \
+    --out mine.txt.align
+says err 'mine.txt.align is to be written, and is named once more'
 run 2 train --task lm --cell lstm --encoder graph --graph link.txt --train bad.txt --out mine.txt
 says err 'mine.txt and link.txt are the same file'
 check 'data is lost' cmp -s mine.txt "$data/dialog-dev.txt"
@@ -482,6 +497,8 @@ says out '^{"models": \[{.*}, {.*}, {.*}\], "vote": {.*}}$'
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt"
 says out '^vote '
 lines out 3
+run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --json
+says out '"vote": .*"cell": "icarnn", "parameters": [0-9]*, "seed": null, ' # of several there is none
 for order in '-k 1' '-r'; do # the same classes, in other orders: no vote
     sort $order "$data/classify-dev.tsv" >classes.tsv
     run 0 train --task classify --train classes.tsv --hidden 4 --epochs 1 --quiet --out "class$order.gguf"
@@ -526,6 +543,7 @@ says out 'accuracy_top2 0.*accuracy_top5 '
 run 0 info all.gguf
 says out '^ensemble      mean$'
 says out '^member 2 '
+check 'options of one member' [ "$(grep -c '^cell ' out)" -eq 0 ]
 run 0 info all.gguf --json
 says out '"members": \[{.*}, {.*}, {.*}\], '
 says out '"parameters": [0-9]*, "scores": {"loss": [0-9.]*, "accuracy": [0-9.]*, '
@@ -549,6 +567,10 @@ run 2 test a.gguf --data "$data/dialog-test.txt" --ensemble meen
 says err 'unknown rule "meen"; did you mean "mean"?'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
 says err '.-valid FILE is missing'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 0.5
+says err '.-valid FILE is missing'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --share 0.5
+says err '.-valid and --share go with --ensemble'
 run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --out x.gguf
 says err '.-out goes with --ensemble, or with --quantise and one model'
 run 0 test a.gguf --data "$data/dialog-test.txt" --quantise --out eight.gguf
@@ -639,6 +661,11 @@ awk '/^\t/ { sub(/^\t/, ""); print ++n, $0; next } !NF { n = 0; print; next }
 check 'there are facts' [ "$(grep -c ' R_[a-z]* ' chat.txt)" -ge 3 ]
 "$carnn" predict a.gguf --data chat.txt 2>err | cmp -s - out
 check 'predict answers as chat does' [ $? -eq 0 ]
+printf '\357\273\277hello\nsome cheap food\nwest\nthai\n' | "$carnn" chat a.gguf --explain >out 2>err
+says out '^> hello$' # without a byte order mark
+check 'three rows, and the rest' awk '/^> / { n = total = 0 } /^ *[-+][0-9]/ {
+    if ($NF == "sum") { if (n > 4 || (total - $1) ^ 2 > 1e-6) exit 1; sums++ }
+    total += $1; n++ } END { exit sums != 4 || n != 5 }' out
 run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
 says out '^example 4: '
 says out '^answer: .* (probability '
@@ -663,6 +690,7 @@ for key in file task cell parameters words choices seed hidden training scores t
     says out "\"$key\": "
 done
 check 'a number that is not JSON' [ "$(grep -c -i -e ': *-*nan' -e ': *-*inf' out)" -eq 0 ]
+says out '"history": null' # no limit
 
 # ---- answer selection
 
@@ -700,7 +728,7 @@ run 0 train --task answer --model ca --alignment file --train linked.tsv --train
     --valid linked2.tsv --epochs 1 --hidden 8 --embedding 8 --quiet --out f.gguf
 run 0 info f.gguf
 says out '^alignment *file$'
-run 0 test f.gguf --data linked.tsv
+run 0 test q.gguf f.gguf --data linked.tsv # of which the second one reads alignments
 run 0 predict f.gguf --data linked.tsv
 lines out 60
 run 0 explain f.gguf --data linked.tsv --example 3
@@ -744,6 +772,10 @@ says out '^r.gguf  map 0\.[0-9]* .* examples, .* s, p [01]\.[0-9]* against the f
 lines out 3
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
 says out '"p_value": '
+says out '"vote": .*"cell": "mixed", "parameters": [0-9]*, "seed": 1, '
+run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --run votes # those of the vote
+lines votes "$examples"
+check 'the scores of the first model' [ "$(cmp -s ranking votes; echo $?)" -eq 1 ]
 run 2 test a.gguf --data "$data/dialog-test.txt" --qrels none
 says err 'for tasks that rank'
 run 2 test q.gguf --data "$data/answer-test.tsv" --qrels none --report
@@ -754,17 +786,23 @@ says err 'needs a task that chooses'
 empty out
 run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
-run 0 test q.gguf --data pairs.tsv --clean
+run 0 test q.gguf --data pairs.tsv --clean --json
 says err 'pairs.tsv: 1 groups without'
+says out '"left_out": 1, '
+run 0 test q.gguf r.gguf --data pairs.tsv --clean --ensemble mean --share 0.5 --valid pairs.tsv
+check 'groups of --valid are not left out' [ "$(grep -c 'pairs.tsv: 1 groups without' err)" -eq 2 ]
 sed 's/.$/0/' pairs.tsv >wrong.tsv
 run 0 test q.gguf --data wrong.tsv
 says err 'wrong.tsv: nothing is scored: .* no sentence is right$'
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
 says err '.-clean is for what is scored'
+run 0 train --task answer --train pairs.tsv --valid pairs.tsv --clean --epochs 1 --out q2.gguf
+says err 'pairs.tsv: 1 groups without'
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
 run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
 says err 'folds.tsv: 1 groups without'
 says out '"examples": 10,' # of five questions, without that which has no right answer
+check 'no model is kept' [ "$(grep -c '^no --valid' err)" -eq 0 ]
 printf 'a\tb\t1\na\t\t0\n' >odd.tsv
 run 3 test q.gguf --data odd.tsv
 says err 'odd.tsv:2: expected an answer of 1 to 512 words, found nothing'
@@ -917,6 +955,7 @@ check '--vocab 50' [ "$(value out words)" -eq 53 ] # <unk> <s> </s>
 run 0 info l.gguf
 says out '^task  *lm$'
 says out '^scores  *epoch 1: perplexity '
+check 'options without a value' [ "$(grep -c -e '^[a-z_]* *$' out)" -eq 0 ]
 run 0 explain l.gguf --data "$data/lm-test.txt" --example 2
 says out '^example 2: '
 says out '^next word: .'
@@ -940,6 +979,12 @@ run 0 $generate --seed 3
 check 'same seed, another text' cmp -s sampled out
 run 0 $generate --seed 4
 check 'another seed, the same text' [ "$(cmp -s sampled out; echo $?)" -eq 1 ]
+run 0 $generate --seed 1
+cp out sampled
+run 0 $generate
+check 'the seed is not 1' cmp -s sampled out
+run 0 generate l.gguf
+check 'sentences are cut' awk '{ n += NF > 10 } END { exit !n }' out
 run 0 $generate --seed 3 --top-k 3 --top-p 0.5 --temperature 0.5
 check 'another temperature, the same text' [ "$(cmp -s sampled out; echo $?)" -eq 1 ]
 run 0 $generate --temperature 0
@@ -1014,6 +1059,16 @@ says out '^times  right -> predicted$'
 says out '^ *[0-9]*  .* -> '
 check 'the most confused are not first' awk '/^times/ { seen = 1; next }
     seen { if (before && $1 > before) exit 1; before = $1 }' out
+check 'what is right is confused' awk '/ -> / && sub(/^ *[0-9]+  /, "") { split($0, part, " -> ")
+    if (part[1] == part[2]) exit 1 }' out
+for classes in 20 21; do
+    awk -v n=$classes 'BEGIN { for (i = 1; i <= n; i++) print "c" i "\tw" i }' >many.tsv
+    run 0 train --task classify --train many.tsv --hidden 4 --embedding 4 --epochs 1 --out many.gguf
+    run 0 test many.gguf --data many.tsv --report
+    check "$classes classes in a matrix" [ "$(grep -c '^right . predicted' out)" -eq $((21 - classes)) ]
+done
+run 0 test t.gguf t.gguf --data classes.txt --report
+check 'reports of which model' [ "$(grep -c '^t.gguf$' out)" -eq 2 ]
 run 2 explain t.gguf --data classes.txt
 says err 'a model of the task classify does not explain'
 lines out 0
@@ -1033,6 +1088,7 @@ check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
 run 0 train --task pair --target relatedness --train "$data/pair-train.tsv" --epochs 1 --hidden 4 \
     --embedding 4 --out grades.gguf --json
 says out '"spearman": null' # of weights that change there is none
+says out '"scored_on": "train"'
 run 2 generate t.gguf
 run 2 chat t.gguf
 says err 't.gguf is a model of the task classify, expected one of the task dialog'
@@ -1077,9 +1133,12 @@ check 'mean and deviation of the folds' awk '$1 == "fold" { n++; s += $6; q += $
     END { m = s / n; d = (q - n * m * m) / (n - 1); d = d > 0 ? sqrt(d) : 0
           exit !(m - mean < 1e-3 && mean - m < 1e-3 && d - sd < 1e-3 && sd - d < 1e-3) }' out
 mean=$(awk '$1 == "mean" { print $3 }' out)
-run 0 train $small --epochs 2 --folds 3 --json --log folds.jsonl
+run 0 train $small --epochs 2 --folds 3 --json --log folds.jsonl --patience 5
 lines out 1
-for key in task cell parameters examples seconds seed folds accuracy accuracy_sd loss loss_sd; do
+says out '"folds": 3, "loss_sd": 0\.'
+check 'not the time of all folds' [ "$(grep '"epoch": 2' folds.jsonl | sed 's/.*"seconds": \([^,]*\).*/\1/' |
+    awk -v all="$(value out seconds)" '{ sum += $1 } END { print (sum - all) ^ 2 <= 1e-12 * all * all }')" -eq 1 ]
+for key in task cell parameters examples seconds seed folds accuracy accuracy_sd loss; do
     says out "\"$key\": "
 done
 check 'another mean as JSON' [ "$(printf %.4f "$(value out accuracy)")" = "$mean" ]
@@ -1159,6 +1218,8 @@ check 'not two pairs' awk -F '\t' '{ n += NF != 4 } END { exit n }' out
 run 0 explain z.gguf --data asked.txt --example 2
 says out '^answer: [A-Z][a-z]* (probability 0'
 says out ' text  [A-Z]'
+says out '^example 2: .*XXXXX' # the text is in the table
+check 'words with little attention' awk '$3 == "text" && $2 < 0.005 { exit 1 }' out
 run 2 test z.gguf --data asked.txt --report
 printf '1 A b\n2 XXXXX c\tA\t\tB|C\n' >wrong.txt
 run 3 test z.gguf --data wrong.txt
@@ -1206,6 +1267,12 @@ check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6
 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
 says out 'is what .* has in [12] place'
 says out "$(printf '\033')"
+yes 'it rained .' | head -n 60 | cat - tale.txt >long.txt
+for text in tale long; do
+    "$carnn" ask z.gguf --text $text.txt --explain <typed.txt >out 2>err
+    check "sentences of $text.txt" awk '$1 ~ /^[0-9.]+$/ && !/ is what / && ($1 < 0.02 || /sea.* They/) {
+        wrong = 1 } END { exit wrong }' out
+done
 NO_COLOR=1 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
 check 'colour in spite of NO_COLOR' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
@@ -1255,6 +1322,17 @@ printf '{"epoch": 3, "loss": 2, "who": "\\"\\\\", "valid": {"tokens": 1, "loss":
 run 0 plot '<a&b>'
 check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d ' ' | tr '\n' ' ')" \
     = '4|aaa 2|aaa ' ]
+run 0 plot '<a&b>' '<a&b>'
+says out '\*\*\*$' # points of both
+printf '{"epoch": 1, "loss": 1}\n{"epoch": 2, "loss": 19}\n' >wide.jsonl
+run 0 plot wide.jsonl
+for mark in 0 5 10 15 20; do says out "^ *$mark |"; done
+control=$(printf 'a\001')
+printf '{"epoch": 1, "loss": 2, "valid": {"loss": 1, "map": 0.5}, "best_epoch": 1}\n' >"$control"
+run 0 plot "$control" --out f.svg
+check 'a panel of one epoch' [ "$(grep -c -i -e nan -e inf f.svg)" -eq 0 ]
+says f.svg '>a&#65533;: map ' # what is no character of XML
+says f.svg 'r="5"'
 check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
 run 0 plot '<a&b>' --out f.svg
 empty out
@@ -1264,6 +1342,7 @@ check 'a picture is too large for the disk' [ $? -eq 1 ]
 says err '^carnn: f.svg: cannot be written: '
 check 'the old picture is lost' cmp -s f.svg kept.svg
 says f.svg 'dasharray="5 3" points="0.0,0.0 190.0,130.0 380.0,260.0 "'
+check 'marks within an epoch' [ "$(grep -c '>1\.5<' f.svg)" -eq 0 ]
 run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
 says f.svg '>&#60;a&#38;b&#62;: loss 2.0000 at epoch 3</text>'
 check 'a panel for each metric' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 3 ]
@@ -1310,7 +1389,7 @@ run 1 train $chars --train "$data/lm-dev.txt" --out f.gguf --probe no-such-folde
 for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
     '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
     '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}' \
-    '{"epoch": 1e17, "loss": 1}'; do
+    '{"epoch": 1e17, "loss": 1}' '{"epoch": 1, "loss": 1e30}'; do
     printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
     run 3 plot bad.jsonl --out g.svg
     says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'
@@ -1430,11 +1509,19 @@ run 0 train $small --train near.csv --group trip --target far --epochs 2 --out n
 says out '^train  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
 run 0 train ${small% --quiet} --train near.csv --valid near.csv --group trip --target far --epochs 2 \
     --out n.gguf --log near.jsonl
+says err '^3 examples, numbers in a row: 2, 0 choices, '
 says err ' mse [1-9]\.[0-9]e-0[5-9]  best [1-9]\.[0-9]e-0[5-9] '
 says out '^valid  mse [1-9]\.[0-9]e-0[5-9]  loss [0-9]'
 awk -v OFS='\t' 'BEGIN { for (i = 1; i < 9; i++) print i "e19", i, 1 }' >far.tsv
 run 0 train --task signal --target-kind number --train far.tsv --epochs 1 --hidden 4 --out n.gguf
 says out '^train  mse [1-9]\.[0-9]*e+3[0-9]  loss [0-9]' # not the first digits of 40
+run 0 test n.gguf --data far.tsv --json
+says out '"mse": [1-9]\.[0-9]*e+3[0-9]'
+run 0 predict n.gguf --data far.tsv
+empty err
+printf 'c d e\t1\t2\t3\n' >far.tsv # classes of rows that the model does not know
+run 0 predict steps.gguf --data far.tsv
+empty err
 run 0 plot near.jsonl
 says out ' mse [1-9]\.[0-9]e-0[5-9] at epoch [12]'
 run 3 train $small --train trips.csv --group trip --target fare --out t.gguf
@@ -1504,6 +1591,25 @@ says err 'other.txt: nothing is scored: the model knows no target, the texts do 
 says err 'half.txt: 1 of 2 targets are not in the loss'
 run 0 test two.gguf --data half.txt
 says err 'half.txt: 1 of 2 targets'
+{ printf 'z\ta\n'; yes 'x	b' | head -n 9; } >tenth.txt
+run 0 test two.gguf --data tenth.txt
+says err 'tenth.txt: 1 of 10 targets'
+printf 'x\tb\n' >>tenth.txt
+run 0 test two.gguf --data tenth.txt
+check 'one of 11 targets' [ "$(grep -c ' of 11 targets' err)" -eq 0 ]
+printf 'x\ta\nx\tb\n' >one.tsv
+run 0 train --task classify --train one.tsv --epochs 1 --hidden 4 --embedding 4 --out one.gguf
+says err 'one.tsv: examples: 2, classes: 1; is it as expected?'
+printf 'answer\tleft\tright\nyes\ta\tb\nno\ta\tc\nno\tb\tc\nyes\tc\ta\nno\tc\tb\nno\ta\ta\n' >odd.tsv
+run 0 train --task pair --train odd.tsv --epochs 1 --hidden 4 --embedding 4 --out odd.gguf
+says err 'only the first example has the class answer; .* called label and sentence1, sentence2$'
+printf 'A\302\200\337\277B\340\240\200\355\237\277\356\200\200C\360\220\200\200\364\217\277\277' >right
+printf '\200\301\277\340\237\277\355\240\200\360\217\277\277\364\220\200\200\365\200\200\200\303' >wrong
+{ cat right wrong; printf '\ta\ny\tb\nx\tc\n'; } >bytes.tsv
+run 0 train --task classify --train bytes.tsv --epochs 1 --hidden 4 --embedding 4 --out bytes.gguf
+run 0 test bytes.gguf --data bytes.tsv --report --json
+none=$(LC_ALL=C tr '\000-\377' '[x*]' <wrong | sed 's/x/\\ufffd/g')
+check 'characters, and bytes that are none' grep -q -F -e "\"class\": \"$(cat right)$none\"" out
 printf 'x\t0.1\t0.2\ny\t0.3\t0.1\nx\t0.2\t0.2\n' >rows.tsv
 run 0 train --task signal --train rows.tsv --epochs 1 --quiet --hidden 4 --out rows.gguf
 run 0 predict rows.gguf --data rows.tsv
@@ -1530,6 +1636,7 @@ run 0 train --task pair --cell gru --pooling attention --train pairs.tsv --epoch
 run 0 explain attends.gguf --data pairs.tsv --example 1
 says out 'share  attention'
 says out '^ *[+-]0.0000 *rest'
+run 0 train --from attends.gguf --vector-words 3 --train pairs.tsv --epochs 1 --out f.gguf
 printf '1 aa bb\tyes\n2 cc\tno\n\n1 bb cc\tno\n2 aa\tyes\n' >known.txt
 printf '1 zz\tyes\n2 qq\tno\n' >strange.txt
 run 0 train --task dialog --train known.txt --epochs 1 --hidden 4 --embedding 4 --out known.gguf
@@ -1539,6 +1646,7 @@ printf 'a b\n\nb a\n\na a\n' >alone.txt
 run 0 train --task skip-thought --train alone.txt --epochs 1 --hidden 4 --embedding 4 --out alone.gguf
 run 0 test alone.gguf --data alone.txt
 says err 'alone.txt: nothing is scored'
+check 'a loss that is none' [ "$(grep -c 'loss' out)" -eq 0 ]
 run 0 train --task lm --train alone.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 --out alone.gguf
 run 0 generate alone.gguf --sentences 1 --prompt 'a </s> b' --temperature 0
 says out '^a </s> b'
@@ -1556,6 +1664,7 @@ for file in before behind; do
     run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 4 --threads 1 \
         --out $file.gguf
     says err '^3 examples, .* 2 choices'
+    check 'two classes are too many' [ "$(grep -c 'is it as expected' err)" -eq 0 ]
     run 0 test $file.gguf --data named.tsv
 done
 check 'columns exchanged make a difference' cmp -s before.gguf behind.gguf
@@ -1595,6 +1704,11 @@ printf 'x 1 2\nq 3 4\n' >two.txt
 run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'vectors of 1 of 3 in the data,'
 check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]
+says err '^before.tsv: read as class<TAB>text$'
+printf '0\tq\n' >known.tsv
+run 0 train --task classify --train before.tsv --test known.tsv --vectors two.txt --epochs 1 --hidden 4 \
+    --out vectors.gguf
+says err 'vectors of 2 of 4 in the data,'
 sed 's/x/X/' two.txt >upper.txt
 run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
