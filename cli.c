@@ -411,11 +411,9 @@ static void set_own_options(void) {
     for (i = 0; i < arg.own.count; i += 2) {
         guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
         const carnn_option *o = option_named(arg.task, TRAIN, &g);
-        const flag *f;
         for (t = 0; carnn_task_name(t); t++)
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
         if (o) set_option(o, arg.own.item[i + 1]);
-        else if ((f = flag_named(TRAIN, &g)) != NULL) read_flag(f, arg.own.item[i + 1]);
         else say(USAGE, "--%s is an option of the task%s %s, not of %s", dashed(g.word),
                  strchr(tasks.names, ',') ? "s" : "", tasks.names, arg.task);
     }
@@ -455,7 +453,7 @@ static void read_option(const command *c, int count, char **argument, int *at) {
         value = next;
         ++*at;
     }
-    if (f && !o) read_flag(f, value);
+    if (f) read_flag(f, value);
     else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
     else add_item(&arg.own, o->name), add_item(&arg.own, value);
 }
@@ -996,9 +994,9 @@ static void log_epoch(const carnn_progress *p) {
         json_metrics(job.log, p->scores, "");
         json(job.log, "}");
     }
-    if (p->best) json(job.log, "'best_epoch': %g", (double)p->best_epoch);
-    json(job.log, "'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
-         p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
+    json(job.log, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
+         "'memory_mib': %g}\n", (double)p->best_epoch, p->lr, p->gradient_norm, p->rate, p->seconds,
+         peak_memory());
     fflush(job.log);
 }
 
