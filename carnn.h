@@ -23412,7 +23412,6 @@ static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    g->at = g->size;
     g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->name, text);
     return g->status;
 }
@@ -24420,14 +24419,14 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     size_t count = 0, number = 0, i;
     char rule[64] = "";
     carnn__key_size(g, "carnn.members", &count);
-    if (!g->status && (!count || count > CARNN_MEMBERS_MAX))
+    if (!count || count > CARNN_MEMBERS_MAX)
         carnn__gguf_fail(g, "an ensemble of %zu members, expected 1 to %d", count,
                          CARNN_MEMBERS_MAX);
     carnn__key_text(g, "carnn.ensemble", rule, sizeof rule);
     while (number < CARNN__COUNT(carnn__ensemble_rules) &&
            strcmp(rule, carnn__ensemble_rules[number]))
         number++;
-    if (!g->status && number == CARNN__COUNT(carnn__ensemble_rules))
+    if (number == CARNN__COUNT(carnn__ensemble_rules))
         carnn__gguf_fail(g, "unknown rule \"%s\" of an ensemble", rule);
     if (g->status) return;
     model->rule = (carnn_ensemble_rule)number;
@@ -24948,8 +24947,6 @@ static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *co
     if (status) return status;
     carnn__scoring_carve(s->works, count, &s->arena);
     status = carnn__arena_open(&s->arena, a, error);
-    if (!status && (like->voting || s->total > count)) /* there are logits to be compared */
-        carnn__scoring_carve(s->works, count, &s->arena);
     if (!status && like->voting) status = carnn__same_shape(s->works, count, error);
     for (m = 0; !status && m < count; m++)
         if (models[m]->member_count)
