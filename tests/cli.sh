@@ -545,6 +545,7 @@ says out '^ensemble      mean$'
 says out '^member 2 '
 check 'options of one member' [ "$(grep -c '^cell ' out)" -eq 0 ]
 run 0 info all.gguf --json
+says out '"best_epoch": 0, "scores": ' # that of its members
 says out '"members": \[{.*}, {.*}, {.*}\], '
 says out '"parameters": [0-9]*, "scores": {"loss": [0-9.]*, "accuracy": [0-9.]*, '
 run 0 predict all.gguf --data "$data/dialog-test.txt" --top 2

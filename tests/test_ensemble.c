@@ -375,9 +375,10 @@ static void ensemble_greedy(void) {
 static void ensemble_many_batches(void) {
     static const double says[3][2] = {{0.1, 0.9}, {0.6, 0.4}, {0.9, 0.1}};
     char text[100 * 5 + 1];
-    const carnn_model *tested[3];
+    const carnn_model *tested[50];
     carnn_model *models[3], *most[3], *e;
-    carnn_dataset *data;
+    carnn_dataset *data, *few;
+    carnn_ensemble_desc desc;
     carnn_scores s[4];
     size_t i;
     for (i = 0; i < 100; i++) sprintf(text + 5 * i, "%c\tw \n", i < 70 ? 'a' : 'b');
@@ -389,6 +390,17 @@ static void ensemble_many_batches(void) {
         CHECK_NEAR(test_metric(&s[i], "accuracy"), i ? 0.7 : 0.3, 1e-12);
         CHECK_NEAR(test_metric(&s[i], "macro_f1"), i ? 70.0 / 170.0 : 30.0 / 130.0, 1e-12);
     }
+    few = test_data("classify", "a\tw z\n", 6, 0, 0);
+    CHECK_INT(carnn_test(tested, 3, few, 1, s, NULL), CARNN_OK);
+    for (i = 0; i < 4; i++) CHECK_NEAR(s[i].unknown, 0.5, 1e-12);
+    for (i = 0; i < 50; i++) tested[i] = models[0];
+    desc = ensemble_choosing(few, NULL);
+    desc.greedy = 0;
+    desc.share = 0.58; /* times 50 is below 29, as a double */
+    CHECK_INT(carnn_model_ensemble(&e, tested, 50, &desc, NULL), CARNN_OK);
+    CHECK_INT(e->member_count, 29);
+    carnn_model_free(e);
+    carnn_dataset_free(few);
     most[0] = models[0]; /* their mean would say b */
     most[1] = most[2] = models[1];
     tested[0] = e = ensemble_of(most, 3, CARNN_ENSEMBLE_VOTE);

@@ -277,12 +277,14 @@ static void test_messages(void) {
     refuse("general.architecture", 20 + 4 + 8, "llama", 5, "holds \"llama\", expected \"carnn\"");
     refuse("carnn.words", 0, "carnn.wordy", 11, "the key carnn.words is missing");
     refuse("carnn.format", 12 + 4, "\2", 1, "another version");
+    refuse("general.alignment", 17 + 4, "\40", 1, "general.alignment is not 64");
     refuse("carnn.hidden", 12, "\12", 1, "the key carnn.hidden has another type");
     refuse("carnn.hidden", 12 + 4, "\0", 1, "hidden");
     refuse("", 8, "\1", 1, "1 tensors, expected ");
     refuse("", 8, "\1", 1, ": of another version of carnn? Train it again");
     refuse("carnn.task", 10 + 4 + 8, "dialoq", 6, "unknown task \"dialoq\"");
     refuse("carnn.cell", 10 + 4 + 8, "icarnm", 6, "unknown cell \"icarnm\"");
+    refuse("carnn.cell", 10 + 4 + 8, "", 1, "unknown cell \"\"");
     refuse("can", 0, "you", 3, "carnn.words: the same string twice");
     refuse("cell.bias", 0, "cell.bics", 9, "expected the weights cell.bias, found \"cell.bics\"");
     refuse("cell.bias", 9 + 4, "\15", 1, "cell.bias: expected 1 by 12 weights, found 1 by 13");
@@ -339,6 +341,12 @@ static void test_no_words_no_graph(void) {
     CHECK(refused(i.bytes, i.size, &error));
     CHECK(strstr(error.message, "carnn.graph.lines:1: expected ") != NULL);
     image_free(i);
+    i = image_of(model, 0);
+    *(find(i, "carnn.encoder") + 13 + 4 + 8) = '\0';
+    test_seal(i.bytes, i.size);
+    CHECK(refused(i.bytes, i.size, &error));
+    CHECK(strstr(error.message, "unknown encoder \"\"") != NULL);
+    image_free(i);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -376,6 +384,12 @@ static void test_training_that_never_was(void) {
     CHECK_NEAR(carnn_model_training(loaded)->lr, 0.0, 0.0);
     CHECK_INT(carnn_model_training(loaded)->epochs, 0);
     carnn_model_free(loaded);
+    image_free(i);
+    model->trained = test_training(1, 1, NAN, 0.0); /* one that was */
+    model->trained.optimizer = "adam";
+    i = image_of(model, 0);
+    CHECK(refused(i.bytes, i.size, &error));
+    CHECK(strstr(error.message, "lr: expected ") != NULL);
     image_free(i);
     carnn_model_free(model);
 }
@@ -533,19 +547,20 @@ static void test_links_and_permissions(void) {
 /* What killed processes have left goes, what another one may be writing stays. */
 static void test_stale_files(void) {
     static const char *const name[] = {IMAGE_FILE ".0123abcd.tmp", IMAGE_FILE ".0123abce.tmp",
-                                       IMAGE_FILE ".0123abcx.tmp", IMAGE_FILE "0.0123abcd.tmp"};
+                                       IMAGE_FILE ".0123abcx.tmp", IMAGE_FILE "0.0123abcd.tmp",
+                                       IMAGE_FILE "_0123abcd.tmp", IMAGE_FILE ".0123abcd.old"};
     carnn_model *model = small_model();
     struct utimbuf old;
     size_t i;
     old.actime = old.modtime = time(NULL) - 4000;
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < 6; i++) {
         FILE *file = fopen(name[i], "wb");
         CHECK(file != NULL);
         if (file) fclose(file);
         if (i != 1) CHECK(utime(name[i], &old) == 0);
     }
     CHECK_INT(carnn_model_save(model, IMAGE_FILE, NULL), CARNN_OK);
-    for (i = 0; i < 4; i++) CHECK_INT(remove(name[i]) == 0, i > 0);
+    for (i = 0; i < 6; i++) CHECK_INT(remove(name[i]) == 0, i > 0);
     remove(IMAGE_FILE);
     carnn_model_free(model);
 }
@@ -627,6 +642,7 @@ static void test_checkpoint(void) {
     CHECK_INT(d.step, 5);
     d.same[CARNN__SAME_TRAIN] = 10;
     other->trained.epochs++; /* a longer training may go on */
+    other->trained.patience = model->trained.patience + 3;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
     other->trained.batch++;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
@@ -642,7 +658,11 @@ static void test_checkpoint(void) {
     CHECK(strstr(error.message, "other words, choices or graph") != NULL);
 
     other->words.bytes[0] ^= 1;
+    other->choices.bytes[0] ^= 1;
+    CHECK(carnn__names_sum(other) != carnn__names_sum(model));
+    other->choices.bytes[0] ^= 1;
     d.same[CARNN__SAME_NAMES] = carnn__names_sum(other);
+    CHECK(d.same[CARNN__SAME_NAMES] == carnn__names_sum(model));
     model->best_epoch = -3; /* what a trainer cannot have written */
     CHECK_INT(save_checkpoint(&c, &error), CARNN_OK);
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);

@@ -304,11 +304,20 @@ static void check_task(const char *task, const char *const *group, int64_t count
     carnn_scores mean, deviation, again, unused;
     static folds_seen s;
     carnn_error error;
-    size_t i, examples = 0;
+    double seconds = 0.0;
+    size_t i, k, examples = 0, tokens = 0;
     CHECK_INT(cross(data, count, NULL, 1, &s, &mean, &deviation, &error), CARNN_OK);
     CHECK_INT(s.folds, count);
     CHECK_INT(s.epochs, 3 * count);
-    for (i = 0; i < s.folds; i++) examples += s.scores[i].examples;
+    for (i = 0; i < s.folds; i++) {
+        examples += s.scores[i].examples;
+        tokens += s.scores[i].tokens;
+        seconds += s.scores[i].seconds;
+        for (k = 0; k < s.scores[i].count; k++)
+            CHECK(carnn__validation_number(&mean, s.scores[i].metric[k].name) != NULL);
+    }
+    CHECK_INT(mean.tokens, tokens);
+    CHECK_NEAR(mean.seconds, seconds, 1e-9);
     CHECK_INT(examples, carnn_dataset_examples(data));
     CHECK_INT(mean.examples, examples);
     CHECK_INT(check_mean(&s, mean.loss, deviation.loss, NULL), count);
@@ -385,6 +394,25 @@ static void test_unknown_class(void) {
     CHECK_NEAR(deviation.loss, fabs(s.scores[0].loss - s.scores[2].loss) / sqrt(2.0), 1e-12);
     CHECK_NEAR(mean.unknown, (s.scores[0].unknown + s.scores[1].unknown + s.scores[2].unknown) / 3.0,
                1e-12);
+    carnn_dataset_free(data);
+}
+
+/* The first fold has no labels, the others have. */
+static void test_labels_of_some_folds(void) {
+    static const char text[] = "a b\nb\n=\na\tx\nb a\ty\n=\nb\ty\na\tx\n"
+                               "=\na b\tx\nb\ty\n=\nb a\ty\na\tx\n";
+    carnn_dataset *data = test_data("lm", text, sizeof text - 1, 0, 0);
+    carnn_scores mean, deviation;
+    static folds_seen s;
+    carnn_error error;
+    CHECK_INT(cross(data, 0, "0\n1\n2\n1\n2\n", 1, &s, &mean, &deviation, &error), CARNN_OK);
+    CHECK_INT(s.folds, 3);
+    CHECK_NEAR(test_metric(&s.scores[0], "label_accuracy"), -1.0, 0.0);
+    CHECK(test_metric(&s.scores[1], "label_accuracy") >= 0.0);
+    CHECK(test_metric(&s.scores[2], "label_accuracy") >= 0.0);
+    CHECK_NEAR(test_metric(&mean, "label_accuracy"),
+               (test_metric(&s.scores[1], "label_accuracy") +
+                test_metric(&s.scores[2], "label_accuracy")) / 2.0, 1e-12);
     carnn_dataset_free(data);
 }
 
@@ -568,6 +596,7 @@ int main(void) {
     check_task("dialog", fold_dialogs, 3);
     test_by_hand();
     test_unknown_class();
+    test_labels_of_some_folds();
     test_folds_from();
     test_folds_of_facts();
     test_kind_of_all();

@@ -472,6 +472,23 @@ static void quantise_refused(void) {
     carnn_model_free(model);
 }
 
+/* What batch normalisation has counted is not rounded, though it has a row for every step. */
+static void quantise_populations(void) {
+    static const char text[] = "x\ta b a b a\ny\tb a\n";
+    carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
+    carnn_model *model = test_model("classify", "cell=lstm normalise=batch hidden=32", NULL, data);
+    size_t i, counted = 0;
+    CHECK_INT(carnn_model_quantise(model, NULL), CARNN_OK);
+    for (i = 0; i < model->params.count; i++) {
+        const carnn__param *p = &model->params.item[i];
+        CHECK(!p->statistic || !p->quantised);
+        counted += p->statistic && p->rows > CARNN__REDUCE_GATES && p->columns > 31;
+    }
+    CHECK(counted > 0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Sealed files with one byte of the table of tensors, or of the first blocks, set to another value:
    refused, or a model of finite weights that can be written. The sanitizers watch. */
 static void quantise_damage(void) {
@@ -504,6 +521,10 @@ static void quantise_damage(void) {
         bytes[at] = was;
     }
     CHECK(refused > 500 && loads > 500);
+    bytes[size - model->params.size * sizeof(float) + 1] = 0x7C; /* a scale that is infinite */
+    test_seal(bytes, size);
+    CHECK_INT(carnn_model_load(&other, &source, NULL, &error), CARNN_ERR_MODEL);
+    CHECK_TEXT(error.message, "image: word.weight holds NaN or infinity");
     carnn__free_aligned(&quantise_memory, bytes);
     carnn_model_free(model);
 }
@@ -562,6 +583,7 @@ int main(void) {
     quantise_tasks();
     quantise_models();
     quantise_refused();
+    quantise_populations();
     quantise_damage();
     quantise_no_memory();
     return test_end();

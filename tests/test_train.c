@@ -266,6 +266,7 @@ static int watch_reports(const carnn_progress *p, void *user) {
     CHECK(p->seconds > 0.0 && p->seconds <= carnn__clock() - r->started);
     CHECK_NEAR(p->seconds_left, p->seconds * (all - done) / done, 1e-6);
     CHECK(p->epoch_ended ? p->done == 1.0 : p->done > 0.0 && p->done < 1.0);
+    CHECK(!p->scores == !p->epoch_ended && !p->best == (p->epoch == 1 && !p->epoch_ended));
     r->inside += !p->epoch_ended;
     if (p->epoch == 2) wait_a_little();
     return 0;
@@ -274,6 +275,7 @@ static int watch_reports(const carnn_progress *p, void *user) {
 static void test_reports(void) {
     static const double ends[] = {CARNN_NONE, 0.1, 1.0}, decay[] = {1.0, 0.5, 0.9};
     carnn_dataset *data = load_dialog_text(dialogs);
+    const carnn_train_desc *used;
     size_t i;
     test_seconds_between_saves = 0.0;
     for (i = 0; i < 3; i++) {
@@ -285,7 +287,9 @@ static void test_reports(void) {
         r.train.progress = watch_reports;
         r.train.user = &r;
         r.started = carnn__clock();
-        CHECK_INT(carnn_train(model, data, NULL, &r.train, NULL), CARNN_OK);
+        CHECK_INT(carnn_train(model, data, data, &r.train, NULL), CARNN_OK);
+        used = carnn_model_training(model); /* without what is the caller's */
+        CHECK(!used->checkpoint && !used->progress && !used->user);
         CHECK_NEAR(r.last, r.train.lr * fmax(ends[i], 0.0) * pow(decay[i], 7.0), 1e-12);
         CHECK(r.inside > 0);
         carnn_model_free(model);
