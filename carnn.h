@@ -20704,12 +20704,13 @@ static void carnn__answer_reset(carnn_session *s) {
 static void carnn__answer_hear(carnn_session *s, uint32_t role, carnn__span sentence) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     carnn__lists *others = &c->others;
-    size_t n, most = carnn__min(c->most_steps, c->others_left);
+    size_t n;
     s->parts = 0; /* the last score was without it */
     carnn__answer_forget_sums(s);
     if (!others->at || others->count == CARNN__OTHERS || !c->others_left) return;
-    n = carnn__min(c->most_steps, carnn__tokens(s->model, sentence, role,
-                                                others->ids + others->at[others->count], most));
+    n = carnn__min(c->most_steps,
+                   carnn__tokens(s->model, sentence, role,
+                                 others->ids + others->at[others->count], c->others_left));
     if (n > c->others_left) {
         c->others_left = 0;
         return;
@@ -20912,7 +20913,6 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
         m->z = carnn__plan_logits(p, t->most_items, classes);
     }
     carnn__embed_fixed(p, &m->words);
-    if (!p->arena) return;
     m->target = carnn__indices(p->arena, t->most_items);
     for (i = 0; i < 2; i++)
         m->count[i] = (uint32_t *)carnn__take(p->arena, classes + 1, 3 * sizeof(uint32_t));
@@ -21180,7 +21180,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
     carnn__two_fixed(p, two);
-    if (p->arena) m->target = carnn__indices(p->arena, B);
+    m->target = carnn__indices(p->arena, B);
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
