@@ -524,6 +524,52 @@ static void test_long_question(void) {
     free(text);
 }
 
+/* Sentences of one question, n of m words each (the question, too), then one of another wording of
+   it, which an own column says is the same: where their pieces end. */
+static void check_answer_pieces(size_t n, size_t m, size_t most) {
+    char *text = (char *)malloc((n + 2) * (4 * m + 32)), *at = text;
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn__corpus *c;
+    test_work w;
+    size_t i, j;
+    at += sprintf(at, "QuestionID\tQuestion\tSentence\tLabel\n");
+    for (i = 0; i <= n; i++) {
+        at += sprintf(at, "7\t%s", i < n ? "a" : "b");
+        for (j = 1; j < m; j++) at += sprintf(at, " a");
+        at += sprintf(at, "\tx");
+        for (j = 1; j < m; j++) at += sprintf(at, " a");
+        at += sprintf(at, "\t%d\n", i == 1);
+    }
+    data = test_data("answer", text, (size_t)(at - text), 0, 0);
+    model = overlap_model(data);
+    CHECK_INT(data->item_count, n + 1);
+    CHECK_INT(data->group_count, 1);
+    test_work_open(&w, model, data, 1);
+    test_work_begin(&w);
+    c = carnn__corpus_of(&w.work);
+    CHECK_INT(c->piece_count, (n + most - 1) / most + 1);
+    for (i = 0; i < c->piece_count; i++) {
+        size_t first = i + 1 < c->piece_count ? i * most : n, left = n + 1 - first;
+        CHECK_INT(c->pieces[i].first, first);
+        CHECK_INT(c->pieces[i].count, first == n ? 1 : left - 1 < most ? left - 1 : most);
+        CHECK_INT(c->pieces[i].continues, i > 0);
+        CHECK_INT(c->pieces[i].size[0], 2 * m * c->pieces[i].count);
+        CHECK_INT(c->pieces[i].size[1], 2 * m * m * c->pieces[i].count);
+    }
+    test_work_close(&w);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(text);
+}
+
+/* A piece has so many sentences, words, or entries of alignment matrices at most. */
+static void test_answer_pieces(void) {
+    check_answer_pieces(150, 3, 64);
+    check_answer_pieces(70, 30, 3072 / (2 * 30));
+    check_answer_pieces(30, 100, (1 << 18) / (2 * 100 * 100));
+}
+
 /* --- sameness --------------------------------------------------------------------------------- */
 
 /* How pairs are put together in batches changes no score. */
@@ -772,6 +818,45 @@ static void test_default_memory(void) {
     check_default_memory("", "none of ours", 0.0); /* refused when a model is made */
 }
 
+/* Shares of other sentences are only there beside those of the question. */
+static void test_default_redundancy(void) {
+    static const char *const options[] = {"", "overlap=0", "model=ca", "model=cosine overlap=2"};
+    static const double expected[] = {1, CARNN_NONE, CARNN_NONE, 1};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(options); i++) {
+        carnn_model_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "answer";
+        CHECK_INT(carnn__set_all(&desc, NULL, 0, options[i], NULL), CARNN_OK);
+        CHECK_INT(carnn_defaults(&desc, NULL, NULL), CARNN_OK);
+        CHECK_NEAR(desc.option[CARNN__ANSWER_REDUNDANCY], expected[i], 0.0);
+    }
+}
+
+/* A hinge draws other wrong sentences in every step. */
+static void test_hinge_draws(void) {
+    enum { WRONG = 30 };
+    char text[16 * (WRONG + 1)], *at = text;
+    carnn_dataset *data;
+    carnn_model *model;
+    double loss[3];
+    size_t i;
+    for (i = 0; i <= WRONG; i++) at += sprintf(at, "a\tb c%zu\t%d\n", i, !i);
+    data = answer_data(text);
+    model = test_model("answer", "model=cosine loss=hinge", NULL, data);
+    for (i = 0; i < 3; i++) {
+        test_work w;
+        test_work_open(&w, model, data, 1);
+        test_work_run(&w, 1 + i % 2);
+        loss[i] = w.tally.loss;
+        test_work_close(&w);
+    }
+    CHECK(loss[0] != loss[1]);
+    CHECK(loss[0] == loss[2]); /* the same step */
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void test_memory_runs_out(void) {
     static const char vectors[] = "cat 1 2 3 4 5\nunicorn 5 4 3 2 1\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
@@ -958,6 +1043,55 @@ static void test_redundancy_limits(size_t sentences, size_t words, size_t read) 
     free(text);
 }
 
+/* A session hears a sentence: `first`, then x until it has so many words. */
+static void hear_words(carnn_session *session, const char *first, size_t words) {
+    static char text[2 * CARNN__SENTENCE_WORDS + 8];
+    size_t i, n = strlen(first);
+    memcpy(text, first, n);
+    for (i = 1; i < words; i++, n += 2) memcpy(text + n, " x", 2);
+    CHECK_INT(carnn_session_candidate(session, text, n, NULL), CARNN_OK);
+}
+
+/* Sentences are kept as long as all have had room, also empty ones, and each time anew; of a long
+   one the words that the session reads. */
+static void test_redundancy_room(void) {
+    carnn_dataset *data = answer_data("a\ty v\t1\na\tx w\t0\n");
+    carnn_model *model = redundancy_model(data);
+    carnn_session_desc four = {0, 4, NULL};
+    carnn_session *session = NULL;
+    double supported;
+    size_t i, round;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    hear_words(session, "x", CARNN__SENTENCE_WORDS);
+    for (round = 0; round < 2; round++) {
+        carnn_session_reset(session);
+        for (i = 0; i < 64; i++) hear_words(session, i < 63 ? "x" : "y", CARNN__SENTENCE_WORDS);
+        supported = match(session, "a", 1, "y", 1);
+        CHECK_NEAR(supported, 20.0 * 5.0 / 64.0, 1e-4);
+        hear_words(session, "", 1);
+        CHECK(match(session, "a", 1, "y", 1) == supported);
+    }
+    carnn_session_reset(session);
+    for (i = 0; i < 63; i++) hear_words(session, "x", CARNN__SENTENCE_WORDS);
+    hear_words(session, "x", CARNN__SENTENCE_WORDS - 2);
+    hear_words(session, "y", 3); /* there is room for two words */
+    hear_words(session, "v", 1);
+    CHECK(match(session, "a", 1, "y q", 3) == 0.0 && match(session, "a", 1, "v q", 3) == 0.0);
+    carnn_session_reset(session);
+    for (i = 0; i < 63; i++) hear_words(session, "x", CARNN__SENTENCE_WORDS);
+    hear_words(session, "x", CARNN__SENTENCE_WORDS - 2);
+    hear_words(session, "y", 2);
+    CHECK_NEAR(match(session, "a", 1, "y", 1), 20.0 * 5.0 / 65.0, 1e-4);
+    carnn_session_free(session);
+    CHECK_INT(carnn_session_open(&session, model, &four, NULL), CARNN_OK);
+    hear_words(session, "y", 6);
+    CHECK(match(session, "a", 1, "y x x x x x", 11) == 0.0); /* by itself */
+    CHECK_NEAR(match(session, "a", 1, "y x x", 5), 20.0 * 5.0, 1e-4);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* By hand. */
 static void test_redundancy(void) {
     static const char text[] =
@@ -1038,8 +1172,9 @@ static void test_overlap_explained(void) {
     float *share = test_weight(model, "output.shares");
     float *idf = test_weight(model, "word.idf");
     carnn_session *session = NULL;
-    carnn_contribution part[5];
+    carnn_contribution part[6];
     carnn_explanation e;
+    carnn_prediction p;
     carnn_error error;
     size_t i;
     for (i = 0; i < 8; i++) share[i] = (float)(i + 1);
@@ -1053,6 +1188,11 @@ static void test_overlap_explained(void) {
     CHECK_NEAR(e.rest, 0.0, 1e-4);
     CHECK_INT(carnn_session_explain(session, 2, part, &e, &error), CARNN_OK);
     CHECK_NEAR(part[1].score, added[1], 1e-4); /* the first words alone */
+    part[5].has = 0;
+    CHECK_INT(carnn_session_explain(session, 6, part, &e, &error), CARNN_OK);
+    CHECK_INT(part[5].has, 0); /* there are five */
+    CHECK_INT(carnn_session_part(session, 0, &p, &error), CARNN_OK); /* the score is as it was */
+    CHECK_NEAR(p.score, 2 * added[0] + added[1], 1e-3);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -1209,6 +1349,7 @@ int main(void) {
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=2");
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=1");
     test_redundancy();
+    test_redundancy_room();
     test_long_sentence();
     test_overlap_explained();
     test_redundancy_limits(1100, 3, CARNN__OTHERS);
@@ -1220,6 +1361,7 @@ int main(void) {
     test_answer_mean_loss();
     test_one_class();
     test_long_question();
+    test_answer_pieces();
     for (i = 0; carnn_cell_name(i); i++) {
         char options[64];
         snprintf(options, sizeof options, "cell=%s", carnn_cell_name(i));
@@ -1246,6 +1388,8 @@ int main(void) {
     test_answer_errors();
     test_descriptions();
     test_default_memory();
+    test_default_redundancy();
+    test_hinge_draws();
     test_memory_runs_out();
     return test_end();
 }
