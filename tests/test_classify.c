@@ -329,6 +329,38 @@ static void classify_numbers(void) {
     classify_by_loops("pooling=mean,last ngrams=3", 2);
 }
 
+/* Outside of training the loss is that of the probabilities, also with n-grams. In training, where
+   weights change, there is no macro F1. */
+static void classify_scored_loss(void) {
+    static const char text[] = "x\ta b\ny\tb c\nx\tc\ny\ta a b\n";
+    carnn_dataset *data = test_data("classify", text, strlen(text), 0, 0);
+    carnn_model *model = test_model("classify", "ngrams=2", NULL, data);
+    float *gradient = (float *)calloc(model->params.size, sizeof *gradient);
+    carnn_session *session = NULL;
+    double loss = 0.0;
+    size_t i, k;
+    test_work w;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] += 0.05f * (float)(i % 7);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < 4; i++) {
+        carnn_prediction p;
+        CHECK_INT(carnn_session_example(session, data, i, 2, &p, NULL), CARNN_OK);
+        for (k = 0; k < p.count; k++)
+            if (!strcmp(carnn_model_choice(model, p.choice[k]), carnn_dataset_target(data, i)))
+                loss -= log(p.probability[k]);
+    }
+    CHECK_NEAR(test_scores(model, data).loss, loss / 4.0, 1e-5);
+    test_work_open(&w, model, data, 1);
+    w.work.g = gradient;
+    test_work_run(&w, 0);
+    CHECK(w.tally.sum[1] != w.tally.sum[1]);
+    test_work_close(&w);
+    carnn_session_free(session);
+    free(gradient);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- unusual data -------------------------------------------------------------------------------- */
 
 /* One class; then also a second one, only in the data that is scored: it is never right. */
@@ -340,6 +372,7 @@ static void classify_one_class(void) {
     carnn_scores scores;
     carnn_train_desc train;
     carnn_error error;
+    test_work w;
     CHECK_INT(carnn_model_choice_count(model), 1);
     memset(&train, 0, sizeof train);
     train.epochs = 2;
@@ -351,6 +384,11 @@ static void classify_one_class(void) {
     CHECK_TEXT(scores.metric[1].name, "macro_f1");
     CHECK_NEAR(scores.metric[1].value, (2.0 * 3 / (4 + 3) + 0.0) / 2.0, 1e-12); /* w: none right */
     CHECK_INT(scores.examples, 4);
+    test_work_open(&w, model, other, 1);
+    w.work.batch = 1; /* the texts of all batches count together */
+    CHECK_INT(test_work_run(&w, 0), 4);
+    CHECK_NEAR(w.tally.sum[1] / 4.0, scores.metric[1].value, 1e-12);
+    test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(other);
     carnn_dataset_free(data);
@@ -478,6 +516,7 @@ int main(void) {
     classify_blank_lines();
     classify_sources();
     classify_numbers();
+    classify_scored_loss();
     classify_one_class();
     classify_unlabelled();
     classify_sessions();

@@ -158,12 +158,13 @@ static void from_history(void) {
     carnn_model_free(old);
 }
 
-/* Replies are the same without blanks at their ends. */
-static void from_blanks(void) {
+/* Replies are the same without blanks at their ends, whichever list has them. */
+static void from_blanks(const char *old_list, const char *list) {
     static const char text[] = "1 hi\thello\n2 bye\tgood bye\n";
     carnn_dataset *old_data = test_dialogs(test_source("t", text, strlen(text)),
-                                           test_source("c", "1 hello \n1 good bye\n", 20));
-    carnn_dataset *data = test_data("dialog", text, strlen(text), 0, 0);
+                                           test_source("c", old_list, strlen(old_list)));
+    carnn_dataset *data = test_dialogs(test_source("t", text, strlen(text)),
+                                       test_source("c", list, strlen(list)));
     carnn_model *old = test_model("dialog", "hidden=8 embedding=8", NULL, old_data), *model = NULL;
     carnn_train_desc train = test_training(2, 2, 0.0, 0.0);
     carnn_model_desc desc;
@@ -286,7 +287,8 @@ int main(void) {
     from_reads();
     from_lm_data();
     from_history();
-    from_blanks();
+    from_blanks("1 hello \n1 good bye\n", "1 hello\n1 good bye\n");
+    from_blanks("1 hello\n1 good bye\n", "1 hello\n1 good bye \n");
     from_vocab();
     from_vectors_and_vocab();
     from_refused();

@@ -253,6 +253,34 @@ static void tag_ensemble(void) {
     free(all);
 }
 
+/* A model that goes on has its labels first. Of a long sentence as many labels are read as words. */
+static void tag_goes_on(void) {
+    char *text = (char *)malloc(4096), *at = text;
+    carnn_model *model = tag_model(NULL, NULL), *next = NULL;
+    carnn_model_desc desc;
+    carnn_dataset *data;
+    test_work w;
+    int i;
+    for (i = 0; i < 1200; i++) at += sprintf(at, "%s%s", i % 600 ? " " : i ? "\t" : "", "a");
+    at += sprintf(at, "\nthe cat\tX N\n");
+    data = test_data("tag", text, (size_t)(at - text), 0, 0);
+    memset(&desc, 0, sizeof desc);
+    desc.from = model;
+    CHECK_INT(carnn_model_create(&next, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(carnn_model_choice_count(next), carnn_model_choice_count(model) + 2); /* a, X */
+    for (i = 0; i < 3; i++)
+        CHECK_TEXT(carnn_model_choice(next, (size_t)i), carnn_model_choice(model, (size_t)i));
+    test_work_open(&w, next, data, 1);
+    test_work_begin(&w);
+    for (i = 0; i < 2; i++)
+        CHECK_INT(carnn__member_tokens(&w.work, (size_t)i).length, CARNN__SESSION_WORDS);
+    test_work_close(&w);
+    carnn_model_free(next);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(text);
+}
+
 /* What the task does not do is said. */
 static void tag_refuses(void) {
     carnn_model *model = tag_model(NULL, NULL);
@@ -276,6 +304,7 @@ int main(void) {
     tag_labels();
     tag_trains();
     tag_ensemble();
+    tag_goes_on();
     tag_refuses();
     return test_end();
 }

@@ -89,6 +89,34 @@ static void vectors_which(void) {
         }
 }
 
+/* Words of known data sets are those of the model where there are word vectors, however rare. */
+static void vectors_of_known(void) {
+    carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
+    carnn_dataset *data = vectors_data("classify", vectors_tasks[0].data);
+    const carnn_dataset *others = vectors_data("classify", vectors_tasks[0].others);
+    size_t count;
+    for (count = 0; count < 2; count++) {
+        carnn_model *model = NULL;
+        carnn_model_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "classify";
+        desc.hidden = 6;
+        desc.min_count = 2;
+        desc.vectors = &source;
+        desc.vector_count = count;
+        desc.known = &others;
+        desc.known_count = 1;
+        if (count) desc.vector_words = CARNN_NONE;
+        CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+        CHECK(vectors_knows(model, "cat") && !vectors_knows(model, "more")); /* once in the data */
+        CHECK_INT(vectors_knows(model, "zebra"), count);
+        CHECK_INT(vectors_knows(model, "unicorn"), count);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free((carnn_dataset *)(uintptr_t)others);
+    carnn_dataset_free(data);
+}
+
 /* The random vector of <unk>, which has none in the file, becomes as long as those of the words of
    the data: 68 is the sum of the squares of my, cat, runs and more, 0.1 what it was drawn with. */
 static void vectors_scale(void) {
@@ -146,6 +174,13 @@ static void vectors_go_on(size_t t) {
     CHECK(vectors_knows(next, "unicorn") && vectors_knows(next, "zebra"));
     CHECK_NEAR(vectors_first(next, "unicorn"), 5.0, 0.0);
     CHECK(vectors_first(next, "cat") == vectors_first(model, "cat"));
+    carnn_model_free(next);
+    desc.task = vectors_tasks[t].task; /* also where a program has asked for the defaults before */
+    desc.hidden = 6;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, vectors_tasks[t].options, &error), CARNN_OK);
+    CHECK_INT(carnn_defaults(&desc, NULL, &error), CARNN_OK);
+    desc.embedding = 5;
+    CHECK_INT(carnn_model_create(&next, &desc, others, &error), CARNN_OK);
     carnn_model_free(next);
     next = vectors_model(t, NULL, 2, model);
     CHECK_INT(next->vector_words, 1);
@@ -244,6 +279,7 @@ static void vectors_refused(void) {
 int main(void) {
     size_t t;
     vectors_which();
+    vectors_of_known();
     vectors_scale();
     for (t = 0; t < CARNN__COUNT(vectors_tasks); t++) {
         vectors_are_read(t);
