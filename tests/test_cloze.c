@@ -574,6 +574,7 @@ static void cloze_explains_no_sum(const char *options) {
     carnn_explanation e;
     carnn_prediction p;
     carnn_session *session;
+    carnn_text none[3] = {{"Ann Bob", 7}, {"XXXXX Bob", 9}, {"", 0}};
     double sum = 0.0;
     size_t i;
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
@@ -587,6 +588,11 @@ static void cloze_explains_no_sum(const char *options) {
     }
     CHECK_NEAR(sum, 1.0, 1e-5);
     CHECK_NEAR(e.rest, m->candidates.z.x[p.choice[0]], 0.0);
+    CHECK_INT(carnn_session_predict(session, none, 3, 1, &p, NULL), CARNN_OK); /* no candidates */
+    CHECK_INT(p.count, 0);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 2);
+    CHECK_NEAR(e.rest, 0.0, 0.0);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

@@ -382,6 +382,24 @@ static void pair_class_metrics(const char *letters) {
     carnn_dataset_free(data);
 }
 
+/* A model that always says one class, of data that have both or the first alone: F1 is 0 where the
+   last class is neither said nor there. */
+static void pair_one_answer(void) {
+    carnn_dataset *data = pair_data("1\ta\tb\n2\tb\tc\n1\tc\tb\n", 0, 0);
+    carnn_dataset *first = pair_data("1\ta\tb\n", 0, 0);
+    carnn_model *model = test_model("pair", "", NULL, data);
+    float *bias = test_weight(model, "output.bias");
+    bias[1] = 100.0f;
+    CHECK_NEAR(test_scores(model, data).metric[1].value, 2.0 * 1 / (3 + 1), 1e-12);
+    bias[1] = -100.0f;
+    CHECK_NEAR(test_scores(model, data).metric[1].value, 0.0, 0.0);
+    CHECK_NEAR(test_scores(model, first).metric[1].value, 0.0, 0.0);
+    CHECK_NEAR(test_scores(model, first).metric[0].value, 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(first);
+    carnn_dataset_free(data);
+}
+
 /* One answer for all: a correlation is 0, not NaN. Three classes: there is no F1. */
 static void pair_flat_metrics(void) {
     carnn_dataset *data = pair_data("3\ta\tb\n3\tc\tb\n", 1, 0);
@@ -430,6 +448,21 @@ static void pair_refused(void) {
     CHECK_INT(pair_fit(model, data, NULL, 1, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "f.txt:1: expected a grade that the model knows, found \"1\"");
     carnn_model_free(model);
+    carnn_dataset_free(other);
+    /* a grade that is above those of the model; no pairs at all */
+    other = pair_data("5\ta\tb\n1\tc\tb\n", 1, 0);
+    model = test_model("pair", "target=relatedness grades=4", NULL, data);
+    all[0] = model;
+    CHECK_INT(carnn_test(all, 1, other, 1, &scores, &error), CARNN_ERR_DATA);
+    CHECK_INT(error.line, 1);
+    carnn_model_free(model);
+    carnn_dataset_free(other);
+    other = pair_data("\n", 0, 1);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "pair";
+    CHECK_INT(carnn_model_create(&none, &desc, other, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "a pair model needs grades or two classes or more, found 0 classes");
     carnn_dataset_free(other);
     carnn_dataset_free(data);
 }
@@ -617,6 +650,7 @@ int main(void) {
     pair_grade_metrics();
     pair_class_metrics(pair_letters);
     pair_class_metrics(pair_letters + 12); /* the other class comes first */
+    pair_one_answer();
     pair_flat_metrics();
     pair_refused();
     pair_sessions("", 0);

@@ -566,6 +566,29 @@ static void signal_unscored(void) {
     carnn_model_free(model);
 }
 
+/* One word is the class of all rows. A model that goes on has its classes first, new ones behind. */
+static void signal_steps_go_on(void) {
+    carnn_dataset *data = signal_text("x y x,.5,-1,2\ny y x,0,.5,-.5\n", "1", NULL);
+    carnn_dataset *other = signal_text("z,.5,-1,2\ny x,0,.5\n", "1", NULL);
+    carnn_dataset *each = signal_text("z z z,.5,-1,2\ny x,0,.5\n", "1", NULL);
+    carnn_model *model = signal_model("target_kind=steps", data), *next = NULL;
+    carnn_model_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.from = model;
+    CHECK_INT(carnn_model_create(&next, &desc, other, NULL), CARNN_OK);
+    CHECK_INT(carnn_model_choice_count(next), 3);
+    CHECK_TEXT(carnn_model_choice(next, 0), carnn_model_choice(model, 0));
+    CHECK_TEXT(carnn_model_choice(next, 1), carnn_model_choice(model, 1));
+    CHECK_TEXT(carnn_model_choice(next, 2), "z");
+    CHECK_INT(test_scores(next, other).examples, 5);
+    CHECK(test_scores(next, other).loss == test_scores(next, each).loss);
+    carnn_model_free(next);
+    carnn_model_free(model);
+    carnn_dataset_free(each);
+    carnn_dataset_free(other);
+    carnn_dataset_free(data);
+}
+
 /* What is told follows from the data, unless an option says it. */
 static void signal_kinds(void) {
     static char same[6 * 50000 + 1];
@@ -594,14 +617,14 @@ static void signal_kinds(void) {
         carnn_model_free(model);
         carnn_dataset_free(data);
     }
-    data = signal_text("0.5,1\n2,1\nNA,1\n1.5,1\n", "1", NULL);
+    data = signal_text("0.5,1\n2,1\nNA,1\n1.5,1\nNB,1\n", "1", NULL);
     memset(&desc, 0, sizeof desc);
     desc.task = "signal";
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
     CHECK(strstr(error.message, ":3: expected a number, as other targets are") != NULL);
     CHECK(strstr(error.message, "\"NA\"") != NULL);
     model = signal_model("target_kind=class", data);
-    CHECK_INT(carnn_model_choice_count(model), 4);
+    CHECK_INT(carnn_model_choice_count(model), 5);
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = signal_text("0.5 1.5\t1\t2\n0.5\t1\n1.5 0.5\t2\t1\n", "1", NULL); /* labels of rows */
@@ -629,6 +652,7 @@ static void signal_kinds(void) {
     data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
     model = signal_model("target_kind=number", data);
     CHECK_INT(signal_fit(model, data, 1), CARNN_ERR_DATA);
+    CHECK_INT(test_predict_all(model, data, 1).count, data->item_count); /* they are not read */
     carnn_model_free(model);
     memset(&desc, 0, sizeof desc);
     desc.task = "signal";
@@ -926,6 +950,7 @@ int main(void) {
     signal_without_memory();
     signal_many_rows();
     signal_unscored();
+    signal_steps_go_on();
     signal_kinds();
     signal_network();
     signal_pixels();

@@ -110,11 +110,13 @@ static void test_thought_alone(void) {
     carnn_dataset *data = thought_data("a b\n\nb\n");
     carnn_model *model = test_model("skip-thought", "", NULL, data);
     carnn_scores s;
+    size_t i;
     CHECK_INT(thought_fit(model, data, 2), CARNN_OK);
     s = test_scores(model, data);
     CHECK_INT(s.examples, 2);
     CHECK_INT(s.tokens, 0);
-    CHECK_NEAR(test_metric(&s, "perplexity"), 1.0, 0.0);
+    CHECK_INT(s.unanswerable, 2);
+    for (i = 0; i < 3; i++) CHECK_NEAR(s.metric[i].value, 1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -316,6 +318,36 @@ static void test_thought_memory(void) {
     carnn_dataset_free(data);
 }
 
+/* To decoders a word that only the vectors have is an unknown one; it is none to the encoder. */
+static void thought_words_of_vectors(void) {
+    static const char *const text[] = {"it rained\nmoon moon\n", "it rained\nqqq qqq\n"};
+    carnn_source vectors = test_source("v", "sun 1 2\nmoon 2 1\nstar 1 1\n", 26);
+    carnn_dataset *data = test_data("skip-thought", "it rained\nwe read\n", 18, 0, 0);
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    double next[2], previous[2];
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "skip-thought";
+    desc.hidden = 4;
+    desc.vectors = &vectors;
+    desc.vector_count = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(model->vector_words, 3);
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    for (i = 0; i < 2; i++) {
+        carnn_dataset *other = test_data("skip-thought", text[i], strlen(text[i]), 0, 0);
+        carnn_scores s = test_scores(model, other);
+        next[i] = test_metric(&s, "perplexity_next");
+        previous[i] = test_metric(&s, "perplexity_previous");
+        carnn_dataset_free(other);
+    }
+    CHECK(next[0] == next[1]);
+    CHECK(fabs(previous[0] - previous[1]) > 1e-6);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     carnn_dataset *data = thought_data(thought_text);
     carnn_train_desc train = test_training(2, 2, 0.01, 0.2);
@@ -334,5 +366,6 @@ int main(void) {
     test_thought_memory();
     carnn_model_free(test_trains_alike("skip-thought", "cell=mi-gru decoder=icarnn", data, train));
     carnn_dataset_free(data);
+    thought_words_of_vectors();
     return test_end();
 }
