@@ -202,6 +202,7 @@ static void probe_alike(const char *task, const char *text, const char *options,
     for (k = 0; k < CARNN_PROBE_STEPS; k++)
         CHECK(first.texts[k] ? first.log_norm[k] < 3.0 : first.log_norm[k] != first.log_norm[k]);
     CHECK(first.texts[0] > 0);
+    if (loss > 0.0) CHECK_INT(first.texts[0], data->item_count); /* each once, in any directions */
     carnn_model_free(plain);
     carnn_dataset_free(data);
 }

@@ -649,6 +649,16 @@ static void signal_kinds(void) {
     CHECK_NEAR(*test_weight(model, "target.deviation"), 64.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
+    data = signal_text("2,1\n1,2\n", "1", NULL); /* the first is the largest */
+    model = signal_model("target_kind=number", data);
+    CHECK_NEAR(*test_weight(model, "target.deviation"), 0.5, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = signal_text("0,1\n1e-35,2\n", "1", NULL); /* nothing can be divided by the deviation */
+    model = signal_model("target_kind=number", data);
+    CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
     data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
     model = signal_model("target_kind=number", data);
     CHECK_INT(signal_fit(model, data, 1), CARNN_ERR_DATA);
