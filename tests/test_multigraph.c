@@ -296,6 +296,8 @@ static void multigraph_by_recursion(const char *options) {
 static void multigraph_numbers(void) {
     static const char *const graphs[] = {"sh", "bu", "td", "grid:2x3", "grid:3x4", "fig4.3a:2",
                                          "fig4.3b:3:2", multigraph_name};
+    static const char hidden[] = "node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a a 1\n";
+    static const char *const lone[] = {"edge a y 1\n", "edge x y 0\n"}; /* it has a matrix */
     char options[128];
     size_t i, k;
     for (i = 0; i < CARNN__COUNT(graphs); i++)
@@ -305,6 +307,12 @@ static void multigraph_numbers(void) {
             multigraph_by_recursion(options);
         }
     multigraph_by_recursion("encoder=graph graph=multigraph.txt directions=2 cell=rnn");
+    for (i = 0; i < CARNN__COUNT(lone); i++) {
+        snprintf(options, sizeof options, "%s%s", hidden, lone[i]);
+        test_write("multigraph-lone.txt", options, strlen(options));
+        multigraph_by_recursion("encoder=graph graph=multigraph-lone.txt directions=1 cell=rnn");
+    }
+    remove("multigraph-lone.txt");
 }
 
 /* --- states that go on ------------------------------------------------------------------------ */
@@ -517,6 +525,8 @@ static void multigraph_initial(void) {
               {"encoder=graph graph=td", "cell.edge.4.weight", 0.5},
               {"encoder=graph graph=td", "cell.edge.5.weight", 0.5},
               {"encoder=graph graph=td", "cell.edge.6.weight", 0.5},
+              {"encoder=graph graph=multigraph.txt", "cell.edge.4.weight", 1.0},
+              {"encoder=graph graph=multigraph.txt", "cell.edge.5.weight", 1.0 / 3.0},
               {"encoder=rnn skip=3", "cell.recurrent.weight", 0.5},
               {"encoder=rnn skip=3", "cell.skip.weight", 1.0},
               {"encoder=rnn", "cell.recurrent.weight", 1.0}};
