@@ -8275,7 +8275,7 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
-    v->count = (size_t)vectors;
+    v->count = counts ? (size_t)vectors : 0;
     dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
     if (dimension && !line.length) dimension--;
     if (!dimension || dimension > CARNN__DIMENSION_MAX)
@@ -9167,10 +9167,15 @@ static int carnn__reads_tables(const carnn__reading *r) {
            *r->table[CARNN__TABLE_COLUMNS];
 }
 
+/* Is anything said of images? */
+static int carnn__reads_images(const carnn__reading *r) {
+    const carnn_images_desc *images = r->desc->images;
+    return images && (images->labels || images->permutation);
+}
+
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
-    const carnn_images_desc *images = r->desc->images;
     carnn_status status = CARNN_OK;
     if (r->desc->candidates) {
         r->reader = &carnn__candidate_reader;
@@ -9181,8 +9186,8 @@ static carnn_status carnn__reading_all(void *job) {
     for (; !status && r->source < r->desc->source_count; r->source++)
         status = carnn__reading_source(r, &r->desc->sources[r->source]);
     if (status) return status;
-    if ((carnn__reads_tables(r) || (images && (images->labels || images->permutation))) &&
-        stbds_arrlenu(r->draft.items) && !r->draft.columns)
+    if ((carnn__reads_tables(r) || carnn__reads_images(r)) && stbds_arrlenu(r->draft.items) &&
+        !r->draft.columns)
         return carnn__refuse(r->parser.error, "the task %s has no rows of numbers: target, group, "
                              "inputs, labels and permutation are of them", r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
@@ -10293,30 +10298,33 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     return status;
 }
 
-/* The names of the columns of numbers, which all tables of a data set have in the same order. */
-static carnn_status carnn__table_columns(carnn__parser *p) {
-    carnn__reading *r = p->reading;
-    carnn_dataset *d = &r->draft;
-    carnn__span field = {"", 0};
-    size_t known = d->named, count = stbds_arrlenu(r->inputs), k;
-    if (!known) stbds_arrput(d->column_at, 0);
-    for (k = 0; k < count; k++) {
-        field = r->field[r->inputs[k]];
-        if (!known) {
-            char *name = stbds_arraddnptr(d->column_names, field.length + 1);
-            memcpy(name, field.at, field.length);
-            name[field.length] = 0;
-            stbds_arrput(d->column_at, stbds_arrlenu(d->column_names));
-        } else if (k == known ||
-                   !carnn__same(carnn__string(d->column_names, d->column_at, k), field)) {
-            break;
-        }
+/* Keeps the names of the columns of numbers of the first table. */
+static void carnn__table_keep(const carnn__reading *r, carnn_dataset *d) {
+    size_t k;
+    d->named = stbds_arrlenu(r->inputs);
+    stbds_arrput(d->column_at, 0);
+    for (k = 0; k < d->named; k++) {
+        carnn__span field = r->field[r->inputs[k]];
+        char *name = stbds_arraddnptr(d->column_names, field.length + 1);
+        memcpy(name, field.at, field.length);
+        name[field.length] = 0;
+        stbds_arrput(d->column_at, stbds_arrlenu(d->column_names));
     }
-    if (!known) d->named = count;
-    if (k == count && count == d->named) return CARNN_OK;
-    if (k == known)
-        return carnn__unexpected(p, "no more columns than the first table has", field);
-    return carnn__expectedf(p->error, &p->lines, k < count ? field : stbds_arrlast(r->field),
+}
+
+/* Fails unless the columns of numbers are those of the first table, in the same order. */
+static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dataset *d) {
+    const carnn__reading *r = p->reading;
+    size_t count = stbds_arrlenu(r->inputs), k = 0;
+    while (k < count && k < d->named &&
+           carnn__same(carnn__string(d->column_names, d->column_at, k), r->field[r->inputs[k]]))
+        k++;
+    if (k == count && k == d->named) return CARNN_OK;
+    if (k == d->named)
+        return carnn__unexpected(p, "no more columns than the first table has",
+                                 r->field[r->inputs[k]]);
+    return carnn__expectedf(p->error, &p->lines,
+                            k < count ? r->field[r->inputs[k]] : stbds_arrlast(r->field),
                             "the column \"%.40s\", as in the first table",
                             d->column_names + d->column_at[k]);
 }
@@ -10348,6 +10356,7 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
 /* The line that names the columns of a table. */
 static carnn_status carnn__table_names(carnn__parser *p) {
     const char *const *wanted = p->reading->table;
+    carnn_dataset *d = &p->reading->draft;
     carnn_status status;
     size_t j;
     carnn__table_fields(p, 0);
@@ -10365,7 +10374,9 @@ static carnn_status carnn__table_names(carnn__parser *p) {
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
     status = carnn__table_inputs(p);
     carnn__names_drop(&p->reading->keys);
-    return status ? status : carnn__table_columns(p);
+    if (status || d->named) return status ? status : carnn__table_compare(p, d);
+    carnn__table_keep(p->reading, d);
+    return CARNN_OK;
 }
 
 /* A sequence: its first row, or without groups all of it, is the line at hand. */
@@ -10500,7 +10511,6 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
 }
 
 static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
-    const carnn_images_desc *images = p->reading->desc->images;
     carnn__span line = p->lines.line;
     if (!p->style && line.length && !*line.at) {
         carnn_status status = carnn__images_open(p);
@@ -10511,7 +10521,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     carnn__empty(p->reading->row);
     if (!p->style) {
         p->style = carnn__separator(line);
-        if (images && (images->labels || images->permutation))
+        if (carnn__reads_images(p->reading))
             return carnn__unexpected(p, "images (idx3-ubyte)", line);
         if (carnn__reads_tables(p->reading)) return carnn__table_names(p);
         p->column[CARNN__TABLE_GROUP] = p->column[CARNN__TABLE_COLUMNS] = SIZE_MAX; /* UCR */

@@ -1834,22 +1834,26 @@ static int explain(void) {
     return DONE;
 }
 
+/* Answers what the user has said. */
+static void reply(void) {
+    const char *said;
+    check(carnn_session_reply(session, input.text, input.length, &said, &error));
+    puts(said);
+    if (!arg.explain) return;
+    free(print_parts(NULL, 3, 0.0));
+    putchar('\n');
+}
+
 static int chat(void) {
-    const char *reply;
     open_session("dialog");
     if (is_talk())
         fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
     while (next_said()) {
         if (arg.explain && !is_talk()) printf("> %s\n", input.text);
         if (!input.length) carnn_session_reset(session);
-        if (*input.text == '\t')
+        else if (*input.text == '\t')
             check(carnn_session_hear(session, CARNN_FACT, input.text + 1, input.length - 1, &error));
-        if (!input.length || *input.text == '\t') continue;
-        check(carnn_session_reply(session, input.text, input.length, &reply, &error));
-        puts(reply);
-        if (!arg.explain) continue;
-        free(print_parts(NULL, 3, 0.0));
-        putchar('\n');
+        else reply();
     }
     return DONE;
 }

@@ -11,10 +11,16 @@ typedef struct signal_rows { /* how they are read */
     const char *inputs;         /* of a table; or NULL */
 } signal_rows;
 
-/* The columns of a table in a model's description. */
-static void signal_table(carnn_model_desc *model, const signal_rows *rows) {
+/* Describes data of `count` sources and the model that says how they are read. */
+static void signal_describe(carnn_dataset_desc *desc, const carnn_source *sources, size_t count,
+                            carnn_model_desc *model, const signal_rows *rows) {
+    memset(desc, 0, sizeof *desc);
     memset(model, 0, sizeof *model);
-    model->task = "signal";
+    model->task = desc->task = "signal";
+    desc->sources = sources;
+    desc->source_count = count;
+    desc->model = model;
+    desc->images = rows ? &rows->images : NULL;
     if (rows && rows->group) strcpy(model->group, rows->group);
     if (rows && rows->target) strcpy(model->target, rows->target);
     if (rows && rows->inputs) strcpy(model->inputs, rows->inputs);
@@ -24,15 +30,9 @@ static carnn_status signal_load(carnn_dataset **data, carnn_source source, const
                                 const signal_rows *rows, int lenient, carnn_error *error) {
     carnn_dataset_desc desc;
     carnn_model_desc model;
-    memset(&desc, 0, sizeof desc);
-    signal_table(&model, rows);
-    desc.task = "signal";
+    signal_describe(&desc, &source, 1, &model, rows);
     CHECK_INT(carnn_set(&model, NULL, "columns", columns, error), CARNN_OK);
-    desc.sources = &source;
-    desc.source_count = 1;
     desc.lenient = lenient;
-    desc.model = &model;
-    desc.images = rows ? &rows->images : NULL;
     return carnn_dataset_load(data, &desc, error);
 }
 
@@ -128,12 +128,7 @@ static void signal_inputs(void) {
     carnn_error error;
     size_t i;
     for (i = 0; i < 2; i++) two[i] = test_source("t", text[i], strlen(text[i]));
-    signal_table(&model, &rows);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "signal";
-    desc.sources = two;
-    desc.source_count = 2;
-    desc.model = &model;
+    signal_describe(&desc, two, 2, &model, &rows);
     CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
     CHECK_INT(d->item_count, 2);
     for (i = 0; i < 2; i++) signal_item(d, i, "a", 2, x);
@@ -286,13 +281,7 @@ static carnn_status signal_two(carnn_dataset **d, carnn_source first, carnn_sour
     carnn_model_desc model;
     sources[0] = first;
     sources[1] = second;
-    signal_table(&model, rows);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "signal";
-    desc.sources = sources;
-    desc.source_count = 2;
-    desc.model = &model;
-    desc.images = rows ? &rows->images : NULL;
+    signal_describe(&desc, sources, 2, &model, rows);
     desc.lenient = !rows;
     return carnn_dataset_load(d, &desc, error);
 }
@@ -460,12 +449,7 @@ static void signal_without_memory(void) {
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     long at;
-    signal_table(&model, &rows);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "signal";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.model = &model;
+    signal_describe(&desc, &source, 1, &model, &rows);
     desc.allocator = &a;
     for (at = 1; status; at++) {
         carnn_dataset *d;
