@@ -151,6 +151,15 @@ static inline carnn_source test_source(const char *name, const void *bytes, size
     return source;
 }
 
+/* Describes a data set of one source. */
+static inline void test_describe(carnn_dataset_desc *desc, const char *task,
+                                 const carnn_source *source) {
+    memset(desc, 0, sizeof *desc);
+    desc->task = task;
+    desc->sources = source;
+    desc->source_count = 1;
+}
+
 /* A data set of `size` bytes; `clean` and `lenient` as in its description. */
 static inline carnn_dataset *test_data(const char *task, const char *bytes, size_t size, int clean,
                                        int lenient) {
@@ -158,10 +167,7 @@ static inline carnn_dataset *test_data(const char *task, const char *bytes, size
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, task, &source);
     desc.clean = clean;
     desc.lenient = lenient;
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
@@ -173,10 +179,7 @@ static inline carnn_dataset *test_dialogs(carnn_source dialogs, carnn_source can
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &dialogs;
-    desc.source_count = 1;
+    test_describe(&desc, "dialog", &dialogs);
     desc.candidates = &candidates;
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     return data;

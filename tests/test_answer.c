@@ -746,10 +746,7 @@ static void test_answer_errors(void) {
     strcpy(longest, "q\ta\t1\nq\t");
     for (i = 0; i < 10000; i++) strcpy(longest + 8 + 2 * i, "w ");
     strcat(longest, "\t0\n");
-    memset(&desc, 0, sizeof desc);
-    desc.task = "answer";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "answer", &source);
     for (i = 0; i < CARNN__COUNT(bad); i++) {
         source.bytes = bad[i].text;
         source.size = strlen(bad[i].text);

@@ -97,13 +97,11 @@ static void classify_trees(void) {
                "f.txt:2: expected a tree with a digit at every node, found \"(33 b)\"");
     CHECK_TEXT(classify_read("(3 a)\n(\n", 0, 0),
                "f.txt:2: expected a tree with a digit at every node, found \"(\"");
-    memset(&desc, 0, sizeof desc);
+    test_describe(&desc, "classify", &source);
     memset(&model, 0, sizeof model);
-    model.task = desc.task = "classify";
+    model.task = desc.task;
     CHECK_INT(carnn_set(&model, NULL, "phrases", "1", &error), CARNN_OK);
     desc.model = &model;
-    desc.sources = &source;
-    desc.source_count = 1;
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     for (i = 0; i < carnn_dataset_examples(data); i++)
         at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", carnn_dataset_target(data, i),
@@ -133,10 +131,7 @@ static void classify_blank_lines(void) {
     carnn_dataset *data;
     carnn_error error;
     memset(bytes, '\n', size);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "classify";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "classify", &source);
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_ERR_DATA);
     CHECK(strstr(error.message, "expected a class and a text") != NULL);
     desc.lenient = 1;

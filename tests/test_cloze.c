@@ -9,10 +9,7 @@ static carnn_status cloze_load(carnn_dataset **data, const char *bytes, size_t s
                                carnn_error *error) {
     carnn_source source = test_source("f.txt", bytes, size);
     carnn_dataset_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "cloze";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "cloze", &source);
     desc.lenient = lenient;
     return carnn_dataset_load(data, &desc, error);
 }
@@ -659,10 +656,7 @@ static const char *cloze_news_read(const char *text, int lenient) {
     carnn_error error;
     const char *target;
     test_write(source.name, text, strlen(text));
-    memset(&desc, 0, sizeof desc);
-    desc.task = "cloze";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "cloze", &source);
     desc.lenient = lenient;
     if (carnn_dataset_load(&data, &desc, &error)) {
         CHECK_INT(error.code, CARNN_ERR_DATA);
@@ -834,10 +828,7 @@ static void cloze_news_folder(void) {
         fprintf(file, "\n\n@placeholder\n\n%s\n\n@entity1:A\n@entity2:B\n", entities[i]);
         fclose(file);
     }
-    memset(&desc, 0, sizeof desc);
-    desc.task = "cloze";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "cloze", &source);
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     CHECK_INT(carnn_dataset_examples(data), 2);
     CHECK_TEXT(carnn_dataset_format(data), "question files (CNN, Daily Mail)");
@@ -862,10 +853,7 @@ static void cloze_news_entities(void) {
     size_t i, k, moved = 0;
     test_work w;
     test_write(source.name, cloze_news, sizeof cloze_news - 1);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "cloze";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "cloze", &source);
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     remove(source.name);
     model = test_model("cloze", "", NULL, data);

@@ -88,10 +88,7 @@ static void test_subset_of_dialogs(void) {
     size_t i;
     for (i = 0; fold_dialogs[i]; i++) strcat(text, fold_dialogs[i]);
     source = test_source("dialogs", text, strlen(text));
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "dialog", &source);
     desc.candidates = &candidates;
     CHECK_INT(carnn_dataset_load(&all, &desc, NULL), CARNN_OK);
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);

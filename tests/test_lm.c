@@ -712,10 +712,7 @@ static void test_lm_errors(void) {
     carnn_model *model = lm_model("ncarnn", NULL, data), *refused = NULL;
     carnn_train_desc train;
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "lm";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "lm", &source);
     CHECK_INT(carnn_dataset_load(&none, &desc, &error), CARNN_ERR_DATA);
     CHECK(strstr(error.message, "empty.txt:1: expected a sentence") != NULL);
     memset(&odd, 0, sizeof odd);

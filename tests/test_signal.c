@@ -14,11 +14,10 @@ typedef struct signal_rows { /* how they are read */
 /* Describes data of `count` sources and the model that says how they are read. */
 static void signal_describe(carnn_dataset_desc *desc, const carnn_source *sources, size_t count,
                             carnn_model_desc *model, const signal_rows *rows) {
-    memset(desc, 0, sizeof *desc);
-    memset(model, 0, sizeof *model);
-    model->task = desc->task = "signal";
-    desc->sources = sources;
+    test_describe(desc, "signal", sources);
     desc->source_count = count;
+    memset(model, 0, sizeof *model);
+    model->task = desc->task;
     desc->model = model;
     desc->images = rows ? &rows->images : NULL;
     if (rows && rows->group) strcpy(model->group, rows->group);

@@ -179,10 +179,7 @@ static void tag_labels(void) {
         CHECK(p.probability[0] == all->probability[first[i]][0]);
     }
     carnn_session_free(session);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "tag";
-    desc.sources = &source;
-    desc.source_count = 1;
+    test_describe(&desc, "tag", &source);
     CHECK_INT(carnn_dataset_load(&bad, &desc, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "bad:2: expected a label for each word, found \"D\"");
     carnn_model_free(model);

@@ -730,10 +730,7 @@ static void test_fingerprint_of_labels(void) {
         carnn_source source = {"pairs", text[i], strlen(text[i])};
         carnn_dataset_desc desc;
         carnn_dataset *data = NULL;
-        memset(&desc, 0, sizeof desc);
-        desc.task = "answer";
-        desc.sources = &source;
-        desc.source_count = 1;
+        test_describe(&desc, "answer", &source);
         CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
         sum[i] = carnn__fingerprint(data);
         carnn_dataset_free(data);
@@ -983,10 +980,7 @@ static void test_vote_parts(void) {
     for (i = 1; i <= 800; i++) at += (size_t)sprintf(text + at, "%u oak R_rating %u\n", (unsigned)i,
                                                      (unsigned)i);
     for (i = 0; i < 10; i++) at += (size_t)sprintf(text + at, "\n1 bye\tno\n");
-    memset(&read, 0, sizeof read);
-    read.task = "dialog";
-    read.sources = &source;
-    read.source_count = 1;
+    test_describe(&read, "dialog", &source);
     read.lenient = 1; /* facts that no turn follows */
     source.size = at;
     CHECK_INT(carnn_dataset_load(&data, &read, NULL), CARNN_OK);
