@@ -3943,16 +3943,8 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
    multiple of the width of a panel. */
 static void carnn__pack_part(carnn__engine *e, int form, size_t n, size_t k, size_t j0, size_t j1,
                              carnn__matrix b, float *packed) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.n = n;
-    x.k = k;
-    x.b = b;
-    x.c = packed;
-    x.depth = carnn__depth(e, k);
-    x.j0 = j0;
+    carnn__product x = {e, form, 0, n, k, NULL, NULL, b, 0, 0, packed, carnn__depth(e, k), 0, 0,
+                        0, j0};
     carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
 
