@@ -4545,7 +4545,7 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     for (i = 0; i < count; i++) longest = carnn__max(longest, length[i]);
     for (t = 0; t <= longest + 1; t++) start[t] = 0;
     for (i = 0; i < count; i++) start[longest - length[i] + 1]++;
-    for (t = 1; t <= longest + 1; t++) start[t] += start[t - 1];
+    for (t = 1; t <= longest; t++) start[t] += start[t - 1];
     for (i = 0; i < count; i++) order[start[longest - length[i]]++] = (uint32_t)i;
     for (t = 0; t <= longest; t++) {
         while (live && length[order[live - 1]] <= t) live--; /* those that have no step t */
@@ -4570,7 +4570,7 @@ static void carnn__pack_ranked(carnn__packed *p, const uint32_t *length, size_t 
    backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
     size_t t, b, length;
-    for (b = 0; p->steps && b < p->start[1]; b++) {
+    for (b = 0; b < p->sequences; b++) {
         length = carnn__rank_length(p, b);
         for (t = 0; t < length; t++)
             reversed[p->start[t] + b] = (uint32_t)(p->start[length - 1 - t] + b);
