@@ -5988,8 +5988,8 @@ typedef struct carnn__bands {
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count` (at most the number of sequences). A band takes sequences
-   until its work is the mean work of the bands after it. It begins where the one before it ends, so
-   those are found first. */
+   until its work is the mean work of the bands after it, the last one all that have rows. It begins
+   where the one before it ends, so those are found first. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
@@ -6002,7 +6002,7 @@ static void carnn__band(const carnn__packed *seq, size_t count, size_t number, c
             s->end++;
             while (length && seq->start[length] - seq->start[length - 1] <= s->end) length--;
         } while (seq->sequences - s->end > more &&
-                 (!more || cost * more < left + CARNN__BAND_STEP * length));
+                 cost * more < left + CARNN__BAND_STEP * length);
     }
 }
 
