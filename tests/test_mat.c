@@ -4,7 +4,8 @@
 
 #define PATHS 3
 
-static carnn__engine engines[PATHS * 2]; /* every path, alone and with three threads */
+/* Every path, alone and with three threads, then on borrowed memory of the smallest size. */
+static carnn__engine engines[PATHS * 3];
 static size_t engine_count;
 
 static uint64_t draw_at;
@@ -106,6 +107,25 @@ static void check_products(void) {
     }
 }
 
+/* A B that is packed in two parts has the bits of one that is packed at once. */
+static void check_packed_parts(void) {
+    const size_t n = 230, k = 70, size = carnn__packed_size(n, k), bytes = size * sizeof(float);
+    float *b = at_random(n * k), *whole = at_random(size), *parts = at_random(size);
+    size_t e;
+    int form;
+    for (e = 0; e < engine_count; e++)
+        for (form = CARNN__NN; form <= CARNN__NT; form++) {
+            size_t cut = 2 * engines[e].k->tile_columns, ldb = form ? k : n;
+            const float *rest = b + cut * (form ? ldb : 1);
+            carnn__pack(&engines[e], form, n, k, carnn__floats_of(b, ldb), whole);
+            memset(parts, 0, bytes);
+            carnn__pack_part(&engines[e], form, n, k, 0, cut, carnn__floats_of(b, ldb), parts);
+            carnn__pack_part(&engines[e], form, n, k, cut, n, carnn__floats_of(rest, ldb), parts);
+            CHECK(!memcmp(parts, whole, bytes));
+        }
+    free(b), free(whole), free(parts);
+}
+
 /* Up to nine rows times a B stored (n, k): whole registers of its rows and what is left, k a
    multiple of four or not, rows of B that lie a page apart. */
 static void check_few_rows(void) {
@@ -134,6 +154,8 @@ static void check_large(void) {
                                    {CARNN__NN, 101, 290, 900, 903, 290, 290, 1},
                                    {CARNN__NT, 2, 61, 512, 512, 512, 61, 1}, /* rows 2 KiB apart */
                                    {CARNN__NT | CARNN__ADD, 1, 59, 340, 340, 340, 59, 0},
+                                   {CARNN__NT, 17, 30, 2950, 2950, 2951, 31, 1}, /* pieces of
+                                                                                    few rows */
                                    {CARNN__NN, 3, 1003, 300, 300, 1003, 1003, 0}};
     size_t i;
     for (i = 0; i < CARNN__COUNT(shapes); i++) check_shape(&shapes[i]);
@@ -153,8 +175,9 @@ static void check_special(void) {
 
 static void check_column_sums(void) {
     size_t trial, e, i, j;
-    for (trial = 0; trial < 40; trial++) {
-        size_t rows = below(50), columns = below(300), ldx = columns + below(3);
+    for (trial = 0; trial < 40; trial++) { /* the first two are large enough for threads */
+        size_t rows = trial < 2 ? 300 : below(50), columns = trial < 2 ? 250 : below(300);
+        size_t ldx = columns + below(3);
         float *x = at_random(rows * ldx), *start = at_random(columns), *want = at_random(columns);
         float *out = at_random(columns);
         for (j = 0; j < columns; j++) {
@@ -190,22 +213,30 @@ static void check_split(void) {
 }
 
 int main(void) {
+    static float panel[PATHS][16 * 48];
     carnn_allocator standard = carnn__allocator(NULL);
     carnn_error error;
     carnn__engine none;
-    size_t i;
+    size_t i, opened;
     for (i = 0; i < PATHS && carnn_simd_name(i); i++) {
         CHECK(!carnn__engine_open(&engines[engine_count++], carnn_simd_name(i), 1, standard, NULL));
         CHECK(!carnn__engine_open(&engines[engine_count++], carnn_simd_name(i), 3, standard, NULL));
     }
+    opened = engine_count;
+    for (i = 0; i < PATHS && carnn_simd_name(i); i++) {
+        const carnn__kernels *k = carnn__simd_number(i);
+        CHECK(k->tile_columns <= 48);
+        carnn__engine_borrow(&engines[engine_count++], k, panel[i], 16 * k->tile_columns);
+    }
     CHECK(carnn__engine_open(&none, "abacus", 1, standard, &error) == CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "abacus") != NULL);
     check_products();
+    check_packed_parts();
     check_few_rows();
     check_large();
     check_special();
     check_column_sums();
     check_split();
-    for (i = 0; i < engine_count; i++) carnn__engine_close(&engines[i]);
+    for (i = 0; i < opened; i++) carnn__engine_close(&engines[i]);
     return test_end();
 }

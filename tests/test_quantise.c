@@ -193,6 +193,30 @@ static void quantise_products(void) {
     free(w), free(a), free(c), free(right), free(packed), free(q);
 }
 
+/* Products that threads share: pieces of some columns, and of few rows below others. */
+static void quantise_pieces(void) {
+    static const size_t shapes[][3] = {{4, 150, 2600}, {17, 30, 2950}};
+    size_t i, j, path;
+    for (i = 0; i < CARNN__COUNT(shapes); i++) {
+        size_t m = shapes[i][0], n = shapes[i][1], k = shapes[i][2], bytes = m * n * sizeof(float);
+        float *w = (float *)malloc(n * k * sizeof *w), *a = (float *)malloc(m * k * sizeof *a);
+        float *c = (float *)malloc(bytes), *right = (float *)malloc(bytes);
+        unsigned char *q = (unsigned char *)malloc(n * carnn__q8_row(k));
+        carnn__matrix b = quantise_matrix(n, k, w, q);
+        for (j = 0; j < m * k; j++) a[j] = carnn__normal(7, j);
+        for (path = 0; carnn_simd_name(path); path++) {
+            carnn__engine e;
+            CHECK_INT(carnn__engine_open(&e, carnn_simd_name(path), 3, quantise_memory, NULL),
+                      CARNN_OK);
+            carnn__matmul(&e, CARNN__NT, m, n, k, a, k, w, k, NULL, right, n);
+            carnn__matmul_weights(&e, CARNN__NT, m, n, k, a, k, b, NULL, c, n);
+            CHECK(!memcmp(c, right, bytes));
+            carnn__engine_close(&e);
+        }
+        free(w), free(a), free(c), free(right), free(q);
+    }
+}
+
 /* Where the tensor's data begin, its type and its shape, as its entry in the file says. */
 static const unsigned char *quantise_tensor(const unsigned char *bytes, size_t size,
                                             const char *name, uint32_t *type, uint64_t shape[2]) {
@@ -579,6 +603,7 @@ int main(void) {
     quantise_halves();
     quantise_blocks();
     quantise_products();
+    quantise_pieces();
     quantise_file();
     quantise_tasks();
     quantise_models();
