@@ -71,6 +71,31 @@ static void test_store_counts(void) {
     carnn__free(&a, store.item);
 }
 
+/* Weights that have become blocks take less room; those that are not trained still lie behind the
+   others and are not counted as trained. */
+static void test_store_lay_out(void) {
+    static const size_t floats[] = {64, 64, 16, 64};
+    carnn__store store;
+    carnn__param param[4];
+    size_t i, at = 0, blocks = 2 * CARNN__Q8_BYTES / sizeof(float); /* of (2, 32) */
+    carnn__store_open(&store, param, 4);
+    carnn__declare(&store, "", "a", 2, 32, 0, CARNN__INIT_UNIFORM, 0.0f);
+    carnn__declare(&store, "", "b", 2, 32, 0, CARNN__INIT_UNIFORM, 0.0f);
+    carnn__declare(&store, "", "c", 1, 5, 0, CARNN__INIT_ZERO, 0.0f);
+    store.fixed = 1;
+    carnn__declare(&store, "", "d", 2, 32, 0, CARNN__INIT_UNIFORM, 0.0f);
+    CHECK_INT(store.trained, 144);
+    CHECK_INT(store.size, 208);
+    param[1].quantised = param[3].quantised = 1;
+    carnn__store_lay_out(&store);
+    for (i = 0; i < 4; i++) {
+        CHECK_INT(store.item[i].offset, at);
+        if (i == 3) CHECK_INT(store.trained, at);
+        at += carnn__round_up(param[i].quantised ? blocks : floats[i], 16);
+    }
+    CHECK_INT(store.size, at);
+}
+
 /* --- initialisers ----------------------------------------------------------------------------- */
 
 typedef struct moments {
@@ -118,6 +143,9 @@ static void test_initialisers(void) {
     check_uniform(&store, 1, sqrt(6.0 / (100 + 200))); /* three gates of 100 rows each */
     check_uniform(&store, 4, sqrt(6.0 / (300 + 200)));
     CHECK(carnn__piece(&store, store.value, 1)[0] != carnn__piece(&store, store.value, 4)[0]);
+    store.item[4].scale = 0.2f;
+    carnn__store_init(&store, 5);
+    check_uniform(&store, 4, 0.2);
     m = moments_of(&store, 2);
     CHECK(m.low == 0.0 && m.high == 0.0);
     m = moments_of(&store, 3);
@@ -306,6 +334,7 @@ static void test_fading(carnn__engine *e) {
                     denormal |= o.moment[m][i] != 0.0f && fabsf(o.moment[m][i]) < FLT_MIN;
         }
         CHECK(!denormal);
+        for (i = 0; i < SIZE; i++) CHECK(x.w[i] - x.w[i] == 0.0f); /* no NaN of a norm of 0 */
         carnn__optimizer_close(&o, &a);
         arrays_close(&x);
     }
@@ -428,6 +457,7 @@ int main(void) {
     CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_store_layout();
     test_store_counts();
+    test_store_lay_out();
     test_initialisers();
     test_steps(&e);
     test_clipping(&e);
