@@ -575,6 +575,36 @@ static void test_remembered(carnn__engine *e) {
     CHECK_INT(cells, 13); /* all but the RNNs */
 }
 
+/* The time constant of a single unit is 1, and only the biases of gates that keep or let in begin
+   otherwise than without it. */
+static void test_remembered_elsewhere(void) {
+    static const uint32_t length[] = {1};
+    size_t kind, h, i, number;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++)
+        for (h = 1; h <= 3; h += 2) {
+            size_t changed = carnn__cells[kind].flags & CARNN__FORGET_GATE ? 2 * h : h;
+            subject plain, s;
+            if (!carnn__cell_keeps(kind)) continue;
+            subject_open(&plain, kind, h, h, 2, length, 1, 0);
+            subject_open(&s, kind, h, h, 2, length, 1, 0);
+            carnn__cell_remember(&s.cell, &s.store, 9.0f);
+            plain.store.value = plain.w;
+            s.store.value = s.w;
+            carnn__store_init(&plain.store, 1);
+            carnn__store_init(&s.store, 1);
+            for (number = 0; number < s.store.count; number++) {
+                const float *was = carnn__piece(&s.store, plain.w, number);
+                const float *is = carnn__piece(&s.store, s.w, number);
+                size_t count = s.store.item[number].rows * s.store.item[number].columns;
+                for (i = 0; i < count; i++)
+                    if (number != s.cell.bias || i >= changed) CHECK(is[i] == was[i]);
+                    else if (h == 1) CHECK_NEAR(is[i], 0.0, 0.0);
+            }
+            subject_close(&plain);
+            subject_close(&s);
+        }
+}
+
 /* CA-RNN on the same LSTM: H_X = 50 (4), W_H = 51, W_h = 52, b = 53, h^x = 54 (a row a step); steps
    1 and 3 are aligned. */
 static void test_golden_gate(carnn__engine *e) {
@@ -780,6 +810,7 @@ static uint64_t subject_digest(const subject *s) {
     sum = digest_floats(sum, s->g, s->store.size);
     sum = digest_floats(sum, s->dx, s->inputs * s->e);
     sum = digest_floats(sum, s->dc, s->sequences * s->d);
+    sum = digest_floats(sum, s->out, s->rows * s->h);
     return digest_floats(sum, s->run.scan.dh, s->sequences * s->h);
 }
 
@@ -790,10 +821,12 @@ static void same_cell_bits(size_t kind, size_t h, const uint32_t *length, size_t
     size_t path, threads;
     const char *name;
     subject_open(&s, kind, 67, h, 67, length, sequences, shared);
+    s.gathers = !shared;
     for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
         for (threads = 1; threads <= (path ? 1 : 3); threads++) {
             carnn__engine e;
             CHECK_INT(carnn__engine_open(&e, name, threads, *allocator(), NULL), CARNN_OK);
+            draw_all(s.out, s.rows * h, 5, 1.0f);
             subject_run(&s, &e);
             if (!first) first = subject_digest(&s);
             if (test_fails(subject_digest(&s) == first, "same bits", __FILE__, __LINE__))
@@ -1019,9 +1052,10 @@ static void test_recurrence_of_large_factors(float factor, float input, size_t T
     for (size_t t = 0; t < T; t++) CHECK_NEAR(Z[t], t ? 0.0 : 1.0, 0.0);
 }
 
-/* A large state that goes through a block whose product of factors is hardly a float, or is 0. */
+/* A large state that goes through a block whose product of factors is hardly a float, or is 0, and
+   such a gradient. */
 static void test_recurrence_of_small_factors(float factor) {
-    float A[200], Z[200] = {1e36f}, y[200];
+    float A[200], Z[200] = {1e36f}, y[200], G[200] = {0.0f}, dA[200], dZ[200];
     double state = 0.0;
     for (size_t t = 0; t < 200; t++) A[t] = t < 64 || t >= 128 ? 1.0f : factor;
     CHECK(!carnn_recurrence(200, 1, A, Z, NULL, y, 1, NULL));
@@ -1029,9 +1063,25 @@ static void test_recurrence_of_small_factors(float factor) {
         state = (double)A[t] * state + (double)Z[t];
         CHECK(fabs((double)y[t] - state) <= 1e-5 * state);
     }
+    G[199] = 1e36f;
+    CHECK(!carnn_recurrence_backward(200, 1, A, y, NULL, G, dA, dZ, NULL, 1, NULL));
+    for (size_t t = 200; t-- > 0;) {
+        state = t == 199 ? 1e36 : (double)A[t + 1] * state;
+        CHECK(fabs((double)dZ[t] - state) <= 1e-5 * state);
+    }
+}
+
+/* What has no steps changes no state before them. */
+static void test_recurrence_of_nothing(void) {
+    float nothing[1] = {0.0f}, dfirst[3] = {1.0f, 2.0f, 3.0f};
+    CHECK(!carnn_recurrence(0, 3, nothing, nothing, NULL, nothing, 1, NULL));
+    CHECK(!carnn_recurrence_backward(0, 3, nothing, nothing, NULL, nothing, nothing, nothing,
+                                     dfirst, 1, NULL));
+    CHECK(dfirst[0] == 0.0f && dfirst[1] == 0.0f && dfirst[2] == 0.0f);
 }
 
 static void test_recurrence(void) {
+    test_recurrence_of_nothing();
     test_recurrence_of_small_factors(0.2f);
     test_recurrence_of_small_factors(0.17f);
     test_recurrence_of_large_factors(4.0f, 0.0f, 200);
@@ -1049,6 +1099,7 @@ int main(void) {
     test_golden_gate(&e);
     test_initial_vectors();
     test_remembered(&e);
+    test_remembered_elsewhere();
     test_parameter_counts();
     test_equations(&e);
     test_without_dx(&e);

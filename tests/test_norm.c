@@ -280,6 +280,29 @@ static void bn_cells(void) {
     bn_cell(CARNN__CELL_mi_rnn, 3, 0);
 }
 
+/* A step in training uses its own rows if there are two, and one for every four sequences. */
+static void bn_own(void) {
+    static const struct {
+        size_t sequences, rows;
+        int own;
+    } steps[] = {{1, 1, 0}, {2, 1, 0}, {2, 2, 1}, {4, 1, 0}, {8, 2, 1}, {9, 2, 0}, {9, 3, 1}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(steps); i++) {
+        size_t start[3] = {0};
+        carnn__packed seq = {0};
+        carnn__cell_run run;
+        float g = 0.0f;
+        start[1] = steps[i].sequences;
+        start[2] = start[1] + steps[i].rows;
+        seq.start = start;
+        memset(&run, 0, sizeof run);
+        run.scan.seq = &seq;
+        CHECK_INT(carnn__norm_own(&run, 1), 0);
+        run.g = &g;
+        CHECK_INT(carnn__norm_own(&run, 1), steps[i].own);
+    }
+}
+
 /* --- models ----------------------------------------------------------------------------------- */
 
 enum { BN_TEXTS = 40, BN_WORDS = 12 };
@@ -517,6 +540,7 @@ static void bn_refused(const char *task, const char *options, const char *why) {
 int main(void) {
     carnn_dataset *data = bn_data(BN_TEXTS);
     bn_cells();
+    bn_own();
     bn_batches();
     bn_population();
     bn_alone("cell=lstm normalise=batch directions=1");
