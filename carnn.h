@@ -5140,10 +5140,10 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
     r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
-    r.alpha = k->vectors ? (float *)s->alpha : NULL;
-    r.beta1 = k->vectors ? (float *)s->beta1 : NULL;
-    r.beta2 = k->vectors ? (float *)s->beta2 : NULL;
-    r.bias = k->vectors ? (float *)s->bias : NULL;
+    r.alpha = (float *)s->alpha; /* NULL in cells without vectors, as the next three */
+    r.beta1 = (float *)s->beta1;
+    r.beta2 = (float *)s->beta2;
+    r.bias = (float *)s->bias;
     r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
@@ -5248,10 +5248,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
             wide.stage = s->stage;
             wide.j = 0;
             r = wide;
-        } else if (pass) {
-            r.j = to - CARNN__LANES;
-            end = to;
-        }
+        } else if (pass) r.j = to - CARNN__LANES;
         for (; r.j < end; r.j += CARNN__LANES) cell(&r);
     }
     if (copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
