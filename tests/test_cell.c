@@ -1055,19 +1055,21 @@ static void test_recurrence_of_large_factors(float factor, float input, size_t T
 /* A large state that goes through a block whose product of factors is hardly a float, or is 0, and
    such a gradient. */
 static void test_recurrence_of_small_factors(float factor) {
-    float A[200], Z[200] = {1e36f}, y[200], G[200] = {0.0f}, dA[200], dZ[200];
+    float A[400], Z[400] = {1e36f, 1e36f}, y[400], G[400] = {0.0f}, dA[400], dZ[400];
     double state = 0.0;
-    for (size_t t = 0; t < 200; t++) A[t] = t < 64 || t >= 128 ? 1.0f : factor;
-    CHECK(!carnn_recurrence(200, 1, A, Z, NULL, y, 1, NULL));
+    for (size_t i = 0; i < 400; i++) A[i] = i / 2 < 64 || i / 2 >= 128 ? 1.0f : factor;
+    CHECK(!carnn_recurrence(200, 2, A, Z, NULL, y, 1, NULL));
     for (size_t t = 0; t < 200; t++) {
-        state = (double)A[t] * state + (double)Z[t];
-        CHECK(fabs((double)y[t] - state) <= 1e-5 * state);
+        state = (double)A[2 * t] * state + (double)Z[2 * t];
+        for (size_t j = 0; j < 2; j++)
+            CHECK(fabs((double)y[2 * t + j] - state) <= 1e-5 * state);
     }
-    G[199] = 1e36f;
-    CHECK(!carnn_recurrence_backward(200, 1, A, y, NULL, G, dA, dZ, NULL, 1, NULL));
+    G[398] = G[399] = 1e36f;
+    CHECK(!carnn_recurrence_backward(200, 2, A, y, NULL, G, dA, dZ, NULL, 1, NULL));
     for (size_t t = 200; t-- > 0;) {
-        state = t == 199 ? 1e36 : (double)A[t + 1] * state;
-        CHECK(fabs((double)dZ[t] - state) <= 1e-5 * state);
+        state = t == 199 ? 1e36 : (double)A[2 * t + 2] * state;
+        for (size_t j = 0; j < 2; j++)
+            CHECK(fabs((double)dZ[2 * t + j] - state) <= 1e-5 * state);
     }
 }
 
