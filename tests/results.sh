@@ -104,13 +104,18 @@ for name in a wizard-of-oz secret-garden looking-glass just-so-stories; do
     sed '/XXXXX/d; s/^[0-9]* //; /^$/d' cloze > all/books/$name.txt
 done
 
-# --- programs: carnn for one epoch and two folds, no benchmark, few signals ------------------
+# --- programs: carnn for one epoch and two folds, few dimensions, no benchmark, few signals ----------
 cat > carnn <<END
 #!/bin/sh
+less='--epochs 1 --threads 1'
+case "\$*" in
+*--embedding*) ;;
+*) less="\$less --hidden 24" ;;
+esac
 case "\$*" in
 bench*) exec "$top/carnn" "\$@" --help ;;
-train*--folds\ [0-9]*) exec "$top/carnn" "\$@" --epochs 1 --threads 1 --folds 2 ;;
-train*) exec "$top/carnn" "\$@" --epochs 1 --threads 1 ;;
+train*--folds\ [0-9]*) exec "$top/carnn" "\$@" \$less --folds 2 ;;
+train*) exec "$top/carnn" "\$@" \$less ;;
 esac
 exec "$top/carnn" "\$@"
 END
