@@ -25924,6 +25924,7 @@ struct carnn__subject {
     const char *how;        /* the variant, in words */
     void (*carve)(carnn__subject *s);  /* takes its memory from the arena */
     double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
+    int loss_alone; /* nobody reads the gradients: cells and heads need not go backward */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
     float *value, *gradient; /* copies of those of the array that is checked */
@@ -26033,6 +26034,7 @@ static double carnn__check_cell_loss(carnn__subject *s) {
     carnn__cell_project(r, s->engine, s->x.value, 0, s->inputs);
     if (s->c.count) carnn__cell_context(r, s->engine, s->c.value, CARNN__CHECK_B);
     carnn__cell_forward(r, s->engine, &s->seq, s->shared, s->h0.value, states ? s->c0.value : NULL);
+    if (s->loss_alone) return carnn__check_sum(&s->out, r->scan.out);
     carnn__cell_backward(r, s->engine, s->out.value, s->x.gradient);
     if (s->c.count) carnn__cell_context_back(r, s->engine, s->c.gradient);
     carnn__cell_project_back(r, s->engine, s->x.gradient);
@@ -26229,7 +26231,10 @@ static double carnn__check_task_loss(carnn__subject *s) {
     carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
-    carnn__net_batch(&s->work, s->batch, s->key, &tally);
+    if (s->loss_alone && !s->model->task->batch) {
+        carnn__net_forward(&s->work, s->batch, s->key);
+        tally.loss = carnn__net_loss(&s->work, &tally);
+    } else carnn__net_batch(&s->work, s->batch, s->key, &tally);
     carnn__score(s->model->task, &tally, 0.0, &scores);
     return scores.loss;
 }
@@ -26292,12 +26297,14 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, siz
     static const double at[4] = {2.0, 1.0, -1.0, -2.0}, share[4] = {-1.0, 8.0, -8.0, 1.0};
     double slope = 0.0;
     size_t i, p;
+    s->loss_alone = 1;
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
             a->value[i] = (float)((double)s->value[i] +
                                   at[p] * step * carnn__check_sign(s->key, i));
-        slope += share[p] * carnn__check_run(s) / (12.0 * step);
+        slope += share[p] * s->loss(s) / (12.0 * step);
     }
+    s->loss_alone = 0;
     for (i = first; i < first + count; i++) a->value[i] = s->value[i];
     return slope;
 }
