@@ -3701,39 +3701,45 @@ static void CARNN__K(pack_blocks)(size_t k, size_t n, const unsigned char *q, si
     }
 }
 
-/* C (m, n) += A B' for n rows of blocks, at most 16, and m rows, at most CARNN__BLOCKS_MOST. The
-   next 16 rows are prefetched as in row_dots. */
-static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t n, size_t k, const float *a,
-                                               size_t lda, const unsigned char *q, size_t row,
-                                               float *c, size_t ldc) {
-    const size_t step = CARNN__LANES * CARNN__Q8_BYTES;
-    const unsigned char *next = q + CARNN__LANES * row;
-    CARNN__K(block_columns) x;
-    vec sum[CARNN__BLOCKS_MOST];
-    size_t i, p, s, count;
-    CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc, n);
+/* C (m, groups * n) += A B' for m rows and groups * n rows of blocks, n at most 16, m * groups at
+   most CARNN__BLOCKS_MOST. The next rows are prefetched as in row_dots. */
+static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t groups, size_t n, size_t k,
+                                               const float *a, size_t lda, const unsigned char *q,
+                                               size_t row, float *c, size_t ldc) {
+    const size_t step = groups * CARNN__LANES * CARNN__Q8_BYTES;
+    const unsigned char *next = q + groups * CARNN__LANES * row;
+    CARNN__K(block_columns) x[2];
+    vec sum[CARNN__BLOCKS_MOST], column;
+    size_t g, i, p, s, count;
+    CARNN__UNROLL for (i = 0; i < m * groups; i++)
+        sum[i] = loadn(c + i / groups * ldc + i % groups * CARNN__LANES, n);
     for (p = 0; p < k; p += count, q += CARNN__Q8_BYTES) {
         count = carnn__min(k - p, CARNN__Q8_NUMBERS);
         for (i = 0; i < step; i += 64) CARNN__PREFETCH_2(next + i);
         next += step;
-        CARNN__K(transpose_blocks)(q, row, n, &x);
+        CARNN__UNROLL for (g = 0; g < groups; g++)
+            CARNN__K(transpose_blocks)(q + g * CARNN__LANES * row, row, n, &x[g]);
         for (s = 0; s < count; s++) {
-            vec column = CARNN__K(block_column)(&x, s);
-            CARNN__UNROLL for (i = 0; i < m; i++)
-                sum[i] = fma(set1(a[i * lda + p + s]), column, sum[i]);
+            CARNN__UNROLL for (g = 0; g < groups; g++) {
+                column = CARNN__K(block_column)(&x[g], s);
+                CARNN__UNROLL for (i = 0; i < m; i++)
+                    sum[i * groups + g] =
+                        fma(set1(a[i * lda + p + s]), column, sum[i * groups + g]);
+            }
         }
     }
-    CARNN__UNROLL for (i = 0; i < m; i++) storen(c + i * ldc, n, sum[i]);
+    CARNN__UNROLL for (i = 0; i < m * groups; i++)
+        storen(c + i / groups * ldc + i % groups * CARNN__LANES, n, sum[i]);
 }
 
 static CARNN__INLINE void CARNN__K(sixteen_dots)(size_t m, size_t n, size_t k, const float *a,
                                                  size_t lda, const unsigned char *q, size_t row,
                                                  float *c, size_t ldc) {
     switch (m) {
-    case 1: CARNN__K(block_dots)(1, n, k, a, lda, q, row, c, ldc); break;
-    case 2: CARNN__K(block_dots)(2, n, k, a, lda, q, row, c, ldc); break;
-    case 3: CARNN__K(block_dots)(3, n, k, a, lda, q, row, c, ldc); break;
-    default: CARNN__K(block_dots)(4, n, k, a, lda, q, row, c, ldc);
+    case 1: CARNN__K(block_dots)(1, 1, n, k, a, lda, q, row, c, ldc); break;
+    case 2: CARNN__K(block_dots)(2, 1, n, k, a, lda, q, row, c, ldc); break;
+    case 3: CARNN__K(block_dots)(3, 1, n, k, a, lda, q, row, c, ldc); break;
+    default: CARNN__K(block_dots)(4, 1, n, k, a, lda, q, row, c, ldc);
     }
 }
 
@@ -3741,8 +3747,11 @@ static CARNN__INLINE void CARNN__K(sixteen_dots)(size_t m, size_t n, size_t k, c
    CARNN__BLOCKS_MOST. */
 static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                  const unsigned char *q, size_t row, float *c, size_t ldc) {
-    size_t j;
-    for (j = 0; j + CARNN__LANES <= n; j += CARNN__LANES)
+    size_t j = 0;
+    /* a single sum would wait for itself */
+    for (; m == 1 && j + 2 * CARNN__LANES <= n; j += 2 * CARNN__LANES)
+        CARNN__K(block_dots)(1, 2, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
+    for (; j + CARNN__LANES <= n; j += CARNN__LANES)
         CARNN__K(sixteen_dots)(m, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
     if (j < n) CARNN__K(sixteen_dots)(m, n - j, k, a, lda, q + j * row, row, c + j, ldc);
 }
