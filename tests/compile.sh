@@ -113,8 +113,8 @@ if [ -s "$folder/gcc.gguf" ] && [ -s "$folder/clang.gguf" ]; then
     check "gcc and clang: other model files" cmp -s "$folder/gcc.gguf" "$folder/clang.gguf"
 fi
 
-# The option macros: no, all, and ten times three of them, so that any three are there in all eight
-# ways; the compilers take turns.
+# The option macros: none, all, and ten choices of three, so that any three of them occur in all eight
+# combinations; the compilers take turns.
 quickest=${CC:-cc}
 command -v clang > /dev/null && quickest=clang # twice as fast without optimisation
 options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
@@ -131,7 +131,7 @@ for row in 000000 001011 001110 010101 010110 011001 100011 100101 101100 110010
 done
 
 # Each of them alone as a program that answers by a model of each task, with the numbers of one whose
-# implementation is another compiler's, or at least optimised, and has SIMD.
+# implementation is optimised and has SIMD.
 model=$folder/gcc.gguf
 [ -s "$model" ] || model=$folder/clang.gguf
 models=$model
@@ -142,7 +142,7 @@ for task in dialog answer classify pair cloze signal skip-thought; do
     models="$models $folder/$task.gguf"
 done
 compiles "declarations, then linked" ${CC:-cc} -std=c99 $strict -I. "$folder/answer.c" \
-    build/carnn.o -o "$folder/answer" -lm -lpthread
+    "$folder/make.o" -o "$folder/answer" -lm -lpthread
 "$folder/answer" $models > "$folder/says"
 check "loads models and answers" [ $? -eq 0 ]
 for option in $options; do
