@@ -56,8 +56,21 @@ static void check_choice(void) {
 
 static int same_float(float a, float b) { return !memcmp(&a, &b, sizeof a) || (a != a && b != b); }
 
+/* Factors whose product is next to 1, and a sum that is next to the middle of two floats for that:
+   rounded to a double it often is the middle. Where `small`, the floats are subnormal. */
+static void near_middle(float *a, float *b, float *c, int small) {
+    *a += 1.0f;
+    *b = 1.0f / *a;
+    *c = ldexpf(1.0f + *c, 24);
+    if (!small) return;
+    *a = ldexpf(*a, -75);
+    *b = ldexpf(*b, -75);
+    *c = ldexpf(*c, -151);
+}
+
 /* The portable multiply-add without the instruction must round once: against fmaf, on numbers that
-   cancel, overflow, vanish, and on all kinds of bits; a vector has numbers of one kind, or of all. */
+   cancel, overflow, vanish, on sums next to the middle of two floats, and on all kinds of bits; a
+   vector has numbers of one kind, or of all. */
 static void check_fma(void) {
     uint64_t i, kind;
     long wrong = 0;
@@ -76,6 +89,11 @@ static void check_fma(void) {
                 memcpy(&v[j].x[lane], &bits, sizeof bits);
             }
             if (kind == 3) v[2].x[lane] = -v[0].x[lane] * v[1].x[lane]; /* nearly cancels */
+            if (kind == 2 || kind == 5) {
+                v[0].x[lane] = carnn__uniform(6, i * CARNN__LANES + (uint64_t)lane);
+                v[2].x[lane] = carnn__uniform(7, i * CARNN__LANES + (uint64_t)lane);
+                near_middle(&v[0].x[lane], &v[1].x[lane], &v[2].x[lane], kind == 5);
+            }
         }
         sum = carnn__v_fma_portable(v[0], v[1], v[2]);
         difference = carnn__v_fnma_portable(v[0], v[1], v[2]);
