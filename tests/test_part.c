@@ -121,7 +121,7 @@ static void test_encoder_golden(void) {
     for (k = 0; k < 4; k++) CHECK_NEAR(out[k], want[k], 1e-7);
 }
 
-#define WORDS 9
+#define WORDS 80 /* several of each share */
 
 /* Texts of 0, 1, 2, 5 and 70 words; rows name texts again and again. */
 static void test_encoder(void) {
@@ -186,11 +186,18 @@ static void test_rows(void) {
         size_t D = sizes[n];
         float *from = floats_of(5 * D, 1), *to = floats_of(4 * D, 2);
         float *gathered = floats_of(5 * D, 0);
+        carnn__scatter s;
         double worst = 0.0;
         carnn__gather_rows(gathered, from, index, 5, D);
         for (i = 0; i < 5; i++)
             CHECK(!memcmp(gathered + i * D, from + index[i] * D, D * sizeof(float)));
-        carnn__scatter_rows(&engine, to, from, index, 5, D);
+        s.rows = 5;
+        s.columns = D;
+        s.index = index;
+        s.from = from;
+        s.to = to;
+        engine.k->scatter_add(&s, 0, D / 2); /* as two threads do it */
+        engine.k->scatter_add(&s, D / 2, D);
         for (i = 0; i < 4; i++)
             for (j = 0; j < D; j++) {
                 double want = 2.0 * (double)carnn__uniform(2, i * D + j) - 1.0;
@@ -388,7 +395,7 @@ static void check_entropy(size_t columns, uint32_t target, float smoothing, floa
 static void test_cross_entropy(void) {
     static const size_t columns[] = {1, 2, 15, 16, 17, 33, 1000, 100000};
     static const float sizes[] = {1.0f, 30.0f, 1e4f};
-    float z[20], huge[3] = {3e38f, -3e38f, 0.0f};
+    float z[20], huge[3] = {3e38f, -3e38f, 0.0f}, twice[3] = {3e38f, 3e38f, 0.0f};
     size_t n, i;
     for (n = 0; n < 8; n++)
         for (i = 0; i < 3; i++) {
@@ -401,6 +408,10 @@ static void test_cross_entropy(void) {
     for (i = 0; i < 20; i++) z[i] = 5.0f;
     CHECK(entropy(z, 20, CARNN__NO_INDEX, 1.0f, 0.3f) == 0.0f);
     for (i = 0; i < 20; i++) CHECK(z[i] == 0.0f);
+    z[3] = 5.0f;
+    CHECK(entropy(z, 20, CARNN__UNSCORED, 1.0f, 0.3f) == 0.0f);
+    CHECK(z[3] == 0.0f);
+    CHECK(entropy(twice, 3, 0, 1.0f, 0.0f) == 0.0f); /* their sum overflows */
     CHECK(entropy(huge, 3, 0, 1.0f, 0.0f) == 0.0f);
     for (i = 0; i < 3; i++) CHECK(huge[i] == 0.0f);
     z[0] = NAN;
@@ -438,9 +449,9 @@ static void test_dropout(void) {
         carnn__dropout(&engine, y, DROPPED, p, 5); /* the same mask for the gradient */
         CHECK(!memcmp(x, y, DROPPED * sizeof(float)));
         ones(y);
-        carnn__dropout(&engine, y, 1000, p, 5); /* a place's number depends on nothing else */
-        CHECK(!memcmp(x, y, 1000 * sizeof(float)));
-        CHECK(y[1000] == 1.0f);
+        carnn__dropout(&engine, y, 1001, p, 5); /* a place's number depends on nothing else */
+        CHECK(!memcmp(x, y, 1001 * sizeof(float)));
+        CHECK(y[1001] == 1.0f);
         ones(y);
         carnn__dropout(&engine, y, DROPPED, p, 6);
         CHECK(memcmp(x, y, DROPPED * sizeof(float)) != 0);
@@ -534,6 +545,35 @@ static void test_reverse_index(void) {
     for (row = 0; row < 5; row++) CHECK_INT(reversed[row], mirror[row]);
 }
 
+/* Words that are aligned with the zero vector, and with one so short that its square counts as the
+   constant 1e-12. */
+static void test_short_alignment(void) {
+    static const float x[6] = {1.0f, 2.0f, 3.0f, 1.0f, 2.0f, 3.0f}, weight[2] = {0.5f, 2.0f};
+    static const float a[6] = {0.0f, 0.0f, 0.0f, 1e-7f, -2e-7f, 3e-7f};
+    static const float df[6] = {0.3f, -0.7f, 0.2f, 0.1f, 0.5f, -0.4f};
+    float share[2], f[6], dx[6], da[6], dweight[2];
+    carnn__compose c = {2, 3, 1, x, a, weight, share, f, df, dx, da, dweight};
+    size_t i, j;
+    engine.k->compose(&c);
+    engine.k->compose_back(&c);
+    for (i = 0; i < 2; i++) {
+        double s = 0.0, a_t = 0.0, x_o = 0.0, w = (double)weight[i];
+        for (j = 3 * i; j < 3 * i + 3; j++) {
+            s += (double)x[j] * (double)a[j] / 1e-12;
+            a_t += (double)a[j] * ((double)df[j % 3] - (double)df[3 + j % 3]);
+            x_o += (double)x[j] * (double)df[3 + j % 3];
+        }
+        CHECK_NEAR(share[i], s, 1e-6 * fabs(s));
+        CHECK_NEAR(dweight[i], s * a_t + x_o, 1e-6);
+        for (j = 3 * i; j < 3 * i + 3; j++) {
+            double o = (double)df[3 + j % 3], t = (double)df[j % 3] - o;
+            double slope = w * (s * t + a_t / 1e-12 * (double)x[j]);
+            CHECK_NEAR(dx[j], w * (o + a_t / 1e-12 * (double)a[j]), 1e-6);
+            CHECK_NEAR(da[j], slope, 1e-6 * fabs(slope));
+        }
+    }
+}
+
 /* A vector is as like itself as can be, however long it is; what is 0, or so short that its square
    is no normal float, is like nothing. */
 static void test_cosine_extremes(void) {
@@ -563,6 +603,7 @@ int main(void) {
     test_rows();
     test_attention();
     test_attention_extremes();
+    test_short_alignment();
     test_cosine_extremes();
     test_cross_entropy();
     test_dropout();
