@@ -2012,7 +2012,7 @@ typedef struct carnn__reduction {
     float *dgate;           /* (B, 3 T) gradient at what the gates' sigmoids read */
     float *dw, *dbias;      /* (B, 3 D), (B, 3) at w and bias, by sequences */
     float *dk;              /* (N, D) gradient at V m + b, and at W q */
-    float *dWq;             /* (B, D) sums of dk, of the first layer */
+    float *dWq;             /* (B, D) of the first layer: sums of dk are added */
     float *dm;              /* (N, D) gradient at m of each row, added to */
     float *dq;              /* (R, D) gradient at q, added to */
     float *carry;           /* (B, D) gradient that goes from step to step */
@@ -6666,7 +6666,6 @@ static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
         memset(ds, 0, gates * M * sizeof(float));
         memset(dw, 0, gates * D * sizeof(float));
         memset(dbias, 0, gates * sizeof(float));
-        if (dWq) memset(dWq, 0, D * sizeof(float));
         for (t = 0; t < M; t++) memset(x->dk + (x->seq->start[t] + b) * D, 0, D * sizeof(float));
         CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 0);
         if (!x->last) CARNN__K(reduce_scan_back)(x, b, M, gate, ds, 1);
@@ -6897,7 +6896,7 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
                               float *dx, float *dy) {
     size_t i;
     carnn__matmul(e, CARNN__NT, m, n, D, da, D, y, D, NULL, dE, n);
-    for (i = 0; n && i < m; i++) carnn__softmax_back(e->k, E + i * n, dE + i * n, n);
+    for (i = 0; i < m; i++) carnn__softmax_back(e->k, E + i * n, dE + i * n, n);
     carnn__matmul(e, CARNN__NN | CARNN__ADD, m, D, n, dE, n, y, D, NULL, dx, D);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, n, D, m, dE, n, x, D, NULL, dy, D);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, n, D, m, E, n, da, D, NULL, dy, D);
