@@ -26539,7 +26539,7 @@ static void carnn__bench_time(carnn__bench *b, void (*call)(carnn__bench *b)) {
     call(b);
     began = carnn__clock();
     once = began - before;
-    repeats = once < CARNN__BENCH_SAMPLE ? (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1 : 1;
+    repeats = (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1;
     while (!carnn__bench_enough(b, carnn__clock() - began)) {
         before = carnn__clock();
         for (i = 0; i < repeats; i++) call(b);
@@ -26551,7 +26551,7 @@ static void carnn__bench_time(carnn__bench *b, void (*call)(carnn__bench *b)) {
 static float *carnn__bench_floats(carnn__bench *b, size_t count) {
     size_t i, key = b->arena.used;
     float *x = carnn__floats(&b->arena, 1, count);
-    for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
+    for (i = 0; i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
     return x;
 }
 
@@ -26577,7 +26577,6 @@ static void *carnn__bench_alloc(size_t bytes, void *user) {
 
 static void carnn__bench_free(void *block, void *user) {
     size_t bytes;
-    if (!block) return;
     memcpy(&bytes, (char *)block - CARNN__BENCH_FRONT, sizeof bytes);
     ((carnn__bench *)user)->live -= bytes;
     free((char *)block - CARNN__BENCH_FRONT);
