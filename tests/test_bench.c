@@ -39,6 +39,62 @@ static void check_row(const char *only, const char *group) {
     CHECK(c.sane);
     CHECK_TEXT(c.group, group);
     CHECK(strstr(c.name, only) != NULL);
+    if (!strcmp(group, "kernel") || !strcmp(group, "cell")) CHECK(c.share > 0.0);
+}
+
+/* The value is the median of the samples, of which three are enough when it is time. */
+static void check_samples(void) {
+    static const double sample[] = {5.0, 1.0, 3.0, 2.0}, median[] = {5.0, 5.0, 3.0, 3.0};
+    static carnn__bench b;
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        carnn__bench_sample(&b, sample[i]);
+        CHECK_NEAR(b.value, median[i], 0.0);
+        CHECK_INT(carnn__bench_enough(&b, 2.0 * CARNN__BENCH_SECONDS), i >= 2);
+        CHECK(!carnn__bench_enough(&b, 0.5 * CARNN__BENCH_SECONDS));
+    }
+    CHECK(b.sample[0] == 1.0 && b.sample[1] == 2.0 && b.sample[3] == 5.0);
+    b.samples = CARNN__BENCH_SAMPLES;
+    CHECK(carnn__bench_enough(&b, 0.0));
+}
+
+static size_t timed_calls;
+static double timed_seconds; /* how long a call lasts */
+
+static void timed_call(carnn__bench *b) {
+    double from = carnn__clock();
+    (void)b;
+    while (carnn__clock() < from + timed_seconds) continue;
+    timed_calls++;
+}
+
+/* The value is the time of one call, however many a sample has; the first does not count. */
+static void check_time(double seconds, size_t most_repeats) {
+    static carnn__bench b;
+    b.samples = timed_calls = 0;
+    timed_seconds = seconds;
+    carnn__bench_time(&b, timed_call);
+    CHECK(b.value >= 0.999 * seconds);
+    CHECK_INT((timed_calls - 1) % b.samples, 0);
+    CHECK(timed_calls > b.samples && timed_calls <= 1 + most_repeats * b.samples);
+}
+
+/* Bytes are counted as they are asked for, and when they are given back. */
+static void check_bytes(void) {
+    static carnn__bench b;
+    char *x = (char *)carnn__bench_alloc(100, &b), *y;
+    if (!x) abort();
+    x[39] = 7;
+    x = (char *)carnn__bench_realloc(x, 40, &b);
+    y = (char *)carnn__bench_realloc(NULL, 50, &b);
+    if (!x || !y) abort();
+    CHECK_INT(x[39], 7);
+    CHECK_INT(b.live, 90);
+    CHECK_INT(b.most, 100);
+    carnn__bench_free(y, &b);
+    CHECK_INT(b.live, 40);
+    carnn__bench_free(x, &b);
+    CHECK_INT(b.live, 0);
 }
 
 /* What can be asked for without running it: every row, by its whole name. */
@@ -105,8 +161,13 @@ int main(void) {
     carnn_error error;
     size_t i;
     check_names();
+    check_samples();
+    check_time(0.001, 5);
+    check_time(0.006, 1);
+    check_bytes();
     check_texts();
     check_selection();
+    check_row("read 1 MiB", "peak");
     check_row("exp", "kernel");
     check_row("softmax", "kernel");
     check_row("icarnn C", "cell");

@@ -897,6 +897,18 @@ static size_t checked_rows(const char *only, uint64_t seed) {
     return rows;
 }
 
+static int note_check(const carnn_check *check, void *user) {
+    *(carnn_check *)user = *check;
+    return 0;
+}
+
+static carnn_check check_of(const char *only, uint64_t seed) {
+    carnn_check check;
+    memset(&check, 0, sizeof check);
+    CHECK_INT(carnn_gradcheck(only, seed, note_check, &check, NULL), CARNN_OK);
+    return check;
+}
+
 static int spoil; /* how spoilt_loss is wrong */
 
 /* The loss of an LSTM with one wrong derivative, with none for an array, or all too large. */
@@ -938,6 +950,7 @@ static carnn_check spoilt_check(carnn__engine *e, int how) {
 static void test_gradcheck(carnn__engine *e) {
     carnn_error error;
     size_t group, i, all = 0;
+    unsigned long row = 0, column = 0;
     CHECK_INT(checked_rows("icarnn", 2), 1);
     if (!TEST_SANITIZED) {
         CHECK_INT(checked_rows("cell", 3), CARNN__CELL_COUNT);
@@ -948,6 +961,11 @@ static void test_gradcheck(carnn__engine *e) {
     CHECK_INT(carnn_gradcheck(NULL, 1, stop_at_once, NULL, &error), CARNN_ERR_STOPPED);
     CHECK_INT(carnn_gradcheck("icarn", 1, stop_at_once, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "\"icarn\"") != NULL);
+    /* parts have arrays of their own: two of 19 numbers, one of 76 */
+    CHECK_INT(check_of("cosine", 1).numbers, 2 * carnn__min(19, CARNN__CHECK_SAMPLES));
+    CHECK_INT(check_of("cross entropy", 1).numbers, CARNN__CHECK_SAMPLES);
+    CHECK(check_of("cosine", 1).error == check_of("cosine", 1).error);
+    CHECK(check_of("cosine", 1).error != check_of("cosine", 2).error);
     CHECK(spoilt_check(e, 0).error <= CARNN__CHECK_LIMIT);
     CHECK(spoilt_check(e, 1).error > 2 * CARNN__CHECK_LIMIT);
     CHECK(spoilt_check(e, 2).error >= 1.0);
@@ -956,6 +974,10 @@ static void test_gradcheck(carnn__engine *e) {
     CHECK(spoilt_check(e, 5).error <= CARNN__CHECK_LIMIT);
     CHECK(!strncmp(spoilt_check(e, 2).worst, "input.weight ", 13));
     CHECK(strstr(spoilt_check(e, 2).worst, ": derivative 0, difference ") != NULL);
+    CHECK(!strncmp(spoilt_check(e, 3).worst, "input.weight all at once: ", 26));
+    if (TEST_SANITIZED) return; /* too few numbers are moved alone */
+    CHECK_INT(sscanf(spoilt_check(e, 2).worst, "input.weight (%lu, %lu)", &row, &column), 2);
+    CHECK(row < 4 * CARNN__CHECK_H && column < CARNN__CHECK_E);
 }
 
 /* --- the linear recurrence by itself, in blocks, against a plain loop in double --------------- */
