@@ -45,6 +45,9 @@ static double test_seconds_between_saves = 10.0;
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h> /* the header has it where it has SIMD */
+#endif
 
 static unsigned long test_passed, test_failed;
 
