@@ -2338,6 +2338,7 @@ typedef union carnn__lanes_room {
 #define CARNN__LANES 16
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
 #define CARNN__BLOCKS_MOST 4 /* where B is blocks: for more rows a panel is packed once */
+#define CARNN__BLOCK_GROUPS 2 /* times 16 rows of B at a time, for one row: one sum would wait */
 #define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
@@ -3708,7 +3709,7 @@ static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t groups, size_t n
                                                size_t row, float *c, size_t ldc) {
     const size_t step = groups * CARNN__LANES * CARNN__Q8_BYTES;
     const unsigned char *next = q + groups * CARNN__LANES * row;
-    CARNN__K(block_columns) x[2];
+    CARNN__K(block_columns) x[CARNN__BLOCK_GROUPS];
     vec sum[CARNN__BLOCKS_MOST], column;
     size_t g, i, p, s, count;
     CARNN__UNROLL for (i = 0; i < m * groups; i++)
@@ -3747,10 +3748,10 @@ static CARNN__INLINE void CARNN__K(sixteen_dots)(size_t m, size_t n, size_t k, c
    CARNN__BLOCKS_MOST. */
 static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                  const unsigned char *q, size_t row, float *c, size_t ldc) {
+    const size_t groups = CARNN__BLOCK_GROUPS;
     size_t j = 0;
-    /* a single sum would wait for itself */
-    for (; m == 1 && j + 2 * CARNN__LANES <= n; j += 2 * CARNN__LANES)
-        CARNN__K(block_dots)(1, 2, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
+    for (; m == 1 && j + groups * CARNN__LANES <= n; j += groups * CARNN__LANES)
+        CARNN__K(block_dots)(1, groups, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
     for (; j + CARNN__LANES <= n; j += CARNN__LANES)
         CARNN__K(sixteen_dots)(m, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
     if (j < n) CARNN__K(sixteen_dots)(m, n - j, k, a, lda, q + j * row, row, c + j, ldc);
@@ -11601,6 +11602,7 @@ typedef struct carnn__work {
     const carnn_test_desc *test; /* callbacks for parts and ranks, or NULL */
     size_t number;  /* of the model, for these callbacks; a vote has the number of models */
     int as_vote;    /* the logits at hand are the result of a vote */
+    int loss_alone; /* nothing goes backward, although there is g (@@CHECK) */
     const carnn_predict_desc *predict; /* the callback for predictions, or NULL */
     carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
     struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
@@ -11625,7 +11627,7 @@ static inline int carnn__learns(const carnn__work *work) {
     (void)work;
     return 0;
 #else
-    return work->g != NULL;
+    return work->g != NULL && !work->loss_alone;
 #endif
 }
 
@@ -26239,10 +26241,8 @@ static double carnn__check_task_loss(carnn__subject *s) {
     carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
-    if (s->loss_alone && !s->model->task->batch) {
-        carnn__net_forward(&s->work, s->batch, s->key);
-        tally.loss = carnn__net_loss(&s->work, &tally);
-    } else carnn__net_batch(&s->work, s->batch, s->key, &tally);
+    s->work.loss_alone = s->loss_alone;
+    carnn__net_batch(&s->work, s->batch, s->key, &tally);
     carnn__score(s->model->task, &tally, 0.0, &scores);
     return scores.loss;
 }
