@@ -462,7 +462,8 @@ typedef struct carnn_images_desc {
 
 typedef struct carnn_dataset_desc {
     const char *task;            /* needed, as are sources */
-    const carnn_source *sources; /* read one after the other */
+    const carnn_source *sources; /* read one after the other; in answer, classify and pair CSV
+                                    where the name ends in .csv (or .csv.gz) */
     size_t source_count;
     const carnn_source *candidates; /* one candidate per line, for tasks that choose among texts
                                        (dialog), behind a number where the first line begins with
@@ -8028,6 +8029,80 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     return status;
 }
 
+/* --- CSV ----------------------------------------------------------------------------------------
+   Rows of comma-separated values (RFC 4180) become lines with tabs between their fields, in place:
+   without the quotation marks around a field, with one where it has two, and with blanks for its
+   tabs and line breaks. So the number of a line is that of a row. The first comma, semicolon or tab
+   of the first row is what separates fields; with tabs the lines stay as they are. */
+
+/* Does the name end in .csv, or in .csv.gz? */
+static int carnn__csv_named(const char *name) {
+    carnn__span end = {name, strlen(name)};
+    if (end.length > 3 && !strcmp(name + end.length - 3, ".gz")) end.length -= 3;
+    if (end.length > 4) carnn__skip(&end, end.length - 4);
+    return carnn__is(".csv", end, 1);
+}
+
+static char carnn__csv_separator(carnn__span file) {
+    size_t i;
+    int quoted = 0;
+    for (i = 0; i < file.length && (quoted || file.at[i] != '\n'); i++) {
+        char c = file.at[i];
+        if (c == '"') quoted = !quoted;
+        else if (!quoted && (c == ',' || c == ';' || c == '\t')) return c;
+    }
+    return ',';
+}
+
+/* Returns the length of what the rows become. *open: the row of a quotation mark that none closes,
+   or 0. */
+static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t *open) {
+    size_t i, n = 0, row = 1;
+    int begins = 1; /* a field */
+    *open = 0;
+    for (i = 0; i < length; i++) {
+        char c = file[i];
+        if (*open && c == '"') {
+            if (i + 1 == length || file[i + 1] != '"') {
+                *open = 0;
+                continue;
+            }
+            i++;
+        } else if (*open) {
+            if (c == '\n' || c == '\r') c = ' ';
+        } else if (c == '"' && begins) {
+            *open = row;
+            begins = 0;
+            continue;
+        } else {
+            begins = c == separator || c == '\n' || (begins && c == ' ');
+            row += c == '\n';
+        }
+        if (c == '\t') c = ' ';
+        file[n++] = c == separator && !*open ? '\t' : c;
+    }
+    return n;
+}
+
+/* Makes lines of the rows of a source, all of which is at hand. */
+static carnn_status carnn__csv_lines(carnn__input *in, const carnn_allocator *a,
+                                     carnn_error *error) {
+    carnn__lines *l = &in->lines;
+    char separator = carnn__csv_separator(l->rest);
+    size_t open;
+    if (separator == '\t' || !l->rest.length) return CARNN_OK;
+    if (!in->buffer) { /* the bytes are the caller's */
+        in->buffer = (char *)carnn__copy(a, l->rest.at, l->rest.length, 1);
+        if (!in->buffer) return carnn__out_of_memory(error);
+        l->rest.at = in->buffer;
+    }
+    l->rest.length = carnn__csv_rows(in->buffer + (l->rest.at - in->buffer), l->rest.length,
+                                     separator, &open);
+    if (!open) return CARNN_OK;
+    l->number = open;
+    return carnn__misread(error, l, "a quotation mark that ends the field", "none to the end");
+}
+
 /* --- word vectors -------------------------------------------------------------------------------
    Reads the vectors of the words of a vocabulary, and of the first `most` other words that texts
    may have. A number beyond +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors
@@ -8762,6 +8837,7 @@ struct carnn__reader {
     const char *example; /* what a file has to have, for errors: "a dialog" */
     int candidates;      /* a target is one of a list, which may have a file of its own */
     int cleans;          /* groups without a right or a wrong item can be left out */
+    int csv;             /* a file may be CSV instead, as its name tells */
     /* a source that is a folder; *found is 0 where it is none; NULL: folders are not read */
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
@@ -8990,6 +9066,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         status = carnn__reading_open(r, r->input, source);
+        if (!status && r->reader->csv && carnn__csv_named(r->input->lines.name))
+            status = carnn__csv_lines(r->input, &r->allocator, error);
         if (!status) status = carnn__links_open(r, source);
         if (status) return status;
         r->parser.lines = r->input->lines;
@@ -9035,7 +9113,7 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__candidate_reader = {
-    carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
+    carnn__candidate_line, "candidates, one a line", 0, 0, 0, NULL, NULL};
 
 /* --- the files of a folder, by name ---------------------------------------------------------- */
 
@@ -9313,7 +9391,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__dialog_reader = {
-    carnn__dialog_line, "a turn (number, user, tab, response)", 1, 0, NULL,
+    carnn__dialog_line, "a turn (number, user, tab, response)", 1, 0, 0, NULL,
     "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
 /* --- sentences ----------------------------------------------------------------------------------
@@ -9364,7 +9442,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__sentence_reader = {
-    carnn__sentence_line, "a sentence", 0, 0, NULL,
+    carnn__sentence_line, "a sentence", 0, 0, 0, NULL,
     "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
 
 /* Prose: a sentence a line, whose neighbours are the examples before and after it. An empty line
@@ -9383,7 +9461,8 @@ static carnn_status carnn__prose_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__prose_reader = {
-    carnn__prose_line, "a sentence", 0, 0, NULL, "a sentence a line; empty lines end documents"};
+    carnn__prose_line, "a sentence", 0, 0, 0, NULL,
+    "a sentence a line; empty lines end documents"};
 
 /* Do the texts have blanks between their characters, "t h e _ c a t"? */
 static int carnn__spaced(const carnn_dataset *data) {
@@ -9572,9 +9651,9 @@ static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, 
 }
 
 static const carnn__reader carnn__answer_reader = {
-    carnn__answer_line, "a question with an answer and a label", 0, 1, carnn__answer_folder,
-    "\"question<TAB>answer<TAB>label\", columns named by a first line, or a folder with a.toks, "
-    "b.toks, sim.txt"};
+    carnn__answer_line, "a question with an answer and a label", 0, 1, 1, carnn__answer_folder,
+    "\"question<TAB>answer<TAB>label\" or columns named by a first line, also as FILE.csv; or a "
+    "folder with a.toks, b.toks, sim.txt"};
 
 /* --- classes ------------------------------------------------------------------------------------
    A text and its class, a line each, in one of these styles:
@@ -9773,9 +9852,10 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__class_reader = {
-    carnn__class_line, "a class and a text", 0, 0, NULL,
+    carnn__class_line, "a class and a text", 0, 0, 1, NULL,
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
-    "\"4 text\" or a tree (SST), as the first line has it; or columns named by it, label and text"};
+    "\"4 text\" or a tree (SST), as the first line has it; or columns named by it, label and text. "
+    "Columns also as FILE.csv"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
@@ -9849,9 +9929,9 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__pair_reader = {
-    carnn__pair_line, "a class or grade with two sentences", 0, 0, NULL,
+    carnn__pair_line, "a class or grade with two sentences", 0, 0, 1, NULL,
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP, or by "
-    "label, sentence1, sentence2"};
+    "label, sentence1, sentence2; also as FILE.csv"};
 
 /* --- cloze --------------------------------------------------------------------------------------
    The format of the Children's Book Test (Hill et al. 2016): a text of numbered sentences, then a
@@ -10160,7 +10240,7 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
 }
 
 static const carnn__reader carnn__cloze_reader = {
-    carnn__cloze_line, "a question with its text", 0, 0, carnn__question_folder,
+    carnn__cloze_line, "a question with its text", 0, 0, 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
@@ -10529,7 +10609,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__signal_reader = {
-    carnn__signal_line, "a target and numbers", 0, 0, NULL,
+    carnn__signal_line, "a target and numbers", 0, 0, 0, NULL,
     "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
     "COLUMN and --inputs COLUMNS, or images (idx) with --labels FILE"};
 

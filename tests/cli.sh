@@ -787,6 +787,9 @@ says err 'needs a task that chooses'
 empty out
 run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
+tr '\t' , <pairs.tsv >pairs.csv
+run 0 test q.gguf --data pairs.csv --clean
+says err 'pairs.csv: 1 groups without'
 run 0 test q.gguf --data pairs.tsv --clean --json
 says err 'pairs.tsv: 1 groups without'
 says out '"left_out": 1, '
@@ -1634,6 +1637,9 @@ says err 'standard input:2: the text has none of the candidates'
 printf 'premise\thypothesis\tlabel\na\tb\tyes\na\tc\tno\nb\tc\tno\nc\ta\tyes\n' >pairs.tsv
 run 0 train --task pair --cell gru --pooling attention --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 \
     --out attends.gguf
+tr '\t' , <pairs.tsv >pairs.csv
+run 0 test attends.gguf --data pairs.csv
+says out '4 examples'
 run 0 explain attends.gguf --data pairs.tsv --example 1
 says out 'share  attention'
 says out '^ *[+-]0.0000 *rest'
@@ -1673,6 +1679,10 @@ awk -F '\t' 'BEGIN { print "id\ttext\tnote\tlabel" } { print NR "\t" $1 "\tn\t" 
 run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 4 --threads 1 \
     --out among.gguf
 check 'other columns make a difference' cmp -s among.gguf behind.gguf
+awk -F '\t' 'BEGIN { print "text;label" } { print "\"" $1 "\";" $2 }' behind.tsv | gzip >named.csv.gz
+run 0 train --task classify --train named.csv.gz --epochs 1 --hidden 4 --embedding 4 --threads 1 \
+    --out among.gguf
+check 'CSV makes a difference' cmp -s among.gguf behind.gguf
 cut -f 1-3 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3

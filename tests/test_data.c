@@ -720,6 +720,8 @@ static void test_failing_readers(void) {
     CHECK(load_failing("lm", &source, 1, NULL) > 20);
     source = source_of_text("data", numbered_pairs);
     CHECK(load_failing("answer", &source, 1, NULL) > 20);
+    source = source_of_text("pairs.csv", "yes,\"a, b\",c\nno,c,\"a\"\n");
+    CHECK(load_failing("pair", &source, 1, NULL) > 20);
 }
 
 /* --- threads ---------------------------------------------------------------------------------*/
@@ -990,7 +992,7 @@ static carnn_status row_line(carnn__parser *p, carnn__record *r) {
     return CARNN_OK;
 }
 
-static const carnn__reader row_reader = {row_line, "rows", 0, 0, NULL, ""};
+static const carnn__reader row_reader = {row_line, "rows", 0, 0, 0, NULL, ""};
 
 /* Reads rows for the task classify, whose own reader knows words only. */
 static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_error *error) {
