@@ -8084,7 +8084,7 @@ static char carnn__csv_separator(carnn__span file) {
    or 0. */
 static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t *open) {
     size_t i, n = 0, row = 1;
-    int begins = 1; /* a field */
+    int begins = 1; /* a field: nothing but blanks so far */
     *open = 0;
     for (i = 0; i < length; i++) {
         char c = file[i];
@@ -8093,7 +8093,7 @@ static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t 
                 *open = 0;
                 continue;
             }
-            i++;
+            i++; /* two are one */
         } else if (*open) {
             if (c == '\n' || c == '\r') c = ' ';
         } else if (c == '"' && begins) {

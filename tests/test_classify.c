@@ -105,6 +105,8 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "\"a;b\",c;d\nx,y;z\n", 0), "a;b|c;d\nx|y;z\n");
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0), "x|a,\"b\"\ny|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 1), "?|a, b\n?|\n?|c\n");
+    CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 1), "?|a;b\n");
+    CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0), "x y|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
