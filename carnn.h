@@ -249,10 +249,9 @@ CARNN_API const char *carnn_status_text(carnn_status status);
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* NULL stands for malloc, realloc and free (with huge pages for blocks of 4 MiB and more, where
-   Linux has them). `realloc` with a NULL block allocates; results must be aligned as malloc's are.
-   No call asks for 0 bytes or frees NULL. Objects copy the struct; what `user` points to has to
-   outlive them. */
+/* NULL stands for malloc, realloc and free. `realloc` with a NULL block allocates; results must be
+   aligned as malloc's are. No call asks for 0 bytes or frees NULL. Objects copy the struct; what
+   `user` points to has to outlive them. */
 typedef struct carnn_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void *(*realloc)(void *block, size_t bytes, void *user);
@@ -1227,15 +1226,6 @@ typedef char carnn__constants_are_doubles[sizeof(1.0) == sizeof(double) ? 1 : -1
 #endif
 #endif
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#ifndef __cplusplus /* -std=c99 hides it */
-int madvise(void *address, size_t bytes, int advice);
-#endif
-#define CARNN__HUGE_PAGE ((size_t)1 << 21)
-#define CARNN__HUGE_PAGES 14 /* MADV_HUGEPAGE */
-#endif
-
 #if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
 #define CARNN__HAS_X86
 #if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
@@ -1321,19 +1311,9 @@ static carnn_status carnn__out_of_memory(carnn_error *error) {
 
 /* --- allocator ------------------------------------------------------------------------------- */
 
-/* The rows of large matrices lie in as many small pages as they have: products wait for the page
-   table. Linux gives larger pages where it is asked for them. */
 static void *carnn__default_alloc(size_t bytes, void *user) {
-    char *block = (char *)malloc(bytes);
     (void)user;
-#if defined(__linux__)
-    if (block && bytes >= 2 * CARNN__HUGE_PAGE) {
-        size_t skip = (0 - (uintptr_t)block) % CARNN__HUGE_PAGE;
-        madvise(block + skip, (bytes - skip) / CARNN__HUGE_PAGE * CARNN__HUGE_PAGE,
-                CARNN__HUGE_PAGES);
-    }
-#endif
-    return block;
+    return malloc(bytes);
 }
 static void *carnn__default_realloc(void *block, size_t bytes, void *user) {
     (void)user;
@@ -3377,6 +3357,11 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #define CARNN__FETCH_TILES 4
 #define CARNN__FETCH_STEPS 32
 
+/* What is copied from b will be copied from `width` numbers further on for the next panel. Of these
+   sixteen numbers the last is prefetched: where the rows of B do not begin at cache lines, the line
+   of the first is at hand already. */
+#define CARNN__PREFETCH_NEXT(b, width) CARNN__PREFETCH_2((b) + (width) + CARNN__LANES - 1)
+
 /* The operands of a tile, each from its first element on. */
 typedef struct CARNN__K(operands) {
     const float *a, *b, *start;
@@ -3403,7 +3388,7 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
             CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = load(b + j * b_vector);
             if (copy) {
                 CARNN__UNROLL for (j = 0; j < vectors; j++) {
-                    CARNN__PREFETCH_2(b + (vectors + j) * CARNN__LANES); /* of the next panel */
+                    CARNN__PREFETCH_NEXT(b + j * CARNN__LANES, vectors * CARNN__LANES);
                     store(copy + j * CARNN__LANES, line[j]);
                 }
                 copy += vectors * CARNN__LANES;
@@ -3567,13 +3552,12 @@ static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t l
 }
 
 /* packed (k, n rounded up to 16) = b (k, n), padded with zeros. Bound by reading b, a cache line
-   for each row of a narrow panel: the hardware does not foresee these, so the next panel's are
-   prefetched. */
+   for each row of a narrow panel, which the hardware does not foresee. */
 static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
         for (j = 0; j + CARNN__LANES <= n; j += CARNN__LANES, packed += CARNN__LANES) {
-            CARNN__PREFETCH_2(b + n + j);
+            CARNN__PREFETCH_NEXT(b + j, n);
             store(packed, load(b + j));
         }
         if (j < n) {
@@ -27232,6 +27216,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__TILES
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
+#undef CARNN__PREFETCH_NEXT
 #undef CARNN__DOT_ROWS
 #undef CARNN__DOT_GROUPS
 #undef CARNN__TILE_COLUMNS
