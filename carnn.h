@@ -2885,11 +2885,14 @@ static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
     return CARNN__ALL(n) ? a : CARNN__V(fill_some)(a, n, w);
 }
 
+/* `columns`: vectors of CARNN__TRANSPOSED columns, from p on, of sixteen rows: as many as there are
+   registers for. */
 #if defined(CARNN__AVX512)
+#define CARNN__TRANSPOSED 16
 /* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port. Each
    cache line is read once, as a row: where rows are a power of two apart, they evict each other
    from the first-level cache. */
-static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(columns)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
     CARNN__UNROLL for (i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(p + (size_t)i * ld);
@@ -3026,17 +3029,22 @@ static CARNN__INLINE void CARNN__V(transpose_bytes)(const unsigned char *p, size
 #endif
 
 #if !defined(CARNN__AVX512)
-static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
+#define CARNN__TRANSPOSED 4
+static CARNN__INLINE void CARNN__V(columns)(const float *p, size_t ld, carnn__v *out) {
     CARNN__K(part) part[4];
-    size_t i, j, s;
+    size_t i, s;
     CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__WIDTH) {
-        for (j = 0; j < 16; j += 4) {
-            CARNN__V(four_columns)(p + j, ld, part);
-            CARNN__UNROLL for (s = 0; s < 4; s++) out[j + s].x[i] = part[s];
-        }
+        CARNN__V(four_columns)(p, ld, part);
+        CARNN__UNROLL for (s = 0; s < 4; s++) out[s].x[i] = part[s];
     }
 }
 #endif
+
+/* All sixteen. */
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
+    size_t j;
+    for (j = 0; j < CARNN__LANES; j += CARNN__TRANSPOSED) CARNN__V(columns)(p + j, ld, out + j);
+}
 
 #if defined(CARNN__X86)
 /* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
@@ -3581,14 +3589,17 @@ static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const f
 /* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles,
    which make A B' with few rows slower than A B. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
-    size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
+    size_t width = carnn__round_up(n, CARNN__LANES), p, j, s, i;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
             vec block[CARNN__LANES];
             float *to = packed + p * width + j;
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
-                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
-                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) store(to + s * width, block[s]);
+                for (s = 0; s < CARNN__LANES; s += CARNN__TRANSPOSED) {
+                    CARNN__V(columns)(b + j * ldb + p + s, ldb, block);
+                    CARNN__UNROLL for (i = 0; i < CARNN__TRANSPOSED; i++)
+                        store(to + (s + i) * width, block[i]);
+                }
             } else {
                 CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
                 for (s = 0; s < CARNN__LANES && s < k - p; s++) store(to + s * width, block[s]);
@@ -27209,6 +27220,7 @@ static const carnn__kernels CARNN__K(kernels) = {
     CARNN__KERNELS(CARNN__KERNEL_ENTRY) CARNN__TRAINING_KERNELS(CARNN__TRAINING_ENTRY){
         CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
+#undef CARNN__TRANSPOSED
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
 #undef CARNN__TILE_WIDEST
