@@ -7004,6 +7004,12 @@ static inline int carnn__begins(carnn__span text, const char *with) {
     return text.length >= length && !memcmp(text.at, with, length);
 }
 
+static inline int carnn__ends(carnn__span text, const char *with, int fold) {
+    size_t length = strlen(with);
+    return text.length >= length &&
+           carnn__equal(with, text.at + text.length - length, length, fold);
+}
+
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -8058,10 +8064,9 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
-    carnn__span end = {name, strlen(name)};
-    if (end.length > 3 && !strcmp(name + end.length - 3, ".gz")) end.length -= 3;
-    if (end.length > 4) carnn__skip(&end, end.length - 4);
-    return carnn__is(".csv", end, 1);
+    carnn__span s = {name, strlen(name)};
+    if (carnn__ends(s, ".gz", 0)) s.length -= 3;
+    return carnn__ends(s, ".csv", 1);
 }
 
 static char carnn__csv_separator(carnn__span file) {
@@ -8111,7 +8116,7 @@ static carnn_status carnn__csv_lines(carnn__input *in, const carnn_allocator *a,
     carnn__lines *l = &in->lines;
     char separator = carnn__csv_separator(l->rest);
     size_t open;
-    if (separator == '\t' || !l->rest.length) return CARNN_OK;
+    if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
         in->buffer = (char *)carnn__copy(a, l->rest.at, l->rest.length, 1);
         if (!in->buffer) return carnn__out_of_memory(error);
@@ -9172,16 +9177,17 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
     r->folder = opendir(folder);
     *found = r->folder != NULL;
     while (r->folder) {
-        size_t own;
+        carnn__span file;
         char *path;
         errno = 0; /* else an error looks like the end */
         entry = readdir((DIR *)r->folder);
         problem = errno;
         if (!entry) break;
-        own = strlen(entry->d_name);
-        if (own < strlen(end) || strcmp(entry->d_name + own - strlen(end), end)) continue;
-        path = stbds_arraddnptr(r->paths, length + own + 2);
-        snprintf(path, length + own + 2, "%s/%s", folder, entry->d_name);
+        file.at = entry->d_name;
+        file.length = strlen(file.at);
+        if (!carnn__ends(file, end, 0)) continue;
+        path = stbds_arraddnptr(r->paths, length + file.length + 2);
+        snprintf(path, length + file.length + 2, "%s/%s", folder, file.at);
         count++;
     }
     carnn__folder_close(r);
@@ -10245,9 +10251,10 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
 /* A file of this kind by itself, or those of a folder in the order of their names. */
 static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
     static const char end[] = ".question";
-    size_t length = strlen(name), i;
+    carnn__span file = {name, strlen(name)};
     carnn_status status = CARNN_OK;
-    *found = length >= sizeof end && !strcmp(name + length - (sizeof end - 1), end);
+    size_t i;
+    *found = file.length >= sizeof end && carnn__ends(file, end, 0);
     if (*found) return carnn__question_file(r, name);
     status = carnn__folder_list(r, name, end, found);
     if (status || !*found) return status;

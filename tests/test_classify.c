@@ -26,12 +26,16 @@ static carnn_status classify_load(carnn_dataset **data, const char *bytes, int f
     return classify_load_named(data, "f.txt", bytes, fine, lenient, error);
 }
 
-/* All examples as "class|text", a line each. */
-static const char *classify_read(const char *bytes, int fine, int lenient) {
+/* All examples of a file with this name as "class|text", a line each. */
+static const char *classify_named(const char *name, const char *bytes, int fine, int lenient) {
     carnn_dataset *data;
     carnn_error error;
-    classify_load(&data, bytes, fine, lenient, &error);
+    classify_load_named(&data, name, bytes, fine, lenient, &error);
     return test_spell(data, 1, 0, &error);
+}
+
+static const char *classify_read(const char *bytes, int fine, int lenient) {
+    return classify_named("f.txt", bytes, fine, lenient);
 }
 
 static void classify_formats(void) {
@@ -76,43 +80,35 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("", 0, 1), "");
 }
 
-/* The same of a file with this name. */
-static const char *classify_named(const char *name, const char *bytes, int lenient) {
-    carnn_dataset *data;
-    carnn_error error;
-    classify_load_named(&data, name, bytes, 0, lenient, &error);
-    return test_spell(data, 1, 0, &error);
-}
-
 /* Rows of CSV as RFC 4180 has them, and what spreadsheets make of these. */
 static void classify_csv(void) {
     static const char rows[] = "x,a b\r\n\"y \"\"z\"\"\",\"c, \"\"d\"\"\"\r\nx,\n";
-    CHECK_TEXT(classify_named("f.csv", rows, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
-    CHECK_TEXT(classify_named("a/F.CSV", rows, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
-    CHECK_TEXT(classify_named("f.csv.gz", rows, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
-    CHECK_TEXT(classify_named(".csv", "x,a", 0), "x|a\n");
-    CHECK_TEXT(classify_named("csv", "x,a\ty,b\n", 0), "x,a|y,b\n");
-    CHECK_TEXT(classify_named("f.csv.bz2", "x,a\ty,b\n", 0), "x,a|y,b\n");
+    CHECK_TEXT(classify_named("f.csv", rows, 0, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
+    CHECK_TEXT(classify_named("a/F.CSV", rows, 0, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
+    CHECK_TEXT(classify_named("f.csv.gz", rows, 0, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
+    CHECK_TEXT(classify_named(".csv", "x,a", 0, 0), "x|a\n");
+    CHECK_TEXT(classify_named("csv", "x,a\ty,b\n", 0, 0), "x,a|y,b\n");
+    CHECK_TEXT(classify_named("f.csv.bz2", "x,a\ty,b\n", 0, 0), "x,a|y,b\n");
     /* no byte is lost within quotation marks, but tabs and line breaks are blanks */
     CHECK_TEXT(classify_named("f.csv", "text,n,label\n\"a\nb\tc\r\n,d;\",1,x\n e\tf ,2,y\n",
-                              0),
+                              0, 0),
                "x|a b c  ,d;\ny|e f\n");
-    CHECK_TEXT(classify_named("f.csv", "x,\"\"\ny,\"\"\"\"\nx, \"a,b\" c\ny,d \"e\"\n", 0),
+    CHECK_TEXT(classify_named("f.csv", "x,\"\"\ny,\"\"\"\"\nx, \"a,b\" c\ny,d \"e\"\n", 0, 0),
                "x|\ny|\"\nx|a,b c\ny|d \"e\"\n");
     /* the first row has the separator */
-    CHECK_TEXT(classify_named("f.csv", "label;text\nx;a, b\ny;\"c; d\"\n", 0),
+    CHECK_TEXT(classify_named("f.csv", "label;text\nx;a, b\ny;\"c; d\"\n", 0, 0),
                "x|a, b\ny|c; d\n");
-    CHECK_TEXT(classify_named("f.csv", "\"a;b\",c;d\nx,y;z\n", 0), "a;b|c;d\nx|y;z\n");
-    CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0), "x|a,\"b\"\ny|c\n");
-    CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 1), "?|a, b\n?|\n?|c\n");
-    CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 1), "?|a;b\n");
-    CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0), "x y|a, b\n");
-    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0), "x|a\n");
-    CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0),
+    CHECK_TEXT(classify_named("f.csv", "\"a;b\",c;d\nx,y;z\n", 0, 0), "a;b|c;d\nx|y;z\n");
+    CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
+    CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");
+    CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
+    CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0, 0), "x y|a, b\n");
+    CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0, 0), "x|a\n");
+    CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0, 0),
                "f.csv:3: expected a quotation mark that ends the field, found none to the end");
-    CHECK_TEXT(classify_named("f.csv", "x,a\n\"\n\",b\n,c\n", 0),
+    CHECK_TEXT(classify_named("f.csv", "x,a\n\"\n\",b\n,c\n", 0, 0),
                "f.csv:2: expected a class, found \" \\tb\"");
-    CHECK_TEXT(classify_named("f.csv", "", 0),
+    CHECK_TEXT(classify_named("f.csv", "", 0, 0),
                "f.csv:1: expected a class and a text, found an empty file");
 }
 
