@@ -2132,13 +2132,13 @@ typedef struct carnn__norm {
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input",                  \
       3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input",                         \
-      3, 3, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+      3, 3, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself",                       \
-      2, 2, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
-                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+      2, 2, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
+                                           CARNN__INPUT_IS_CANDIDATE | CARNN__TAPE_SUFFICES)       \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate",                             \
-      1, 1, 1, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
-                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+      1, 1, 1, 0,  0, 1,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
+                                           CARNN__INPUT_IS_CANDIDATE | CARNN__TAPE_SUFFICES)       \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too",                     \
       4, 4, 3, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
@@ -2166,9 +2166,9 @@ enum {
                                       in `reset` and in the last array of the tape; the cell has no
                                       c */
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
-       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
-    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
-                                    a tape begins with them */
+       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). The tape begins
+       with the gates that are named here. */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
     CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
@@ -4730,30 +4730,22 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
-   compute them again in backward, which costs less than memory for them. */
-
-static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
-    return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
-}
+   Gates: u, f, k. Tape: u, f. */
 
 static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
     return r->kind->gates > 2 ? gate(r, 2) : get(r, r->x, 0);
 }
 
 static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = CARNN__K(carnn_f)(r), k = CARNN__K(carnn_k)(r);
-    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
-    if (r->kind->tape) {
-        put(r, r->tape, 0, u);
-        put(r, r->tape, 1, f);
-    }
+    vec u = sigmoid(gate(r, 0)), f = r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), CARNN__K(carnn_k)(r));
+    put(r, r->tape, 0, u);
+    if (r->kind->gates > 1) put(r, r->tape, 1, f);
     put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
 static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
-    vec u = r->kind->tape ? get(r, r->tape, 0) : sigmoid(gate(r, 0));
-    vec f = r->kind->tape ? get(r, r->tape, 1) : CARNN__K(carnn_f)(r);
+    vec u = get(r, r->tape, 0), f = r->kind->gates > 1 ? get(r, r->tape, 1) : set1(1.0f);
     vec k = CARNN__K(carnn_k)(r), D = reaching(r), uD = mul(u, D);
     gate_back(r, 0, sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0)))));
     if (r->kind->gates > 1) gate_back(r, 1, sigmoid_back(f, mul(uD, k)));
@@ -6204,23 +6196,20 @@ static int carnn__cell_is_additive(size_t kind) {
 }
 
 /* w, A, k and the part of k that is a bias, after a forward pass: of column j of the packed row
-   `row`, which is of the sequence of rank b and reads the input `slot`. Returns 0 where the cell is
-   not additive. */
-static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
-                                     size_t j, double *w, double *A, double *k, double *bias) {
+   `row`. Returns 0 where the cell is not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t row, size_t j, double *w,
+                                     double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
-    const float *px = r->scan.px + slot * kind->gates * h;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    size_t input = r->scan.index ? r->scan.index[row] : row;
+    const float *px = r->scan.px + input * kind->gates * h;
     const float *tape = r->scan.tape + row * kind->tape * h;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
     int from_input = (kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
     int biased = !from_input && kind->bias_gates == kind->gates;
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
-    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
-        g[i] = kind->tape ? (double)tape[i * h + j]
-                          : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
-    *k = (double)(from_input ? r->x[slot * h + j] : px[last]);
+    for (i = 0; i < 2 && i < kind->gates; i++) g[i] = (double)tape[i * h + j];
+    *k = (double)(from_input ? r->x[input * h + j] : px[last]);
     *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
     *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
     *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
@@ -17356,16 +17345,16 @@ static const carnn__session_kind carnn__net_session = {
    The product of this sum with a vector y is exactly a sum over the steps t. What the bias adds to
    k_t is counted apart, as it belongs to no step. h_t, e_t, k_t, A_t, w_t, R_t, y (h) */
 
-/* What row t, a step of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t). Of a cell that
-   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1}
-   and becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
-static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
-                                double alpha, const float *e, double *carry, double *rest) {
-    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
+/* What row t, a step of a sequence, adds to y . sum_t al_t (h_t + e_t). Of a cell that is not
+   additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1} and
+   becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
+static double carnn__step_score(const carnn__cell_run *r, size_t t, const float *y, double alpha,
+                                const float *e, double *carry, double *rest) {
+    size_t j, h = r->cell->h;
     double score = 0.0;
     for (j = 0; j < h; j++) {
         double w, A, k, bias, R = alpha + carry[j], input = e ? (double)e[j] : 0.0;
-        if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
+        if (carnn__cell_additive_step(r, t, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * input);
             *rest += (double)y[j] * w * R * bias;
             carry[j] = A * R;
@@ -17387,8 +17376,8 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     for (j = 0; j < r->cell->h; j++) s->carry[j] = scale;
     for (step = n; step-- > 0;) {
         size_t word = backward ? n - 1 - step : step;
-        double biases = 0.0, value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, 0.0,
-                                                       NULL, s->carry, &biases);
+        size_t row = r->scan.seq->start[step] + b;
+        double biases = 0.0, value = carnn__step_score(r, row, y, 0.0, NULL, s->carry, &biases);
         *rest -= value;
         if (word >= room) continue;
         if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
@@ -19686,7 +19675,7 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
         const float *e = m->e.x + m->index[t] * D;
         double score = 0.0;
         if (m->has_cell)
-            score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
+            score = carnn__step_score(&m->run, t, y, (double)al[t], e, s->carry, rest);
         for (j = 0; !m->has_cell && j < D; j++)
             score += (double)al[t] * (double)y[j] *
                      ((double)x[t * D + j] + (L ? 0.0 : (double)e[j]));
