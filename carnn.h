@@ -151,7 +151,8 @@
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
    its memory before the first step, but for names of files while a checkpoint is written. A session
-   is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB. A
+   is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB with ten
+   candidates and short dialogs, 80 KB with 206 and longer ones. A
    session opened with desc NULL reads dialogs as long as the longest of the training data, and
    forgets the oldest utterances of longer ones; one with {.utterances = 1024} reads as much as
    scoring does. Of the stack, sessions take 8 KB (24 KB for a line that is a tree), training 20 KB,
@@ -366,7 +367,9 @@ typedef struct carnn_train_desc {
     int64_t patience;      /* epochs without a better validation score before training stops;
                               CARNN_NONE: no limit */
     int64_t threads;       /* up to 1,024; 0: as many as there are processors */
-    double max_time;       /* seconds of this run; 0: no limit */
+    double max_time;       /* seconds after which the run ends with CARNN_OK; 0: no limit. With a
+                              validation set the weights of that moment are scored as those of
+                              their epoch, without a report */
     const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
                                between steps, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint`, with the same model, data and options,
@@ -418,7 +421,8 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_error *error);
 
 /* Writes the value of an option to `text` (size bytes, CARNN_TEXT_MAX are always enough), as
-   carnn_option_set() would read it, "" where a name is not chosen. Returns text. */
+   carnn_option_set() would read it. What is open reads "0" or "", which carnn_option_set() refuses
+   or takes for CARNN_NONE. Returns text. */
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size);
 
@@ -431,7 +435,8 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
 /* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
    all ranges. train may be NULL. carnn_model_create and carnn_train call it themselves: a program
    that has called it sets `embedding` to 0 again where it shall be the size of `vectors` or of
-   rows, before it makes the model. */
+   rows, before it makes the model. It does not look at `from`: with that, do without it, else
+   nothing is open that could be as in `from`. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -456,8 +461,8 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 typedef struct carnn_images_desc {
     const carnn_source *labels; /* a file of their classes (idx) for each source */
     size_t label_count;
-    const carnn_source *permutation; /* a file with the numbers of their pixels, from 0, in the
-                                        order in which they are read; NULL: as they stand */
+    const carnn_source *permutation; /* a file with the numbers of their pixels, from 0, one a line
+                                        in the order in which they are read; NULL: as they stand */
 } carnn_images_desc;
 
 typedef struct carnn_dataset_desc {
@@ -503,7 +508,8 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
    last, what the user says; of lm the sentence, after the previous one where there is one; NULL
    past the last text. Rows of numbers (signal) have no texts. carnn_dataset_target: the name of
    what is right, of signal also a number as it is written; NULL where it is not known or has no
-   name (labels of answer, grades of pair). Strings end with a NUL and belong to the data set. */
+   name (labels of answer, grades of pair). Strings end with a NUL and belong to the data set. Of
+   cloze each sentence, the question and the list of candidates are texts. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
@@ -634,8 +640,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 
 /* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
    plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
-   probabilities. scores may be NULL. CARNN_ERR_DATA: there is no example. CARNN_ERR_ARGUMENT: the
-   models are of another task than the data, or choose among different things. */
+   probabilities. scores may be NULL. CARNN_ERR_DATA: there is no example, or one of pair has no
+   class or grade that the model knows. CARNN_ERR_ARGUMENT: the models are of another task than the
+   data, or choose among different things. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -712,9 +719,10 @@ typedef struct carnn_predict_desc {
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error);
 
-/* The probability that the means of two models over the same parts (values a and b, weights) differ
-   by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. 1 where there are
-   fewer than two parts. */
+/* The probability that the means of two models over the same parts differ by chance as much as they
+   do: paired bootstrap, 10,000 samples drawn by `seed`. a, b and weight are what `part` of
+   carnn_test_desc tells: sums over each part (right turns) and their weights (turns). 1 where there
+   are fewer than two parts. */
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
@@ -753,8 +761,9 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
 
 /* An ensemble is a model that has other models as members and averages what they predict: calls
    that take a model take it, too, but for carnn_train, carnn_session_generate,
-   carnn_session_alignment and, of lm, carnn_session_explain; nor is it the `from` of a
-   description. Its words, choices and description are those of its first member. */
+   carnn_session_alignment, and carnn_session_explain of lm and where members explain different
+   things (answer); nor is it the `from` of a description. Its words, choices and description are
+   those of its first member. */
 typedef enum carnn_ensemble_rule {
     CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
     CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
@@ -849,7 +858,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_m
 CARNN_API void carnn_session_free(carnn_session *session);
 
 /* Forgets what was read: the dialog, the sentence before (lm), the rows (signal), the candidates
-   (answer). */
+   (answer), and what the first line said of the format of the others (carnn_session_line). */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
 typedef struct carnn_text { /* of an example */
@@ -896,10 +905,12 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
-   say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
-   errors, which call its file "standard input". signal: a line is a row of a sequence, an empty one
-   begins the next sequence. answer: the other sentences of the question count only where
-   carnn_session_candidate has told them. Models that read alignments do not predict from lines. */
+   say, else *found is 0. Lines come one after the other, as in a file, where the first one may
+   decide how all are read: what people type is better given to carnn_session_predict. `number` is
+   the line's, for errors, which call its file "standard input". signal: a line is a row of a
+   sequence, an empty one begins the next sequence. answer: the other sentences of the question
+   count only where carnn_session_candidate has told them. Models that read alignments do not
+   predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -1010,7 +1021,8 @@ typedef struct carnn_sampling {
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
     uint64_t seed;      /* of the words that are drawn: a new session with the same seed draws the
-                           same, one that has drawn already goes on with other ones */
+                           same, one that has drawn already goes on with other ones, also after a
+                           reset */
     int64_t words;      /* at most so many are drawn for a sentence, up to CARNN_SAMPLING_WORDS
                            [100] */
 } carnn_sampling;
@@ -1255,7 +1267,7 @@ extern "C" {
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
 /* n / size, rounded up. */
-static inline size_t carnn__parts(size_t n, size_t size) { return (n + size - 1) / size; }
+static inline size_t carnn__parts(size_t n, size_t size) { return n / size + (n % size != 0); }
 static inline size_t carnn__round_up(size_t n, size_t to) { return carnn__parts(n, to) * to; }
 /* The size, a multiple of `grain`, of each of at most `parts` equal parts of n. */
 static inline size_t carnn__part(size_t n, size_t parts, size_t grain) {
@@ -2132,13 +2144,18 @@ typedef struct carnn__norm {
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input",                  \
       3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input",                         \
-      3, 3, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+      3, 3, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
+                                                   CARNN__TAPE_FOR_BACKWARD)                       \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself",                       \
       2, 2, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
-                                           CARNN__INPUT_IS_CANDIDATE | CARNN__TAPE_SUFFICES)       \
+                                                   CARNN__INPUT_IS_CANDIDATE |                     \
+                                                   CARNN__TAPE_FOR_BACKWARD |                      \
+                                                   CARNN__TAPE_SUFFICES)                           \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate",                             \
       1, 1, 1, 0,  0, 1,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
-                                           CARNN__INPUT_IS_CANDIDATE | CARNN__TAPE_SUFFICES)       \
+                                                   CARNN__INPUT_IS_CANDIDATE |                     \
+                                                   CARNN__TAPE_FOR_BACKWARD |                      \
+                                                   CARNN__TAPE_SUFFICES)                           \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too",                     \
       4, 4, 3, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
@@ -2166,15 +2183,16 @@ enum {
                                       in `reset` and in the last array of the tape; the cell has no
                                       c */
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
-       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). The tape begins
-       with the gates that are named here. */
-    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
+       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
+                                    the tape begins with them */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
     CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
                                     where it has c, h = o * tanh(c) with o third on the tape */
     CARNN__UPDATE_GATE = 128,    /* gate 0 is an update gate u: 1 - u of a state is kept */
-    CARNN__FORGET_GATE = 256     /* gates 0, 1 are an input and a forget gate f: f of it is kept */
+    CARNN__FORGET_GATE = 256,    /* gates 0, 1 are an input and a forget gate f: f of it is kept */
+    CARNN__TAPE_FOR_BACKWARD = 512 /* where there is no backward pass, r->tape is NULL */
 };
 
 enum {
@@ -2215,7 +2233,8 @@ typedef struct carnn__scan {
                               (N, recurrent gates h) of every row where gates have vectors */
     const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
-    float *tape;           /* (N, tape h) what backward needs of each row */
+    float *tape;           /* (N, tape h) what backward needs of each row; may be NULL, see
+                              CARNN__TAPE_FOR_BACKWARD */
     float *tanh_c;         /* (N, h) tanh of the normalised c, which h reads; NULL: it reads c */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
@@ -2259,7 +2278,7 @@ typedef struct carnn__lanes {
     float *tanh_c;                       /* (h) tanh(BN(c)) of a normalised cell, else NULL */
     float *dout;                         /* (h) NULL in forward, like all d... below */
     /* written, the gradients of gates and inputs added to */
-    float *tape, *out, *reset;           /* (tape h), (h), (h) */
+    float *tape, *out, *reset;           /* (tape h) or NULL, (h), (h) */
     float *dh, *dc, *dpx, *dpc, *dph;    /* (h), (h), and as px, pc, ph */
     float *dvectors;                     /* (4 gates h) */
     float *dx;                           /* (h); NULL: not wanted */
@@ -4730,7 +4749,7 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. Tape: u, f. */
+   Gates: u, f, k. Tape: u, f; of cells that do not read h' for the backward pass alone. */
 
 static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
     return r->kind->gates > 2 ? gate(r, 2) : get(r, r->x, 0);
@@ -4739,8 +4758,10 @@ static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
 static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
     vec u = sigmoid(gate(r, 0)), f = r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
     vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), CARNN__K(carnn_k)(r));
-    put(r, r->tape, 0, u);
-    if (r->kind->gates > 1) put(r, r->tape, 1, f);
+    if (r->tape) {
+        put(r, r->tape, 0, u);
+        if (r->kind->gates > 1) put(r, r->tape, 1, f);
+    }
     put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
@@ -5173,7 +5194,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
                         : (float *)s->c0 + b * h;
     r.tanh_c = k->flags & CARNN__NORMALISES && s->tanh_c ? s->tanh_c + row * h : NULL;
-    r.tape = s->tape + row * k->tape * h;
+    r.tape = s->tape ? s->tape + row * k->tape * h : NULL;
     r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
     r.dout = back ? s->dout + row * h : NULL;
@@ -5656,6 +5677,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
                              size_t B, const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h;
+    int taped = g || !(k->flags & CARNN__TAPE_FOR_BACKWARD);
     carnn__scan *s = &r->scan;
     memset(r, 0, sizeof *r);
     if (other) { /* its memory, but for what is taken below */
@@ -5674,11 +5696,12 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         carnn__norm_plan(r, arena, U, N, B, other);
         U = N;
     }
-    if (!other || !(k->flags & CARNN__TAPE_SUFFICES)) s->px = carnn__floats(arena, U, k->gates * h);
+    if (!other || !taped || !(k->flags & CARNN__TAPE_SUFFICES))
+        s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
     s->ph = carnn__floats(arena, k->vectors ? N : B, k->recurrent_gates * h);
     s->out = carnn__floats(arena, N, h);
-    s->tape = carnn__floats(arena, N, k->tape * h);
+    s->tape = taped ? carnn__floats(arena, N, k->tape * h) : NULL;
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
     if (g && !other) carnn__cell_plan_back(r, arena, U, N, B);
 }
@@ -6196,20 +6219,23 @@ static int carnn__cell_is_additive(size_t kind) {
 }
 
 /* w, A, k and the part of k that is a bias, after a forward pass: of column j of the packed row
-   `row`. Returns 0 where the cell is not additive. */
-static int carnn__cell_additive_step(const carnn__cell_run *r, size_t row, size_t j, double *w,
-                                     double *A, double *k, double *bias) {
+   `row`, which is of the sequence of rank b and reads the input `slot`. Returns 0 where the cell is
+   not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
+                                     size_t j, double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
-    size_t input = r->scan.index ? r->scan.index[row] : row;
-    const float *px = r->scan.px + input * kind->gates * h;
-    const float *tape = r->scan.tape + row * kind->tape * h;
+    const float *px = r->scan.px + slot * kind->gates * h;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    const float *tape = r->scan.tape ? r->scan.tape + row * kind->tape * h : NULL;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
     int from_input = (kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
     int biased = !from_input && kind->bias_gates == kind->gates;
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
-    for (i = 0; i < 2 && i < kind->gates; i++) g[i] = (double)tape[i * h + j];
-    *k = (double)(from_input ? r->x[input * h + j] : px[last]);
+    for (i = 0; i < 2 && i < kind->gates; i++)
+        g[i] = tape ? (double)tape[i * h + j]
+                    : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
+    *k = (double)(from_input ? r->x[slot * h + j] : px[last]);
     *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
     *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
     *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
@@ -8717,6 +8743,7 @@ typedef struct carnn__parser {
     carnn_error *error;
     carnn__lines lines;  /* its line is what is parsed */
     int lenient;         /* see carnn_dataset_desc */
+    int csv;             /* the file's name says that its lines are rows of CSV */
     int begun;           /* a group is open */
     int numbered;        /* its first line has a number */
     int64_t last;        /* number of the line before */
@@ -9081,8 +9108,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         status = carnn__reading_open(r, r->input, source);
-        if (!status && r->reader->csv && carnn__csv_named(r->input->lines.name))
-            status = carnn__csv_lines(r->input, &r->allocator, error);
+        if (status) return status;
+        r->parser.csv = r->reader->csv && carnn__csv_named(r->input->lines.name);
+        if (r->parser.csv) status = carnn__csv_lines(r->input, &r->allocator, error);
         if (!status) status = carnn__links_open(r, source);
         if (status) return status;
         r->parser.lines = r->input->lines;
@@ -9319,6 +9347,9 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
         return carnn__refuse(error, "a data set needs a task and a source");
+    if (desc->model && desc->model->task && strcmp(desc->model->task, desc->task))
+        return carnn__refuse(error, "a data set of the task %.40s is not for a model of the task "
+                             "%.40s", desc->task, desc->model->task);
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
@@ -9398,8 +9429,9 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
                                  p->lines.line);
     if (!carnn__trim(response).length && !p->lenient)
         return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
-    r->example = r->has_target = 1;
+    r->example = 1;
     r->follow = 1;
+    r->has_target = carnn__trim(response).length > 0;
     r->target = response;
     carnn__record_text(r, CARNN_USER, user);
     carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
@@ -9566,8 +9598,10 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     uint64_t key;
     number = carnn__trim(number.at ? number : field[CARNN__ANSWER_QUESTION]);
     key = carnn__hash(number.at, number.length, 0);
-    if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
-        return carnn__unexpected(p, "the label 0 or 1", label);
+    if (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)) {
+        if (!p->lenient) return carnn__unexpected(p, "the label 0 or 1", label);
+        value = 0.0;
+    }
     r->begins = !p->begun || key != p->key;
     p->begun = 1;
     p->key = key;
@@ -9782,7 +9816,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 
 /* Are class and text among the names of columns, in a line that others follow? Then it tells the
    style. Where classes may be missing, so may their column; but "text<TAB>words" may be an example
-   of a class that is called so. */
+   of a class that is called so, unless it is a row of CSV. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
@@ -9792,7 +9826,8 @@ static int carnn__class_header(carnn__parser *p) {
     carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__CLASS_COLUMNS);
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
-        if (!p->lenient || (c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT])) return 0;
+        if (!p->lenient || (!p->csv && c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT]))
+            return 0;
         p->style = c[CARNN__CLASS_COLUMNS] == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
         return 1;
     }
@@ -10989,7 +11024,12 @@ static carnn_status carnn__book_begin(void *job) {
     status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
     while (!status && carnn__next_line(&b->input.lines)) {
         carnn__span word = carnn__trim(b->input.lines.line);
-        if (word.length && carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
+        carnn__words w = carnn__words_of(CARNN__SPACES, word.at, word.length);
+        carnn__next_word(&w);
+        if (carnn__next_word(&w))
+            status = carnn__expected(b->error, &b->input.lines, "one word", word);
+        else if (word.length &&
+                 carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
             status = carnn__too_many_words(b->error);
     }
     if (!status && !b->asked.count) status = carnn__book_lacks(b, "words, one a line");
@@ -11181,11 +11221,12 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
             status = carnn__graph_read_node(w);
         } else if (carnn__is("edge", w->word[0], 0)) {
             status = carnn__graph_read_edge(w);
-        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
+        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count &&
+                   w->graph->period == 1) {
             status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
             most = 2;
         } else {
-            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
+            return carnn__graph_expected(w, "period (once, before all nodes), node or edge", 0);
         }
         if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
     }
@@ -17345,16 +17386,16 @@ static const carnn__session_kind carnn__net_session = {
    The product of this sum with a vector y is exactly a sum over the steps t. What the bias adds to
    k_t is counted apart, as it belongs to no step. h_t, e_t, k_t, A_t, w_t, R_t, y (h) */
 
-/* What row t, a step of a sequence, adds to y . sum_t al_t (h_t + e_t). Of a cell that is not
-   additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1} and
-   becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
-static double carnn__step_score(const carnn__cell_run *r, size_t t, const float *y, double alpha,
-                                const float *e, double *carry, double *rest) {
-    size_t j, h = r->cell->h;
+/* What row t, a step of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t). Of a cell that
+   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1}
+   and becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
+                                double alpha, const float *e, double *carry, double *rest) {
+    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
     for (j = 0; j < h; j++) {
         double w, A, k, bias, R = alpha + carry[j], input = e ? (double)e[j] : 0.0;
-        if (carnn__cell_additive_step(r, t, j, &w, &A, &k, &bias)) {
+        if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * input);
             *rest += (double)y[j] * w * R * bias;
             carry[j] = A * R;
@@ -17376,8 +17417,8 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     for (j = 0; j < r->cell->h; j++) s->carry[j] = scale;
     for (step = n; step-- > 0;) {
         size_t word = backward ? n - 1 - step : step;
-        size_t row = r->scan.seq->start[step] + b;
-        double biases = 0.0, value = carnn__step_score(r, row, y, 0.0, NULL, s->carry, &biases);
+        double biases = 0.0, value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, 0.0,
+                                                       NULL, s->carry, &biases);
         *rest -= value;
         if (word >= room) continue;
         if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
@@ -17739,6 +17780,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     const carnn__session_kind *kind = carnn__session_of(session);
     size_t most = carnn__session_texts(session);
     char expected[96];
+    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     if (count < most && count == kind->texts)
         return carnn__refuse(error, "the model reads alignments: expected a text \"0-0 1-2\" "
                              "behind the others, or a file of data with FILE.align");
@@ -17747,7 +17789,6 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                              session->model->desc.task, most, most == 1 ? "" : "s", count);
     if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
         return carnn__refuse(error, "expected %s in an alignment", expected);
-    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     carnn__session_predict_all(session, texts, top, prediction);
@@ -17856,9 +17897,11 @@ static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn
         }
         e->rest += own.rest;
         e->exact &= own.exact;
-        if (!same || own.count != e->count)
+        if (!same || own.count != e->count) {
+            memset(e, 0, sizeof *e);
             return carnn__refuse(error, "members 1 and %zu of the ensemble explain different "
                                  "things: each does by itself", i + 1);
+        }
     }
     for (r = 0; r < n; r++) {
         out[r].score /= (double)N;
@@ -19675,7 +19718,7 @@ static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const f
         const float *e = m->e.x + m->index[t] * D;
         double score = 0.0;
         if (m->has_cell)
-            score = carnn__step_score(&m->run, t, y, (double)al[t], e, s->carry, rest);
+            score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
         for (j = 0; !m->has_cell && j < D; j++)
             score += (double)al[t] * (double)y[j] *
                      ((double)x[t * D + j] + (L ? 0.0 : (double)e[j]));
@@ -21220,7 +21263,8 @@ static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *d
     carnn_status status = carnn__net_build(model, data, error);
     if (status || carnn__pair_grades(model->desc.option) || !data->item_count) return status;
     if (model->choices.count > 1) return CARNN_OK;
-    return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
+    return carnn__target_fail(data, data->item_count - 1, model->choices.count
+                              ? "a second class to the end" : "two classes", error);
 }
 
 /* Fails where the model does not know a target, unless pairs are only to be predicted. */
@@ -24641,12 +24685,10 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 }
 
 /* Can the matrices of a store be rounded? Adds how many are to be. */
-static carnn_status carnn__quantise_check(const carnn__store *store, size_t *matrices,
-                                          carnn_error *error) {
+static carnn_status carnn__quantise_check(const carnn__store *store, carnn_error *error) {
     const carnn__param *p;
     for (p = store->item; p < store->item + store->count; p++) {
         if (p->quantised || !carnn__param_shrinks(p)) continue;
-        ++*matrices;
         if (carnn__largest(store->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
             return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
                                  "8,319,008", p->name);
@@ -24683,11 +24725,10 @@ static carnn_status carnn__quantise_parts(carnn_model *model, carnn_error *error
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
     carnn_model *const *parts;
     const carnn__kernels *k;
-    size_t i, n = carnn__file_parts(&model, &parts), matrices = 0;
+    size_t i, n = carnn__file_parts(&model, &parts);
     carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
-    for (i = 0; !status && i < n; i++)
-        status = carnn__quantise_check(&parts[i]->params, &matrices, error);
-    return status || !matrices ? status : carnn__quantise_parts(model, error);
+    for (i = 0; !status && i < n; i++) status = carnn__quantise_check(&parts[i]->params, error);
+    return status ? status : carnn__quantise_parts(model, error);
 }
 
 #ifndef CARNN_NO_TRAIN
@@ -25199,12 +25240,12 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     char share[CARNN__NUMBER_SIZE];
     *ensemble = NULL;
     if (status) return status;
-    if ((desc->greedy || desc->share > 0.0) && !desc->valid)
-        return carnn__refuse(error, "members are chosen by their scores on validation data: there "
-                             "are none");
     if (!(desc->share >= 0.0 && desc->share <= 1.0))
         return carnn__refuse(error, "a share of models is from 0 to 1, found %s",
                              carnn__number_text(share, 6, desc->share));
+    if ((desc->greedy || desc->share > 0.0) && !desc->valid)
+        return carnn__refuse(error, "members are chosen by their scores on validation data: there "
+                             "are none");
     memset(&c, 0, sizeof c);
     c.models = models;
     c.desc = desc;

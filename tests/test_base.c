@@ -201,8 +201,15 @@ static void check_pool_memory(void) {
 
 #endif
 
+static void check_sizes(void) {
+    CHECK(carnn__parts(0, 4) == 0 && carnn__parts(1, 4) == 1 && carnn__parts(4, 4) == 1);
+    CHECK(carnn__parts(5, 4) == 2 && carnn__parts(SIZE_MAX, 64) == SIZE_MAX / 64 + 1);
+    CHECK(carnn__part(10, 3, 2) == 4 && carnn__part(12, 3, 2) == 4 && carnn__part(1, 3, 8) == 8);
+}
+
 int main(void) {
     check_status();
+    check_sizes();
     check_memory();
     check_full_arena();
     check_arena();

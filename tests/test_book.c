@@ -270,6 +270,8 @@ static void book_errors(void) {
     desc.asked = &list;
     list.size = 3;
     CHECK_TEXT(book_all(desc, "a"), "empty.txt:2: expected words, one a line, found none");
+    list = test_source("list", "Toad\nthe hat\n", 13);
+    CHECK_TEXT(book_all(desc, "a"), "list:2: expected one word, found \"the hat\"");
     absent.name = "no-such-file";
     absent.bytes = NULL;
     desc.asked = &absent;

@@ -690,15 +690,15 @@ static void test_weighted_sums(carnn__engine *e) {
         subject_run(&s, e);
         for (n = 0; n < sizeof cells / sizeof *cells && strcmp(cells[n], k->name); n++) continue;
         if (kind <= CARNN__CELL_lin_mi_rnn) /* the last of the header's own */
-            CHECK_INT(carnn__cell_additive_step(&s.run, 0, 0, &w, &A, &z, &bias),
+            CHECK_INT(carnn__cell_additive_step(&s.run, 0, 0, 0, 0, &w, &A, &z, &bias),
                       n < sizeof cells / sizeof *cells);
         for (b = 0; b < 2 && k->flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET); b++)
             for (i = 0; i < s.h; i++) {
                 double sum = 0.0, after = 1.0;
                 for (t = length[b]; t-- > 0;) {
                     size_t row = s.start[t] + b;
-                    additive += (size_t)carnn__cell_additive_step(&s.run, row, i, &w, &A, &z,
-                                                                  &bias);
+                    additive += (size_t)carnn__cell_additive_step(&s.run, b, row, row, i, &w, &A,
+                                                                  &z, &bias);
                     sum += after * w * z;
                     after *= A;
                     CHECK_NEAR(bias,

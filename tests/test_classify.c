@@ -102,6 +102,8 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
+    CHECK_TEXT(classify_named("f.csv", "text,id\na b,1\n", 0, 1), "?|a b\n");
+    CHECK_TEXT(classify_named("f.tsv", "text\tid\na b\t1\n", 0, 1), "text|id\na b|1\n");
     CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0, 0), "x y|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0, 0), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0, 0),

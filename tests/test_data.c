@@ -230,6 +230,8 @@ static void test_dialog_lenient(void) {
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
         carnn_dataset *d = test_data("dialog", sample[i].text, strlen(sample[i].text), 0, 1);
         CHECK_TEXT(spell(d, out), sample[i].lines);
+        CHECK(!carnn_dataset_target(d, d->item_count - 1));
+        CHECK_INT(d->choice_count, d->item_count - 1 - !i); /* no reply is none to choose */
         carnn_dataset_free(d);
     }
 }
@@ -346,6 +348,8 @@ static void test_arguments(void) {
     carnn_source source = source_of_text("data", two_dialogs), none = {NULL, NULL, 0};
     carnn_source missing = {"no/such/file", NULL, 0};
     carnn_dataset *d;
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
     carnn_error error;
     CHECK_INT(read_data(&d, "dialogue", &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(read_data(&d, NULL, &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
@@ -353,6 +357,15 @@ static void test_arguments(void) {
     CHECK_INT(read_data(&d, "dialog", &source, 0, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(read_data(&d, "dialog", &none, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_dataset_load(&d, NULL, NULL), CARNN_ERR_ARGUMENT);
+    memset(&model, 0, sizeof model);
+    test_describe(&desc, "dialog", &source);
+    desc.model = &model; /* of no task yet */
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
+    carnn_dataset_free(d);
+    model.task = "signal";
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "a data set of the task dialog is not for a model of the task signal");
     CHECK_INT(read_data(&d, "dialog", &missing, 1, NULL, NULL, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "no/such/file: No such file or directory");
     CHECK_INT(read_data(&d, "dialog", &source, 1, &missing, NULL, &error), CARNN_ERR_IO);
@@ -520,6 +533,7 @@ static void test_pairs_lenient(void) {
         {"\t\t\n\t\t\n", "||//0|//0|"},
         {"Answer\tQuestion\nx\t\ny\n", "||/x/0|/y/0|"}, /* y has no second column at all */
         {"q\ta\tmaybe\n", "||q/a/0|"},
+        {"q\ta\t2\nq\tb\t1\nq\tc\t0\n", "||q/a/0|q/b/1|q/c/0|"}, /* labels may be there */
         {"1\t\tq\ta\n", "||q/a/0|"},
     };
     char out[200];

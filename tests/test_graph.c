@@ -400,10 +400,12 @@ static void bad_input(void) {
                 "g.txt:4: expected an output (condition 4), found none");
     check_message("node y out\nnode a hidden\nedge a y 0\nedge a a 1\n", 4,
                 "g.txt:4: expected an input (condition 4), found none");
-    check_message("nodes a in\n", 1, "g.txt:1: expected period (before all nodes), node or edge, "
-                                   "found \"nodes\"");
-    check_message("node a in\nperiod 2\n", 2, "g.txt:2: expected period (before all nodes), node or "
-                                            "edge, found \"period\"");
+    check_message("nodes a in\n", 1, "g.txt:1: expected period (once, before all nodes), node or "
+                                   "edge, found \"nodes\"");
+    check_message("node a in\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
+                                            "node or edge, found \"period\"");
+    check_message("period 3\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
+                                           "node or edge, found \"period\"");
     check_message("period\n", 1, "g.txt:1: expected a whole number from 1 to 1000000, found nothing");
     check_message("period 0\n", 1, "g.txt:1: expected a whole number from 1 to 1000000, found \"0\"");
     check_message("period 2 2\n", 1, "g.txt:1: expected the end of the line, found \"2\"");

@@ -439,6 +439,10 @@ static void pair_refused(void) {
     CHECK_INT(carnn_model_create(&none, &desc, ones, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "f.txt:2: expected a second class to the end, found \"x\"");
     carnn_dataset_free(ones);
+    ones = pair_data("a\tb\n", 0, 1);
+    CHECK_INT(carnn_model_create(&none, &desc, ones, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:1: expected two classes, found nothing");
+    carnn_dataset_free(ones);
     CHECK_INT(carnn_set(&desc, NULL, "model", "manhattan", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&none, &desc, other, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "a pair model needs grades or two classes, found 3 classes");

@@ -294,7 +294,12 @@ static void quantise_file(void) {
                       (const unsigned char *)t.blocks < from + small,
                   CARNN__LITTLE_ENDIAN && !(i & 1)); /* used in place */
         if (i & 1) memmove(bytes, from, small);
-        if (i & 2) CHECK_INT(carnn_model_quantise(again, NULL), CARNN_OK);
+        if (i & 2) {
+            CHECK_INT(carnn_model_quantise(again, NULL), CARNN_OK);
+            t = carnn_model_tensor(again, 0); /* weights of its own */
+            CHECK((const unsigned char *)t.blocks < bytes ||
+                  (const unsigned char *)t.blocks >= bytes + small + 4);
+        }
         CHECK(quantise_says(again) == p);
         same = quantise_image(again, &j);
         CHECK(j == small && !memcmp(same, bytes, small));
