@@ -7833,7 +7833,7 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
     return shown;
 }
 
-/* "f.txt:1: expected a dialog, found an empty file" */
+/* "f.txt:1: expected a sentence, found an empty file" */
 static carnn_status carnn__misread(carnn_error *error, const carnn__lines *l, const char *expected,
                                    const char *found) {
     return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
@@ -8080,17 +8080,19 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
     carnn__span s = {name, strlen(name)};
-    if (carnn__ends(s, ".gz", 0)) s.length -= 3;
+    if (carnn__ends(s, ".gz", 1)) s.length -= 3;
     return carnn__ends(s, ".csv", 1);
 }
 
 static char carnn__csv_separator(carnn__span file) {
     size_t i;
-    int quoted = 0;
+    int quoted = 0, begins = 1; /* a field, as below */
     for (i = 0; i < file.length && (quoted || file.at[i] != '\n'); i++) {
         char c = file.at[i];
-        if (c == '"') quoted = !quoted;
+        if (c == '"' && quoted && i + 1 < file.length && file.at[i + 1] == '"') i++;
+        else if (c == '"' && (quoted || begins)) quoted = !quoted;
         else if (!quoted && (c == ',' || c == ';' || c == '\t')) return c;
+        begins = begins && c == ' ';
     }
     return ',';
 }
@@ -8876,7 +8878,7 @@ typedef struct carnn__reading {
 /* How the data of a task is read. */
 struct carnn__reader {
     carnn_status (*line)(carnn__parser *p, carnn__record *r);
-    const char *example; /* what a file has to have, for errors: "a dialog" */
+    const char *example; /* what a file has to have, for errors: "a sentence" */
     int candidates;      /* a target is one of a list, which may have a file of its own */
     int cleans;          /* groups without a right or a wrong item can be left out */
     int csv;             /* a file may be CSV instead, as its name tells */
@@ -9022,8 +9024,8 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
     } else if (source->bytes) {
-        return carnn__refuse(r->parser.error, "%.200s: alignments lie in a file beside the data, "
-                             "which is no file", carnn__source_name(source));
+        return carnn__refuse(r->parser.error, "%s: alignments lie in a file beside the data, which "
+                             "is no file", carnn__name_end(carnn__source_name(source)));
     } else {
         length = strlen(source->name);
         while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
@@ -9396,7 +9398,7 @@ static carnn__span carnn__line_words(carnn__parser *p, int *numbered, uint64_t *
 }
 
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
-    carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
+    carnn__span line, user, response, spoken = {NULL, 0};
     uint64_t number;
     int numbered, third;
     if (!carnn__says_something(p)) {
@@ -9837,6 +9839,15 @@ static int carnn__class_header(carnn__parser *p) {
     return 1;
 }
 
+/* The same of the first line that is not blank, which it then moves on to. */
+static int carnn__class_first(carnn__parser *p) {
+    carnn__lines here = p->lines;
+    while (!carnn__trim(p->lines.line).length && carnn__next_line(&p->lines)) {}
+    if (carnn__class_header(p)) return 1;
+    p->lines = here;
+    return 0;
+}
+
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
 static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
@@ -9865,10 +9876,11 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
 }
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
+    const char *expected = NULL;
     carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
-    if (!p->style && carnn__class_header(p)) return CARNN_OK;
+    if (!p->style && carnn__class_first(p)) return CARNN_OK;
     if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
         p->style = CARNN__CLASS_FASTTEXT;
         while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
@@ -9881,12 +9893,10 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
-    if (!p->lenient && !found)
-        return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
-    if (!p->lenient && !carnn__trim(label).length)
-        return carnn__unexpected(p, "a class", p->lines.line);
-    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text))
-        return carnn__unexpected(p, "one label", p->lines.line);
+    if (!found) expected = carnn__class_formats[p->style];
+    else if (!carnn__trim(label).length) expected = "a class";
+    else if (p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text)) expected = "one label";
+    if (expected && !p->lenient) return carnn__unexpected(p, expected, p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
     r->example = 1;
@@ -10141,8 +10151,8 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
        @entity3
        @entity3:Name          a line for every entity
 
-   Candidates are the entities of the passage, in the order of the last block. In examples to be
-   predicted the answer may be missing. */
+   Candidates are the entities of the passage and the answer, in the order of the last block. In
+   examples to be predicted the answer may be missing. */
 
 enum { CARNN__BLOCK_ADDRESS, CARNN__BLOCK_PASSAGE, CARNN__BLOCK_QUESTION, CARNN__BLOCK_ANSWER,
        CARNN__BLOCK_ENTITIES, CARNN__BLOCKS };
@@ -10339,7 +10349,7 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
         more = carnn__cut(&after, separator, field);
         if (!carnn__trim(*field).length) {
             *rest = after;
-            *field = quoted;
+            *field = carnn__trim(quoted);
             return more;
         }
     }
@@ -10474,6 +10484,8 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
         if (i == SIZE_MAX)
             return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.*s\"",
                                     (int)carnn__min(name.length, 50), name.at);
+        if (i == p->column[CARNN__TABLE_TARGET])
+            return carnn__unexpected(p, "inputs other than the target", name);
         stbds_arrput(r->inputs, (uint32_t)i);
     }
     for (i = 0; !named && i < p->column[CARNN__TABLE_COLUMNS]; i++)
@@ -10500,7 +10512,8 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     }
     if (!*wanted[CARNN__TABLE_TARGET] && !p->lenient)
         return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
-    if (p->column[0] != SIZE_MAX && p->column[0] == p->column[1])
+    if (p->column[CARNN__TABLE_GROUP] != SIZE_MAX &&
+        p->column[CARNN__TABLE_GROUP] == p->column[CARNN__TABLE_TARGET])
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
     status = carnn__table_inputs(p);
     carnn__names_drop(&p->reading->keys);
@@ -10534,6 +10547,8 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
             p->lines = before;
             break;
         }
+        if (p->lenient && !other_target.length) continue;
+        if (p->lenient && !target.length) target = other_target;
         if (!carnn__same(other_target, target))
             return carnn__unexpected(p, "the same target in all rows of a group", other_target);
     }
@@ -10667,7 +10682,9 @@ static const carnn__reader carnn__signal_reader = {
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
-   vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
+   vocabulary of a model, and only their own targets are choices. A list of candidates stays. What
+   stands behind the last example of a file stays with the group before it, and a phrase with the
+   first tree that has it. */
 
 /* The members of a group, items [i, end), each as a record. They reach to the next group; where
    that may have been left out (`cleans`), to the end of the last item, as no reply follows it. */
@@ -11289,7 +11306,7 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         carnn__skip(&rest, 5);
         carnn__cut(&rest, 'x', &rows);
         if (!carnn__whole(rows, &R) || !carnn__whole(rest, &F) || R < 1 || F < 2 ||
-            carnn__max((size_t)R, (size_t)F) > CARNN__GRAPH_GRID)
+            R > CARNN__GRAPH_GRID || F > CARNN__GRAPH_GRID)
             return 0;
         carnn__graph_grid(g, (size_t)R, (size_t)F);
         return 1;
@@ -22884,6 +22901,9 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 
 #ifndef CARNN_NO_TEXT
 
+/* How many words no data has: <unk>, and those that the task reserves. */
+static size_t carnn__own_words(const carnn_model *model) { return model->task->reserved_count + 1; }
+
 /* Reads the vectors of the model's words, and of further words; an embedding whose size is left
    open has theirs. */
 static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_model_desc *desc,
@@ -22898,8 +22918,9 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     if (!status)
         status = carnn__model_add_words(model, v->more.bytes, v->more.at, v->more.count, error);
     if (!status) model->vector_words = v->more.count;
-    model->vectors_found = v->found;
     if (status || !v->dimension) return status;
+    for (i = carnn__own_words(model); i < model->words.count - model->vector_words; i++)
+        model->vectors_found += v->has[i] != 0;
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__refuse(error, "%s: the vectors have %zu numbers, the embedding has %lld",
@@ -23212,7 +23233,7 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
 CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
 
 CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *words) {
-    *words = model->words.count - model->vector_words - model->task->reserved_count - 1;
+    *words = model->words.count - model->vector_words - carnn__own_words(model);
     return model->vectors_found;
 }
 

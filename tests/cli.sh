@@ -1711,7 +1711,7 @@ run 0 train --task classify --train named.tsv --train before.tsv --epochs 1 --hi
 says err '^4 examples, .* 3 choices' # one line is no header
 run 0 train --task pair --train pairs.tsv --epochs 1 --hidden 4 --embedding 4 --out pairs.gguf
 says err '^4 examples, .* 2 choices'
-printf 'x 1 2\nq 3 4\n' >two.txt
+printf '<unk> 5 6\nx 1 2\nq 3 4\n' >two.txt # <unk> is no word of the data
 run 0 train --task classify --train before.tsv --vectors two.txt --epochs 1 --hidden 4 --out vectors.gguf
 says err 'vectors of 1 of 3 in the data,'
 check 'a warning in vain' [ "$(grep -c 'right file' err)" -eq 0 ]

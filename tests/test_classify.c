@@ -88,6 +88,9 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv.gz", rows, 0, 0), "x|a b\ny \"z\"|c, \"d\"\nx|\n");
     CHECK_TEXT(classify_named(".csv", "x,a", 0, 0), "x|a\n");
     CHECK_TEXT(classify_named("csv", "x,a\ty,b\n", 0, 0), "x,a|y,b\n");
+    CHECK_TEXT(classify_named("F.CSV.GZ", "x,a\n", 0, 0), "x|a\n");
+    CHECK_TEXT(classify_named("f.csv", "x 5\" y;a,b\nz;\"c\"\n", 0, 0), "x 5\" y|a,b\nz|c\n");
+    CHECK_TEXT(classify_named("f.csv", " \"x \"\";\";a,b\n", 0, 0), "x \";|a,b\n");
     CHECK_TEXT(classify_named("f.csv.bz2", "x,a\ty,b\n", 0, 0), "x,a|y,b\n");
     /* no byte is lost within quotation marks, but tabs and line breaks are blanks */
     CHECK_TEXT(classify_named("f.csv", "text,n,label\n\"a\nb\tc\r\n,d;\",1,x\n e\tf ,2,y\n",
@@ -104,6 +107,8 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
     CHECK_TEXT(classify_named("f.csv", "text,id\na b,1\n", 0, 1), "?|a b\n");
     CHECK_TEXT(classify_named("f.tsv", "text\tid\na b\t1\n", 0, 1), "text|id\na b|1\n");
+    CHECK_TEXT(classify_named("f.tsv", "\n \nlabel\ttext\nx\ta\n", 0, 1), "x|a\n");
+    CHECK_TEXT(classify_named("f.tsv", "\n \nx\ta\n", 0, 1), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0, 0), "x y|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "\xEF\xBB\xBF\"x\",a\n", 0, 0), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "x,a\n\ny,\"b\"\"\n\nz,c\n", 0, 0),

@@ -144,11 +144,36 @@ static void signal_inputs(void) {
     rows.inputs = "note";
     CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "t:2: expected a number in column 3, found \"a, b\"");
+    rows.inputs = "x,kind";
+    CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "t:1: expected inputs other than the target, found \"kind\"");
+}
+
+/* Rows whose target is not known may be in the group of one whose is. */
+static void signal_partly_known(void) {
+    static const char *const text[] = {"g,x,t\n1,2,a\n1,3,\n", "g,x,t\n1,2,\n1,3,a\n1,4,\n",
+                                       "g,x,t\n1,2,\n1,3,\n", "g,x,t\n1,2,\n1,3,a\n1,4,b\n"};
+    signal_rows rows = {"g", "t", {NULL, 0, NULL}, NULL};
+    carnn_dataset *d;
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        CHECK_INT(signal_load(&d, test_source("s", text[i], strlen(text[i])), "1", &rows, 1, &error),
+                  CARNN_OK);
+        CHECK_INT(carnn_dataset_examples(d), 1);
+        if (i < 2) CHECK_TEXT(carnn_dataset_target(d, 0), "a");
+        else CHECK(!carnn_dataset_target(d, 0));
+        carnn_dataset_free(d);
+    }
+    CHECK_INT(signal_load(&d, test_source("s", text[3], strlen(text[3])), "1", &rows, 1, &error),
+              CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "s:4: expected the same target in all rows of a group, found \"b\"");
 }
 
 /* What stands in quotation marks is a field; with such marks in it, it is what it is. */
 static void signal_quoted(void) {
-    static const char text[] = "\"x\",\"the, kind\"\n\"1\",\"a \"\"b\"\"\"\n2,\"a \"\"c\"\"\"\n"
+    static const char text[] = "\" x\",\"the, kind\"\n\" 1 \",\"a \"\"b\"\"\"\n2,\"a \"\"c\"\"\"\n"
                                "3, \"a\" \n4,\"a\"b\n5,\"a\n";
     static const char *const right[] = {"\"a \"\"b\"\"\"", "\"a \"\"c\"\"\"", "\"a\"", "\"a\"b",
                                         "\"a"};
@@ -935,6 +960,7 @@ int main(void) {
     signal_without_targets();
     signal_columns();
     signal_inputs();
+    signal_partly_known();
     signal_quoted();
     signal_pictures();
     signal_sources();
