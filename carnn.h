@@ -7302,8 +7302,8 @@ static inline const char *carnn__names_get(const carnn__names *n, size_t i) {
     return n->bytes + n->at[i];
 }
 
-static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
-    return n->at[i + 1] - n->at[i] - 1;
+static inline carnn__span carnn__name(const carnn__names *n, size_t i) {
+    return carnn__string(n->bytes, n->at, i);
 }
 
 /* The same names in the same order? */
@@ -7324,7 +7324,7 @@ static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t len
     for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (n->slots - 1)) {
         i = n->slot[slot];
-        if (carnn__names_length(n, i) == length &&
+        if (carnn__name(n, i).length == length &&
             carnn__equal(carnn__names_get(n, i), s, length, fold))
             break;
     }
@@ -7572,8 +7572,8 @@ static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, 
         n->slots = i;
         carnn__names_clear(n);
         for (i = 0; i < n->count; i++) {
-            slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
-            n->slot[slot] = (uint32_t)i;
+            carnn__span name = carnn__name(n, i);
+            n->slot[carnn__names_slot(n, name.at, name.length, 0)] = (uint32_t)i;
         }
     }
     slot = carnn__names_slot(n, s, length, fold);
@@ -7742,7 +7742,7 @@ static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *nam
     v->text = carnn__words_of(CARNN__SPACES, "", 0); /* does not fold */
     v->text_times = 0;
     for (i = 0; i < names->count && !v->status; i++) {
-        v->text.word = carnn__string(names->bytes, names->at, i);
+        v->text.word = carnn__name(names, i);
         v->status = carnn__build(&v->allocator, carnn__vocabulary_word, v, v->error);
     }
     v->kept += v->words.count - before;
@@ -7785,7 +7785,7 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     for (i = 0; !v->status && i < count; i++)
         if (i < v->reserved ||
             (v->times[i] >= min_count && carnn__vocabulary_rank(v, i) >= least))
-            s[kept++] = carnn__string(v->words.bytes, v->words.at, i);
+            s[kept++] = carnn__name(&v->words, i);
     if (!v->status) v->status = carnn__names_build(words, a, s, kept, v->error);
     carnn__free(a, rank);
     carnn__free(a, s);
@@ -10853,7 +10853,7 @@ static void carnn__book_count(carnn_book *b) {
 
 /* Is a word a name, or one of those that are asked for? */
 static int carnn__book_is_name(const carnn_book *b, size_t word) {
-    carnn__span name = carnn__string(b->words.bytes, b->words.at, word);
+    carnn__span name = carnn__name(&b->words, word);
     size_t capital = b->word[word].capital;
     char lower[CARNN__BOOK_LETTERS];
     uint32_t same;
@@ -11990,8 +11990,7 @@ static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *ch
     carnn_status status;
     size_t i;
     if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < choices->count; i++)
-        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
+    for (i = 0; i < choices->count; i++) s[i] = carnn__trim(carnn__name(choices, i));
     status = carnn__names_build(trimmed, a, s, choices->count, error);
     carnn__free(a, s);
     return status;
@@ -12043,7 +12042,7 @@ static carnn_status carnn__model_add_words(carnn_model *model, const char *bytes
     if (!count) return CARNN_OK;
     s = (carnn__span *)carnn__alloc(a, n + count, sizeof *s);
     if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < n; i++) s[i] = carnn__string(old->bytes, old->at, i);
+    for (i = 0; i < n; i++) s[i] = carnn__name(old, i);
     for (i = 0; i < count; i++) s[n + i] = carnn__string(bytes, at, i);
     status = carnn__names_build(&all, a, s, n + count, error);
     carnn__free(a, s);
@@ -12065,8 +12064,7 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     carnn__names known; /* without blanks at the ends, as the data's choices are the same */
     memset(&known, 0, sizeof known);
     if (!status && from) status = carnn__trimmed(&known, &from->choices, a, error);
-    for (i = 0; !status && i < n; i++)
-        s[i] = carnn__string(from->choices.bytes, from->choices.at, i);
+    for (i = 0; !status && i < n; i++) s[i] = carnn__name(&from->choices, i);
     for (i = 0; !status && i < data->choice_count; i++) {
         carnn__span own;
         s[n] = carnn__string(data->shown, data->shown_at, i);
@@ -15489,14 +15487,13 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
     for (i = 0; m->vector && i < 2; i++)
         m->room[i] = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     for (w = 0; m->stem && w < words->count; w++) {
-        const char *name = carnn__names_get(words, w);
-        size_t length = carnn__names_length(words, w);
+        carnn__span name = carnn__name(words, w);
         double letters = 0.0;
-        for (i = 0; i < length && w >= unknown; i++) {
-            letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: a letter begins */
+        for (i = 0; i < name.length && w >= unknown; i++) {
+            letters += ((unsigned char)name.at[i] & 0xC0) != 0x80; /* UTF-8: a letter begins */
             if (letters > most) break;
         }
-        m->stem[w] = (uint32_t)carnn__hash(name, w < unknown ? length : i, 1);
+        m->stem[w] = (uint32_t)carnn__hash(name.at, w < unknown ? name.length : i, 1);
     }
 }
 
@@ -17847,8 +17844,7 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
         carnn__session_hear_all(session, CARNN_USER, text);
-        carnn__session_hear_all(session, CARNN_SYSTEM,
-                                carnn__string(choices->bytes, choices->at, p.choice[0]));
+        carnn__session_hear_all(session, CARNN_SYSTEM, carnn__name(choices, p.choice[0]));
     }
     session->parts = 1;
     return CARNN_OK;
@@ -18228,7 +18224,7 @@ static void carnn__classes_columns(carnn__classes_search *x) {
     x->columns[0] = 0;
     for (i = 0; i < x->relations; i++) x->columns[x->relation[i]] = 0;
     for (i = 0; i < words->count; i++) {
-        carnn__span word = carnn__string(words->bytes, words->at, i);
+        carnn__span word = carnn__name(words, i);
         if (carnn__digits(word) == word.length) x->columns[i] = 0;
     }
 }
@@ -18573,7 +18569,7 @@ static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
     carnn__take_indices(p->arena, of_word, CARNN__COUNT(of_word), words->count);
     e->key = e->count = 0;
     for (i = 0; e->number && i < words->count; i++) {
-        carnn__span word = carnn__string(words->bytes, words->at, i);
+        carnn__span word = carnn__name(words, i);
         int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
         e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
         if (is_one) e->word[e->count++] = (uint32_t)i;
@@ -18817,8 +18813,8 @@ static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids,
             n++;
             continue;
         }
-        n += carnn__history_tokens(model, carnn__string(names->bytes, names->at, i), 0,
-                                   ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
+        n += carnn__history_tokens(model, carnn__name(names, i), 0, ids ? ids + n : NULL,
+                                   ids ? SIZE_MAX : 0) - 1;
     }
     if (ids) at[names->count] = n;
     return n;
@@ -24299,7 +24295,7 @@ static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *nam
         carnn__put_number(g, CARNN__GGUF_STRING, 4);
         carnn__put_number(g, names->count, 8);
         for (i = 0; i < names->count; i++)
-            carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+            carnn__put_string(g, carnn__names_get(names, i), carnn__name(names, i).length);
         return;
     }
     key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));

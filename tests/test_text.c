@@ -182,7 +182,7 @@ static void test_names(void) {
     CHECK_INT(n.count, 6);
     for (size_t i = 0; i < 6; i++) {
         CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
-        CHECK_INT(carnn__names_length(&n, i), length[i]);
+        CHECK_INT(carnn__name(&n, i).length, length[i]);
         CHECK(memcmp(carnn__names_get(&n, i), s[i], length[i] + 1) == 0);
     }
     CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
@@ -252,7 +252,7 @@ static void test_names_grow(void) {
         uint32_t found = carnn__names_find(&job.grown, name, length);
         wrong += found != (i < job.count ? i : CARNN__NO_INDEX);
         if (i < job.count)
-            wrong += carnn__names_length(&job.grown, i) != length ||
+            wrong += carnn__name(&job.grown, i).length != length ||
                      memcmp(carnn__names_get(&job.grown, i), name, length + 1) != 0;
     }
     CHECK_INT(wrong, 0);
