@@ -1,8 +1,9 @@
 /* The command line of carnn.h: `carnn help` says what it does.
 
-   It knows no task by name: options, data formats, predictions and explanations come from the
-   library. Results go to standard output, everything else to standard error. Exit codes: 0 done,
-   1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
+   Options, data formats, predictions and explanations come from the library: here tasks have names
+   only in warnings, and in commands that are for one task alone. Results go to standard output,
+   everything else to standard error. Exit codes: 0 done, 1 failure at run time, 2 usage, 3 bad
+   data, 4 bad model file, 5 diverged, 130 interrupted. */
 
 #ifdef _WIN32
 #define __USE_MINGW_ANSI_STDIO 1 /* %zu */
@@ -127,6 +128,7 @@ static struct arguments { /* what the command line says */
     const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe, *asked;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
+    list typed; /* files of data, in the order in which they are named */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, stride, folds;
     int json, quiet, resume, explain, help, counts, clean, color, report, stream, quantise;
@@ -355,8 +357,10 @@ static void read_flag(const flag *f, const char *value) {
     const char *kind = f->value ? f->value : "";
     int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
     if (!*kind) *(int *)field = 1;
-    else if (!strcmp(kind, "FILE...")) add_item((list *)field, value);
-    else if (whole || !strcmp(kind, "X")) {
+    else if (!strcmp(kind, "FILE...")) {
+        add_item((list *)field, value);
+        if (field != &arg.vectors && field != &arg.labels) add_item(&arg.typed, value);
+    } else if (whole || !strcmp(kind, "X")) {
         char *end;
         double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
         if (end == value || *end || strpbrk(value, "xX \t") || !(number >= low && number <= 1e15) ||
@@ -583,9 +587,10 @@ static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 #else
+static int is_same_name(const char *a, const char *b);
 static int is_same_file(const char *a, const char *b) {
     struct stat x, y;
-    if (stat(a, &x)) return !strcmp(a, b);
+    if (stat(a, &x)) return is_same_name(a, b);
     return (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode)) && !stat(b, &y) && x.st_dev == y.st_dev &&
            x.st_ino == y.st_ino;
 }
@@ -718,6 +723,18 @@ static char *folder_of(const char *name) {
     return folder;
 }
 
+#ifndef _WIN32
+/* Of files that are not there yet: do both have the same name in the same folder? */
+static int is_same_name(const char *a, const char *b) {
+    char *one = folder_of(a), *other = folder_of(b);
+    const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
+    int same = !strcmp(x ? x + 1 : a, y ? y + 1 : b) && is_same_file(one, other);
+    free(one);
+    free(other);
+    return same;
+}
+#endif
+
 /* Adds what the system calls a file, or one beside it. */
 static void add_path(list *paths, const char *name, const char *ending) {
     add_item(paths, beside(strcmp(name, "-") ? name : "/dev/stdin", ending));
@@ -835,22 +852,28 @@ static const carnn_model_desc *reads_as(void) {
     return &desc;
 }
 
-/* One file or several as one data set; NULL where there is none. Each takes the next file of
-   --labels. */
+/* The labels of these files: of all that are named, the first has the first of --labels. */
+static list labels_of(const list *names) {
+    list own = {NULL, 0, 0};
+    size_t i, k;
+    for (i = 0; i < names->count; i++)
+        for (k = 0; k < least(arg.typed.count, arg.labels.count); k++)
+            if (arg.typed.item[k] == names->item[i]) add_item(&own, arg.labels.item[k]);
+    return own;
+}
+
+/* One file or several as one data set; NULL where there is none. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
-    static size_t used; /* of the labels */
     static carnn_source *order; /* of all images the same */
-    list left = {.item = arg.labels.item ? arg.labels.item + used : NULL,
-                 .count = least(names->count, arg.labels.count - used)};
+    list own = labels_of(names);
     carnn_source *sources = open_sources(names), *choices = open_source(candidates);
-    carnn_source *labels = open_sources(&left);
-    carnn_images_desc images = {left.count ? labels : NULL, left.count, NULL};
+    carnn_source *labels = open_sources(&own);
+    carnn_images_desc images = {own.count ? labels : NULL, own.count, NULL};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = choices, .clean = clean, .lenient = lenient,
                                .model = reads_as(), .images = &images};
     carnn_dataset *loaded = NULL;
-    used += left.count;
     if (!order) order = open_source(arg.permutation);
     images.permutation = order;
     if (names->count && carnn_dataset_load(&loaded, &desc, &error)) {
@@ -1159,7 +1182,7 @@ static int run_training(void) {
     }
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
-    if (!done && (status || arg.training.max_time > 0.0)) /* a resumed run may have no epoch */
+    if (!done && (status || (job.begun && arg.training.max_time > 0.0))) /* else none was left */
         say(DONE, "%s; the same command with --resume goes on",
             status ? "interrupted" : "the time is over");
     else if (kept || (is_file(arg.training.checkpoint) &&
@@ -1260,7 +1283,8 @@ static int train(void) {
     atexit(remove_new_logs);
     job.log = open_log(arg.log, &new_log[0]);
     job.probe = open_log(arg.probe, &new_log[1]);
-    check_files(); /* once more: a log that is new may be the model file, spelled otherwise */
+    check_files(); /* once more: where letters' case does not matter, a log that is new may be the
+                      model file */
     arg.training.resume = arg.resume;
     arg.training.probe = arg.probe != NULL;
     arg.training.progress = on_progress;
@@ -1288,7 +1312,8 @@ typedef struct report { /* what a model chose */
 static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
     numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
-    numbers weight;                  /* of the parts, the same for all */
+    numbers weight;                  /* of the parts of the first model */
+    int unlike[MODELS + 1];          /* 1: the parts are other ones than those of the first */
     struct report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
     size_t count, voices;            /* models; those that are scored, with their vote, if any */
@@ -1297,9 +1322,12 @@ static struct { /* what is scored */
 } tested;
 
 static void on_part(size_t number, double value, double weight, void *user) {
+    const numbers *w = &tested.weight;
+    size_t i = tested.parts[number].count;
     (void)user;
     add_number(&tested.parts[number], value);
     if (!number) add_number(&tested.weight, weight);
+    tested.unlike[number] |= i >= w->count || weight != w->item[i];
 }
 
 /* The files of a ranking have one score for each item: of several models that of their vote. */
@@ -1312,9 +1340,11 @@ static void on_ranked(const carnn_ranked *r, void *user) {
     add_text(&tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
-/* The probability that model i and the first differ as much by chance. */
+/* The probability that model i and the first differ as much by chance; NaN where their scores are
+   means of different things: of words and characters, of sentences and chunks. */
 static double significance(size_t i) {
     const numbers *w = &tested.weight, *p = tested.parts;
+    if (tested.unlike[i] || p[i].count != w->count) return NAN;
     return carnn_significance(w->count, p[0].item, p[i].item, w->item, 1);
 }
 
@@ -1424,12 +1454,15 @@ static void json_score(size_t number) {
     int vote = number == tested.count && !models[number];
     size_t i, parameters = 0;
     const carnn_scores *s = &tested.scores[number];
-    const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
+    const carnn_model *first = models[vote ? 0 : number];
+    const carnn_model_desc *d = carnn_model_describe(first);
     const char *cell = d->cell;
     double seed = (double)d->seed;
-    for (i = vote ? 0 : number; i < number + !vote; i++) {
-        d = carnn_model_describe(models[i]);
-        parameters += carnn_model_parameters(models[i]);
+    for (i = 0; vote ? i < number : !i || carnn_model_member(first, i); i++) {
+        const carnn_model *one = vote ? models[i] : carnn_model_member(first, i);
+        if (!one) one = first; /* it has no members */
+        d = carnn_model_describe(one);
+        parameters += carnn_model_parameters(one);
         if (strcmp(d->cell, cell)) cell = "mixed";
         if ((double)d->seed != seed) seed = NAN;
     }
@@ -1470,7 +1503,8 @@ static void print_test(void) {
         printf("%-*s  ", (int)width, scored_name(i));
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
-        if (i) printf(", p %.4f against the first", significance(i));
+        if (i && is_finite(significance(i)))
+            printf(", p %.4f against the first", significance(i));
         printf(")\n");
     }
     for (i = 0; models[i] && arg.report; i++) {
@@ -1584,7 +1618,7 @@ static carnn_text text_of(const char *s) { return (carnn_text){s, strlen(s)}; }
    --data it is for standard input. task: the one that the model must have, or NULL. */
 static void open_session(const char *task) {
     carnn_session_desc desc = {.utterances = SIZE_MAX};
-    if (!arg.data.count) add_item(&arg.data, "-");
+    if (!arg.data.count) add_item(&arg.data, "-"), add_item(&arg.typed, *arg.data.item);
     load_model(0);
     if (task && strcmp(task, task_of(model)))
         say(USAGE, "%s is a model of the task %s, expected one of the task %s", *arg.files.item,
@@ -1660,6 +1694,10 @@ static int predict(void) {
     open_session(NULL);
     files = arg.data.count > 1 || strcmp(*arg.data.item, "-");
     waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
+    if (!files && (!waits || arg.stream) &&
+        (arg.target || arg.group || arg.labels.count || arg.permutation))
+        say(USAGE, "--target, --group, --labels and --permutation are for --data: here each line "
+            "is answered by itself");
     if (arg.stream && files) say(USAGE, "--stream is for standard input, not for --data");
     if (arg.stream && !waits)
         say(USAGE, "--stream: this model answers each line at once without it");
@@ -2468,11 +2506,12 @@ static int check_row(const carnn_check *c, void *user) {
 
 static int gradcheck(void) {
     int wrong = 0;
-    carnn_status status = carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error);
+    carnn_status status = carnn_gradcheck(only_name(), arg.model.seed ? arg.model.seed : 1,
+                                          check_row, &wrong, &error);
     if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
         int is_cell = is_one_of(&g, carnn_cell_name), is_task = is_one_of(&g, carnn_task_name);
-        if (!is_cell && !is_task) unknown("cell or task", &g);
+        if (!is_cell && !is_task && *g.best) unknown("cell or task", &g);
     }
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);

@@ -414,6 +414,9 @@ run 2 test a.gguf --data mine.txt --run link.txt
 says err 'link.txt and mine.txt are the same file'
 run 2 test link.txt --data bad.txt --qrels mine.txt
 run 2 test a.gguf --data mine.txt --qrels f --run f
+run 2 test a.gguf --data mine.txt --qrels f --run ./f
+says err 'f and ./f are the same file'
+run 2 test a.gguf --data mine.txt --qrels f --run same/../f
 run 2 plot log.jsonl --out same/log.jsonl
 mkdir qa
 for name in qa/f qa/f.resume; do
@@ -774,6 +777,8 @@ lines out 3
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
 says out '"p_value": '
 says out '"vote": .*"cell": "mixed", "parameters": [0-9]*, "seed": 1, '
+run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --ensemble mean --json
+says out '"ensemble": .*"cell": "mixed", "parameters": [0-9]*, "seed": 1, '
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --run votes # those of the vote
 lines votes "$examples"
 check 'the scores of the first model' [ "$(cmp -s ranking votes; echo $?)" -eq 1 ]
@@ -1355,6 +1360,12 @@ check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
 
 chars="--task lm --unit char --chunk 20 --cell mi-rnn --hidden 6 --embedding 5 --epochs 2 --threads 1"
 run 0 train $chars --quiet --train "$data/lm-dev.txt" --out unprobed.gguf
+run 0 train --task lm --cell gru --hidden 4 --epochs 1 --quiet --train "$data/lm-dev.txt" --out words.gguf
+for both in 'unprobed.gguf words.gguf' 'words.gguf unprobed.gguf'; do # pieces of characters, sentences
+    run 0 test $both --data "$data/lm-test.txt"
+    lines out 2
+    check 'means of different things are compared' [ "$(grep -c against out)" -eq 0 ]
+done
 run 0 train $chars --quiet --train "$data/lm-dev.txt" --out probed.gguf --probe probe.jsonl
 check 'a probe changes the training' cmp unprobed.gguf probed.gguf
 check 'a line per epoch' [ "$(wc -l <probe.jsonl)" -eq 2 ]
@@ -1545,6 +1556,17 @@ run 3 train $small --train images --out i.gguf
 says err 'images:1: expected a file of labels beside the images (--labels), found none'
 run 2 train $small --train images --labels i.gguf --out i.gguf
 says err 'i.gguf is to be written, and is named once more'
+# the files of labels are those of the images in the order in which both are named
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002cdab' >swapped
+printf '\000\000\010\001\000\000\000\002\002\001' >labels2
+run 0 train $small --train images --labels labels --epochs 30 --lr 0.1 --out i.gguf
+run 0 test i.gguf --data swapped --labels labels2
+says out 'accuracy 1.0000'
+run 0 train $small --test swapped --labels labels2 --train images --labels labels --epochs 30 --lr 0.1 \
+    --out i.gguf
+says out '^test  *accuracy 1.0000'
+"$carnn" predict i.gguf --stream --labels labels </dev/null >out 2>err
+check 'labels of no file' [ $? -eq 2 ]
 run 2 predict i.gguf --data images --labels labels --labels labels
 says err 'expected a file for each file of images, found more'
 
@@ -1776,5 +1798,11 @@ run 0 gradcheck icarnn
 says out '^cell  *icarnn .* ok$'
 run 2 gradcheck icarn
 says err 'did you mean "icarnn"'
+run 2 gradcheck dropuot
+says err 'no cell, part or task called'
+run 0 gradcheck dropout
+mv out unseeded
+run 0 gradcheck dropout --seed 1
+check 'the seed is not 1' cmp -s out unseeded
 
 checked
