@@ -105,9 +105,10 @@
    carnn__pool_part and carnn__layers (texts through layers, and pooled); in @@MATCH
    carnn__additive, carnn__asked, carnn__compare, carnn__attentive, carnn__similarity,
    carnn__aligned, carnn__overlap, carnn__shares; in @@LOSS carnn__candidates. Every part clears the
-   d of its own output in _forward. These names stay within a minor version; everything else that
-   begins with carnn__ is private. A model file names its task: only programs that have it can load
-   the model.
+   d of its own output in _forward. carnn__compare and carnn__attentive need a `measure` that tells
+   2 m n, the entries of the matrices of a pair of m and n words, as the second size. These names
+   stay within a minor version; everything else that begins with carnn__ is private. A model file
+   names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -162,15 +163,15 @@
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate, exp and log in some losses, and log in biases of units that remember, are the C
-   library's: another may round them otherwise.) What would break that does not compile:
-   -ffast-math, and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99:
-   build with -fexcess-precision=fast). What the compiler tells by no macro is refused at run time:
-   paths that -ffp-contract=fast has given other fused multiply-adds, those whose sums
-   -fassociative-math has put in another order, those that multiply by reciprocals
-   (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do not round to
-   the nearest number, and training where denormal numbers are taken for 0 (audio programs do, and
-   what is linked with -ffast-math); sessions and tests are within 1e-37 there.
+   a learning rate, exp and log in some losses and logits, log in idf, in `balance` and in biases of
+   units that remember, are the C library's: another may round them otherwise.) What would break
+   that does not compile: -ffast-math, and floats computed as wider numbers (the x87 of 32-bit x86;
+   s390x with -std=c99: build with -fexcess-precision=fast). What the compiler tells by no macro is
+   refused at run time: paths that -ffp-contract=fast has given other fused multiply-adds, those
+   whose sums -fassociative-math has put in another order, those that multiply by reciprocals
+   (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do not round to the
+   nearest number, and training where denormal numbers are taken for 0 (audio programs do, and what
+   is linked with -ffast-math); sessions and tests are within 1e-37 there.
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -11999,19 +12000,20 @@ static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *ch
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts in roles with these `labels`; each distinct text counts once. */
+/* Adds the words of all texts in roles with these `labels`; each distinct text counts once for each
+   tokeniser. */
 static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
                                  const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
-    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
+    uint32_t *seen = (uint32_t *)carnn__alloc_zero(a, data->text_count, sizeof *seen);
     size_t i;
     if (!seen) v->status = carnn__out_of_memory(v->error);
     for (i = 0; seen && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
-        if (role->labels != labels || seen[m->text]) continue;
-        seen[m->text] = 1;
+        if (role->labels != labels || seen[m->text] >> role->tokenizer & 1) continue;
+        seen[m->text] |= (uint32_t)1 << role->tokenizer;
         carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
     }
     carnn__free(a, seen);
@@ -13342,7 +13344,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    A cell whose candidate is its input (scarnn, carnn-low) reads P x where inputs have another size
    than h: "project", without a bias, common to both directions and to all bases of a layer.
 
-   Dropout is on what layers read; each base has a mask of its own. `--normalise batch`: batch
+   Dropout is on what layers read; each base has a mask of its own, but in the first layer of heads
+   that drop words before it (lm, pair). `--normalise batch`: batch
    normalisation of the cells over all texts of a batch (@@CELL); a task may add further choices. */
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
@@ -13489,7 +13492,8 @@ typedef struct carnn__wire { /* an edge */
     size_t from, to, delay; /* numbers of units; steps */
     carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
     float *forward, *backward; /* of a unit: U_e packed for val U_e^T, for da U_e */
-    size_t past;            /* where, in the state of a sequence, the value read at step 0 begins */
+    size_t past;            /* where, in the state of a sequence, the value read at step 0 begins;
+                               of an input its gates one after the other, each (delay, P, h) */
 } carnn__wire;
 
 typedef struct carnn__unit { /* a node that is no input */
@@ -13672,17 +13676,19 @@ static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
                             const uint32_t *index, size_t t, int backward) {
     const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
     const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
-    size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b;
-    const float *past = NULL; /* values of before the first step (P, width) or (P, h) */
+    size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b, j;
+    size_t gate = w->delay * in->packed->sequences; /* rows of h of each gate */
+    const float *past = NULL; /* values of before the first step (P, h) */
     float *da = backward ? v->scan.dph + start[t] * width : NULL;
     if (t < w->delay && (backward || !in->state)) return;
-    if (t < w->delay)
-        past = in->state + (w->past + t * (w->input ? width : h)) * in->packed->sequences;
+    if (t < w->delay) past = in->state + (w->past + t * h) * in->packed->sequences;
     for (b = 0; w->input && b < live; b++) {
         size_t at = (index ? index[before + b] : before + b) * width;
+        float *ph = m->ph + b * width;
         if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
-        else work->engine->k->add(past ? past + b * width : w->U.y.x + at, m->ph + b * width,
-                                  width);
+        else if (!past) work->engine->k->add(w->U.y.x + at, ph, width);
+        for (j = 0; past && j < width; j += h)
+            work->engine->k->add(past + j * gate + b * h, ph + j, h);
     }
     if (w->input) return;
     if (backward)
@@ -13736,7 +13742,7 @@ static void carnn__past_keep(const carnn__packed *p, const float *past, float *n
 
 static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
                                       const carnn__rnn_input *in, size_t direction) {
-    size_t tape = carnn__cells[m->cell].tape, h = m->h, P = in->packed->sequences;
+    size_t tape = carnn__cells[m->cell].tape, h = m->h, P = in->packed->sequences, j;
     carnn__unit *v;
     carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
     for (v = m->unit; v < m->unit + m->units; v++) {
@@ -13750,9 +13756,11 @@ static void carnn__multigraph_forward(const carnn__work *work, const carnn__mult
         if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
     carnn__multigraph_steps(work, m, in, in->index[direction], 0);
     for (w = m->wire; in->state && w < end; w++)
-        if (w->input)
-            carnn__past_keep(in->packed, in->state + w->past * P, in->next + w->past * P, w->delay,
-                             w->U.y.x, w->U.y.columns, in->index[direction], w->U.y.columns);
+        for (j = 0; w->input && j < w->U.y.columns; j += h) { /* gate by gate */
+            size_t at = (w->past + j * w->delay) * P;
+            carnn__past_keep(in->packed, in->state + at, in->next + at, w->delay, w->U.y.x + j,
+                             w->U.y.columns, in->index[direction], h);
+        }
     for (v = m->unit; in->state && v < m->unit + m->units; v++) {
         size_t at = (v->c - v->longest * h) * P;
         carnn__past_keep(in->packed, in->state + at, in->next + at, v->longest, v->scan.out, h,
@@ -13812,7 +13820,8 @@ typedef struct carnn__rnn {
     size_t layers, directions, h, skip;
     size_t states;     /* of a multigraph RNN: the most of any graph */
     size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
-    size_t drop;       /* stream on the input of the second; those of the next layers follow */
+    size_t drop;       /* stream on the input of the second; those of the next layers and of the
+                          other bases follow; 0: none on any */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* with states: steps before the first one of this call */
     int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
@@ -13975,7 +13984,7 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
 /* Dropout on what base b of layer l reads, or on its gradient. */
 static void carnn__rnn_drop(const carnn__work *work, const carnn__rnn *m, size_t l, size_t b,
                             float *x, size_t count, uint64_t key) {
-    size_t stream = l ? m->drop + l - 1 : m->drop_input;
+    size_t stream = !l ? m->drop_input : m->drop ? m->drop + l - 1 : 0;
     if (stream && b) stream = m->drop + CARNN__LAYERS_MAX * b + l;
     if (stream) carnn__drop(work, x, count, key, stream);
 }
@@ -14831,16 +14840,14 @@ static void carnn__weighted_sums(const carnn__work *work, const carnn__texts *t,
     carnn__engine *e = work->engine;
     size_t D = x->columns, s;
     for (s = from; s < t->texts; s += step) {
-        size_t r = t->at[s], n = t->at[s + 1] - r;
-        if (backward && n) {
-            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D,
-                          y->d + s * y->columns, D, NULL, w->d + r, 1);
-            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1,
-                          y->d + s * y->columns, D, NULL, x->d + r * D, D);
-        } else if (!backward) {
-            memset(y->x + s * y->columns, 0, D * sizeof(float));
-            if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
-                                 y->x + s * y->columns, D);
+        size_t r = t->at[s], n = t->at[s + 1] - r, at = s * y->columns;
+        if (backward) {
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + at, D, NULL,
+                          w->d + r, 1);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + at, D, NULL,
+                          x->d + r * D, D);
+        } else {
+            carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL, y->x + at, D);
         }
     }
 }
@@ -14873,12 +14880,12 @@ static void carnn__dot_scores(const carnn__work *work, const carnn__texts *t, co
     size_t D = x->columns, s;
     for (s = 0; s < t->texts; s++) {
         size_t r = t->at[s], n = t->at[s + 1] - r;
-        if (n && backward) {
+        if (backward) {
             carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, e->d + r, n, q->x + s * D,
                           D, NULL, x->d + r * D, D);
             carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, e->d + r, n, x->x + r * D,
                           D, NULL, q->d + s * D, D);
-        } else if (n) {
+        } else {
             carnn__matmul(work->engine, CARNN__NT, 1, n, D, q->x + s * D, D, x->x + r * D, D, NULL,
                           e->x + r, n);
         }
@@ -15448,9 +15455,10 @@ static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
-   Each word has two more inputs: 1 if it is in the other text of its pair, else 0; and that times
-   its idf. Each pair has eight shares, which enter its score with weights: how much of the first
-   text is in the second. It is counted in four ways, in each once a word as 1, once as idf^3:
+   Each word has two more inputs: 1 if the other text of its pair has it or a word that counts as
+   equal, else 0; and that times its idf. Each pair has eight shares, which enter its score with
+   weights: how much of the first text is in the second. It is counted in four ways, in each once a
+   word as 1, once as idf^3:
 
      the very words
      words that count as equal
@@ -15784,6 +15792,7 @@ static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *nam
                                int redundancy) {
     size_t columns = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
     m->x = carnn__plan_mat(p, B, columns);
+    m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
     carnn__param_at(p->store, m->y.weight)->scale = 0.01f;
     if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
@@ -15877,7 +15886,7 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
 /* --- two texts through the same layers ----------------------------------------------------------
    What the heads answer and pair have in common: a siamese encoder. For word w_i of a text:
 
-     u_i = P [E_w; overlap] + b, with some models of pair then through two highway layers
+     u_i = P [E_w; overlap] + b, in pair then through two highway layers
      P (h, e + overlaps)   b, u_i (h)
      x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      v = pooled x_1 .. x_n      x_i (2h)   v (kinds 2h)
 
@@ -15988,10 +15997,12 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     size_t more = carnn__two_overlaps(model) ? CARNN__OVERLAPS : 0;
     size_t e = (size_t)model->desc.embedding + more;
     int reads = !m->matches && carnn__reads_context(model->desc.cell);
+    int tuned = carnn__option(model, CARNN__TWO_TUNE) > 0.0;
     carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h, reads ? h : 0);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
-    if (carnn__option(model, CARNN__TWO_TUNE) > 0.0) m->words.table = carnn__declare_words(p, 0.1f);
+    if (tuned) m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, more);
+    if (!tuned) m->words.y.d = NULL;
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e, h, 1, CARNN__IDENTITY);
     if (m->highways) carnn__highway_plan(p, &m->highway, "below", t->most_inputs, h);
     m->layers.rnn.drop = CARNN__TWO_DROP_LAYERS;
@@ -16081,6 +16092,7 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
     else carnn__layers_backward(work, &m->layers, t, u, key);
     if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
     carnn__linear_backward(work, &m->project, x, t->inputs);
+    if (!x->d) return; /* word vectors stay as they are */
     if (!m->layers.rnn.drop_input)
         carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__TWO_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -16214,7 +16226,7 @@ typedef struct carnn__candidates {
     uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
     carnn__mat z;     /* (B, C) */
     float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
-    float *room;      /* (D) for E_c */
+    float *room;      /* (e) for E_c */
 } carnn__candidates;
 
 /* Which candidate of the item a word is, by its place among them, or CARNN__NO_INDEX. */
@@ -16394,11 +16406,11 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
         weight[0] = (float)(0.5 * all / (all - right));
         weight[1] = (float)(0.5 * all / right);
     }
+    work->engine->k->sigmoid_n(z->x, z->d, t->count);
     for (i = 0; i < t->count; i++) {
         double label = carnn__label_of(work, t, i), x = (double)z->x[i];
         double y = label * (1.0 - smoothing) + 0.5 * smoothing, w = (double)weight[label > 0.5];
         sum += w * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
-        work->engine->k->sigmoid_n(z->x + i, z->d + i, 1);
         z->d[i] = (float)(w * ((double)z->d[i] - y) / (double)t->count);
     }
     return sum;

@@ -333,6 +333,33 @@ static void chars_carried(void) {
     carnn_dataset_free(data);
 }
 
+/* Documents of 3, 2 and 2 chunks of 8, each a row: the chunks of all rows one after the other cost
+   what the documents cost as wholes. */
+static void chars_rows(const char *options) {
+    static const char text[] = "the cat sat on the hat\n\nthe hat is on\n\na dog ran home\n";
+    carnn_dataset *data = chars_data(text);
+    carnn_model *model = chars_model(options, data);
+    carnn_scores s;
+    test_work run;
+    carnn__tally t;
+    size_t b, batches;
+    for (b = 0; b < model->params.size; b++) model->params.value[b] *= 3.0f; /* states matter */
+    s = test_scores(model, data);
+    test_work_open(&run, model, data, 1);
+    run.work.g = (float *)calloc(model->params.size, sizeof(float));
+    run.work.batch = 3;
+    batches = test_work_begin(&run);
+    memset(&t, 0, sizeof t);
+    for (b = 0; b < batches; b++) carnn__net_batch(&run.work, b, 0, &t);
+    CHECK_INT(batches, 3);
+    CHECK_INT(t.tokens, s.tokens);
+    CHECK_NEAR(t.loss / (double)t.tokens, s.loss, 1e-5);
+    free(run.work.g);
+    test_work_close(&run);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- training --------------------------------------------------------------------------------- */
 
 /* The same bytes with any threads and instructions, and where each step is a run of its own. */
@@ -553,6 +580,12 @@ static void chars_refused(void) {
 }
 
 int main(void) {
+    static const char delays[] = "node x in\nnode a hidden\nnode y out\nedge x a 0\nedge x a 1\n"
+                                 "edge a a 1\nedge a a 3\nedge x a 3\nedge x y 2\nedge a y 0\n";
+    static const char *const rows[] = {
+        "chunk=8 cell=lstm", "chunk=8 cell=gru skip=2", "chunk=8 cell=icarnn encoder=rcrn",
+        "chunk=8 cell=rnn encoder=graph graph=chars.graph",
+        "chunk=8 cell=lstm encoder=graph graph=chars.graph layers=2"};
     static const char *const whole[] = {
         "cell=rnn skip=3", "cell=lstm layers=2", "cell=mi-lstm", "cell=gru skip=2", "cell=icarnn",
         "cell=carnn-high", "cell=ran", "cell=icarnn encoder=rcrn layers=2",
@@ -569,6 +602,10 @@ int main(void) {
     chars_gradient("cell=lstm encoder=graph graph=td chunk=3");
     chars_gradient("cell=icarnn encoder=rcrn chunk=4");
     chars_carried();
+    test_write("chars.graph", delays, strlen(delays));
+    for (i = 0; i < CARNN__COUNT(rows); i++) chars_rows(rows[i]);
+    chars_gradient("cell=lstm encoder=graph graph=chars.graph chunk=3");
+    remove("chars.graph");
     chars_same_bytes("cell=lstm chunk=4 skip=2");
     chars_same_bytes("cell=rnn encoder=graph graph=td chunk=4");
     chars_filled("unit=char min_count=1 cell=gru chunk=3");
