@@ -843,8 +843,9 @@ typedef struct carnn_session_desc {
     size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
                           first <start> [those of the longest history in the training data; 1024
                           where the model file does not have that number]; at most 1024 */
-    size_t words;      /* pair, answer, tasks of your own: the first so many of a text [512], at
-                          most 512; memory for alignments grows with their square */
+    size_t words;      /* pair, answer, tasks of your own without session_words: the first so many
+                          of a text [512], at most 512; memory for alignments grows with their
+                          square */
     void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
@@ -986,12 +987,12 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (or shares) and the rest add up exactly. So it is with additive
-                           cells (Tran et al. 2018, Eq. 4 and 7); with query reduction; with RCRN,
-                           except in lm; where vectors are compared (ca, ap, cosine) or pooled by
-                           attention (pair); where an answer's score has shares of common words;
-                           and with attention sum of cloze. 0: a contribution is what its step has
-                           by itself, or all is left to the rest, or members vote and scores are
-                           their mean */
+                           cells (Tran et al. 2018, Eq. 4 and 7); with query reduction, and memory
+                           networks whose hops are not gated; with RCRN, except in lm; where vectors
+                           are compared (ca, ap, cosine) or pooled by attention (pair); where an
+                           answer's score has shares of common words; and with attention sum of
+                           cloze. 0: a contribution is what its step has by itself, or all is left
+                           to the rest, or members vote and scores are their mean */
 } carnn_explanation;
 
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
@@ -999,9 +1000,11 @@ typedef struct carnn_explanation {
 
      dialog        one for each utterance that was read, to the logit of the best reply; of gated
                    hops with their attention alone
-     lm            the words of the sentence before with their shares in the context, then those of
-                   the sentence with what they add to the logit of the most probable next word. Of
-                   more than 256 words each piece of 256 is a sentence of its own
+     lm            the words of the sentence before with their shares in the context (which add up
+                   to 1 with what biases have in it, which is not told), then those of the sentence
+                   with what they add to the logit of the most probable next word. Of more than 256
+                   words each piece of 256 is a sentence of its own; of a text in chunks the words
+                   of the chunk at hand are told, and the rest has the state that it began with
      answer, pair  the words of both texts with their shares: for each text these and its rest add
                    up to 1, and `rest` is the sum of both. Where words have scores, too (models of
                    answer that are told of common words), `rest` is the part of the score that the
@@ -18002,13 +18005,12 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
     size_t n = 0, columns = s->data.columns;
-    char separator;
-    int more = rest.length > 0;
-    if (!more) {
+    char separator = carnn__separator(rest);
+    int more = 1;
+    if (!rest.length) {
         carnn_session_reset(s);
         return CARNN_OK;
     }
-    separator = carnn__separator(rest);
     while (more && n < columns) {
         more = carnn__field(&rest, separator, &field);
         if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))
@@ -18029,6 +18031,11 @@ static CARNN__NOINLINE carnn_status carnn__session_tree(carnn_session *s, carnn_
     char leaves[CARNN__TREE_BYTES];
     carnn_text text = {leaves, 0};
     text.length = carnn__leaves(tree, leaves, sizeof leaves);
+    if (text.length == sizeof leaves && /* the last word may be cut */
+        carnn__count_words(s->model->task->roles->tokenizer, text) <=
+            carnn__session_words(s->model))
+        return carnn__expectedf(error, &s->parser.lines, tree, "leaves of less than %d bytes",
+                                CARNN__TREE_BYTES);
     return carnn_session_predict(s, &text, 1, top, prediction, error);
 }
 
@@ -18073,17 +18080,13 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     return status;
 }
 
-/* Reads the items of a group before x, one by one: of each only the last text, as those before it
-   are read with the items before. */
+/* Reads the items of a group before x, of a task whose texts run on, one by one: of each only the
+   last text, as those before it are read with the items before. */
 static void carnn__session_read_before(carnn_session *s, const carnn_dataset *data,
                                        const carnn__item *x, carnn_prediction *prediction) {
-    const carnn__role *roles = s->model->task->roles;
     const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
     for (; y < x; y++) {
-        size_t m = y->first + y->count - 1;
-        carnn_text text;
-        while (roles[data->members[m].role].labels == CARNN__LABELS) m--;
-        text = carnn__text(data, data->members[m].text);
+        carnn_text text = carnn__text(data, data->members[y->first + y->count - 1].text);
         carnn__session_predict_all(s, &text, 1, prediction);
     }
 }
@@ -18109,7 +18112,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     int runs_on = carnn__corpus_of(&session->work)->chunk > 0; /* all of the text comes before it */
     carnn_status status;
     if (data->columns)
-        return carnn__refuse(error, "sessions read texts, the data set has rows of numbers");
+        return carnn__refuse(error, "examples that are texts are read here; rows of numbers are "
+                             "read by carnn_session_row");
     if (carnn__same_task(session->model, data, error)) return CARNN_ERR_ARGUMENT;
     if (number >= data->item_count)
         return carnn__refuse(error, "the data set has only %zu examples", data->item_count);
@@ -19110,7 +19114,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    Then o . y_l need not learn how frequent l is, and candidates that are never a reply in training
    are hardly trained to be wrong. Some words of the candidates, drawn anew for each batch, are read
    as the unknown word (--word-dropout): then y_l depends on all its words. Both are left out where
-   names are exchanged (@@NAMES), as is --dropout on e_m; on o it always is.
+   names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
@@ -19360,8 +19364,9 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__list_encoder_plan(p, &m->words, D);
     if (p->arena) carnn__history_plan(p, &m->read);
     B = carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK);
-    m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
     m->reduce.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_REDUCE), 0.0);
+    if (!m->reduce.count) /* a file may have both */
+        m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
     m->hops.gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
     m->hops.has_ages = carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0;
     m->has_cell = !m->hops.has_ages && !m->reduce.count;
@@ -19876,7 +19881,7 @@ static const carnn__task carnn__dialog_task = {
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
-#define CARNN__LM_ROWS 32   /* words of a batch: so many times --batch */
+#define CARNN__LM_ROWS 32   /* words of a batch: so many, or those of a chunk, times --batch */
 #define CARNN__LM_CHUNK 100 /* the default of --chunk for characters */
 
 /* --- options --------------------------------------------------------------------------------- */
@@ -21824,8 +21829,8 @@ static const carnn__task carnn__cloze_task = {
    be a second bias of the gates. With --context rows there is: the position encoding of the rows,
    divided by their number.
 
-   A session whose layers read in one direction takes row after row. It keeps their states and what
-   is pooled so far.
+   A session takes row after row where the layers read in one direction and no context. It keeps
+   their states and what is pooled so far.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -21998,7 +22003,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
     m->target = carnn__indices(p->arena, outputs);
-    if (!carnn__in_session(p->work) || s.directions > 1) return;
+    if (!carnn__in_session(p->work) || s.directions > 1 || s.d) return;
     m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
 }
@@ -22092,10 +22097,10 @@ static void carnn__signal_reset(carnn_session *s) {
 static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
                                       carnn_error *error) {
     carnn__signal *m = (carnn__signal *)s->work.state;
-    if (!m->state || m->layers.context.ramp)
+    if (!m->state)
         return carnn__refuse(error, "rows can be read one at a time by models with directions 1 "
                              "and context none; this one has %s",
-                             m->state ? "context rows" : "directions 2");
+                             m->layers.rnn.directions > 1 ? "directions 2" : "context rows");
     carnn__standard_forward(&s->work, &m->input, &m->net.texts);
     m->layers.rnn.before = m->seen; /* with --normalise batch each step has its own statistics */
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);

@@ -510,16 +510,24 @@ static void classify_tree_session(void) {
     probability = p.probability[0];
     CHECK_INT(carnn_session_line(session, tree, strlen(tree), 1, 1, &found, &p, &error), 0);
     CHECK(found && p.probability[0] == probability);
-    for (i = 0; i + 5 < sizeof large; i += 5) memcpy(large + i, i ? "(1 a)" : "(2 b ", 5);
+    for (i = 0; i + 5 < sizeof large; i += 5) memcpy(large + i, i ? "(1 c)" : "(2 b ", 5);
     large[i++] = ')';
     CHECK_INT(carnn_session_line(session, large, i, 2, 1, &found, &p, &error), 0);
     CHECK(found && p.count == 1);
     probability = p.probability[0];
     words.at = large; /* the leaves: more than the model reads, so cut off alike */
-    for (i = 0; i < 2000; i++) memcpy(large + 2 * i, i ? " a" : " b", 2);
+    for (i = 0; i < 2000; i++) memcpy(large + 2 * i, i ? " c" : " b", 2);
     words.length = 4000;
     CHECK_INT(carnn_session_predict(session, &words, 1, 1, &p, &error), CARNN_OK);
     CHECK(p.probability[0] == probability);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    model = test_model("classify", "max_words=30000", NULL, data); /* leaves that it would read */
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i + 5 < sizeof large; i += 5) memcpy(large + i, i ? "(1 c)" : "(2 b ", 5);
+    large[i++] = ')';
+    CHECK_INT(carnn_session_line(session, large, i, 2, 1, &found, &p, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, ":2: expected leaves of less than 16384 bytes, found \"(2 b (1 c)"));
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

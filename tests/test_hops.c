@@ -295,6 +295,33 @@ static void test_hops_session(const char *options) {
     carnn_dataset_free(data);
 }
 
+/* A file may say that a model with query reduction has hops: it explains as if it had none. */
+static void test_hops_of_file(carnn_dataset *data) {
+    carnn_model *model = test_model("dialog", "hidden=8 embedding=8 reduce=2", NULL, data), *again;
+    carnn_session *session[2];
+    carnn_contribution out[2][HOPS_LINES];
+    carnn_explanation told[2];
+    carnn_prediction p[2];
+    size_t i, j;
+    model->desc.option[CARNN__DIALOG_HOPS] = 2;
+    again = test_reload(model);
+    model->desc.option[CARNN__DIALOG_HOPS] = CARNN_NONE;
+    CHECK(carnn_model_describe(again)->option[CARNN__DIALOG_HOPS] > 0.0);
+    for (i = 0; i < 2; i++) {
+        CHECK_INT(carnn_session_open(&session[i], i ? again : model, NULL, NULL), CARNN_OK);
+        CHECK_INT(carnn_session_example(session[i], data, carnn_dataset_examples(data) - 1, 1,
+                                        &p[i], NULL), CARNN_OK);
+        CHECK_INT(carnn_session_explain(session[i], HOPS_LINES, out[i], &told[i], NULL), CARNN_OK);
+    }
+    CHECK(p[0].probability[0] == p[1].probability[0] && told[0].rest == told[1].rest);
+    CHECK_INT(told[1].count, told[0].count);
+    for (j = 0; j < told[0].count && j < HOPS_LINES; j++)
+        CHECK(out[0][j].score == out[1][j].score && out[0][j].attention == out[1][j].attention);
+    for (i = 0; i < 2; i++) carnn_session_free(session[i]);
+    carnn_model_free(again);
+    carnn_model_free(model);
+}
+
 int main(void) {
     carnn_dataset *data = hops_data();
     test_hops("hidden=8 embedding=8 told=0 hops=1 ages=1", 1, HOPS_PLAIN);
@@ -317,6 +344,7 @@ int main(void) {
     CHECK(strstr(test_refused("dialog", "embedding=6 ages=1 hops=0", data).message, "for models with hops"));
     CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 hops=2", data).message, "reduce"));
     CHECK(strstr(test_refused("dialog", "embedding=6 reduce=2 cell=lstm", data).message, "reduce"));
+    test_hops_of_file(data);
     carnn_dataset_free(data);
     return test_end();
 }
