@@ -2149,18 +2149,13 @@ typedef struct carnn__norm {
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input",                  \
       3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input",                         \
-      3, 3, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
-                                                   CARNN__TAPE_FOR_BACKWARD)                       \
+      3, 3, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself",                       \
-      2, 2, 2, 0,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
-                                                   CARNN__INPUT_IS_CANDIDATE |                     \
-                                                   CARNN__TAPE_FOR_BACKWARD |                      \
-                                                   CARNN__TAPE_SUFFICES)                           \
+      2, 2, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
+                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate",                             \
-      1, 1, 1, 0,  0, 1,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE |   \
-                                                   CARNN__INPUT_IS_CANDIDATE |                     \
-                                                   CARNN__TAPE_FOR_BACKWARD |                      \
-                                                   CARNN__TAPE_SUFFICES)                           \
+      1, 1, 1, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
+                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too",                     \
       4, 4, 3, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
@@ -2190,14 +2185,13 @@ enum {
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
-                                    the tape begins with them */
+                                    a tape begins with them */
     CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
     CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
     CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
                                     where it has c, h = o * tanh(c) with o third on the tape */
     CARNN__UPDATE_GATE = 128,    /* gate 0 is an update gate u: 1 - u of a state is kept */
-    CARNN__FORGET_GATE = 256,    /* gates 0, 1 are an input and a forget gate f: f of it is kept */
-    CARNN__TAPE_FOR_BACKWARD = 512 /* where there is no backward pass, r->tape is NULL */
+    CARNN__FORGET_GATE = 256     /* gates 0, 1 are an input and a forget gate f: f of it is kept */
 };
 
 enum {
@@ -2238,8 +2232,7 @@ typedef struct carnn__scan {
                               (N, recurrent gates h) of every row where gates have vectors */
     const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
-    float *tape;           /* (N, tape h) what backward needs of each row; may be NULL, see
-                              CARNN__TAPE_FOR_BACKWARD */
+    float *tape;           /* (N, tape h) what backward needs of each row */
     float *tanh_c;         /* (N, h) tanh of the normalised c, which h reads; NULL: it reads c */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
@@ -2283,7 +2276,7 @@ typedef struct carnn__lanes {
     float *tanh_c;                       /* (h) tanh(BN(c)) of a normalised cell, else NULL */
     float *dout;                         /* (h) NULL in forward, like all d... below */
     /* written, the gradients of gates and inputs added to */
-    float *tape, *out, *reset;           /* (tape h) or NULL, (h), (h) */
+    float *tape, *out, *reset;           /* (tape h), (h), (h) */
     float *dh, *dc, *dpx, *dpc, *dph;    /* (h), (h), and as px, pc, ph */
     float *dvectors;                     /* (4 gates h) */
     float *dx;                           /* (h); NULL: not wanted */
@@ -4754,24 +4747,30 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. Tape: u, f; of cells that do not read h' for the backward pass alone. */
+   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
+   compute them again in backward, which costs less than memory for them. */
+
+static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
+    return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
+}
 
 static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
     return r->kind->gates > 2 ? gate(r, 2) : get(r, r->x, 0);
 }
 
 static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
-    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), CARNN__K(carnn_k)(r));
-    if (r->tape) {
+    vec u = sigmoid(gate(r, 0)), f = CARNN__K(carnn_f)(r), k = CARNN__K(carnn_k)(r);
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    if (r->kind->tape) {
         put(r, r->tape, 0, u);
-        if (r->kind->gates > 1) put(r, r->tape, 1, f);
+        put(r, r->tape, 1, f);
     }
     put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
 static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
-    vec u = get(r, r->tape, 0), f = r->kind->gates > 1 ? get(r, r->tape, 1) : set1(1.0f);
+    vec u = r->kind->tape ? get(r, r->tape, 0) : sigmoid(gate(r, 0));
+    vec f = r->kind->tape ? get(r, r->tape, 1) : CARNN__K(carnn_f)(r);
     vec k = CARNN__K(carnn_k)(r), D = reaching(r), uD = mul(u, D);
     gate_back(r, 0, sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0)))));
     if (r->kind->gates > 1) gate_back(r, 1, sigmoid_back(f, mul(uD, k)));
@@ -5199,7 +5198,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
                         : (float *)s->c0 + b * h;
     r.tanh_c = k->flags & CARNN__NORMALISES && s->tanh_c ? s->tanh_c + row * h : NULL;
-    r.tape = s->tape ? s->tape + row * k->tape * h : NULL;
+    r.tape = s->tape + row * k->tape * h;
     r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
     r.dout = back ? s->dout + row * h : NULL;
@@ -5682,7 +5681,6 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
                              size_t B, const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h;
-    int taped = g || !(k->flags & CARNN__TAPE_FOR_BACKWARD);
     carnn__scan *s = &r->scan;
     memset(r, 0, sizeof *r);
     if (other) { /* its memory, but for what is taken below */
@@ -5701,12 +5699,11 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         carnn__norm_plan(r, arena, U, N, B, other);
         U = N;
     }
-    if (!other || !taped || !(k->flags & CARNN__TAPE_SUFFICES))
-        s->px = carnn__floats(arena, U, k->gates * h);
+    if (!other || !(k->flags & CARNN__TAPE_SUFFICES)) s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
     s->ph = carnn__floats(arena, k->vectors ? N : B, k->recurrent_gates * h);
     s->out = carnn__floats(arena, N, h);
-    s->tape = taped ? carnn__floats(arena, N, k->tape * h) : NULL;
+    s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
     if (g && !other) carnn__cell_plan_back(r, arena, U, N, B);
 }
@@ -6232,14 +6229,14 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
     const float *px = r->scan.px + slot * kind->gates * h;
     const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = r->scan.tape ? r->scan.tape + row * kind->tape * h : NULL;
+    const float *tape = r->scan.tape + row * kind->tape * h;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
     int from_input = (kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
     int biased = !from_input && kind->bias_gates == kind->gates;
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
-    for (i = 0; i < 2 && i < kind->gates; i++)
-        g[i] = tape ? (double)tape[i * h + j]
-                    : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
+    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
+        g[i] = kind->tape ? (double)tape[i * h + j]
+                          : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
     *k = (double)(from_input ? r->x[slot * h + j] : px[last]);
     *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
     *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
