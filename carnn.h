@@ -153,11 +153,11 @@
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
    its memory before the first step, but for names of files while a checkpoint is written. A session
    is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB with ten
-   candidates and short dialogs, 80 KB with 206 and longer ones. A
-   session opened with desc NULL reads dialogs as long as the longest of the training data, and
-   forgets the oldest utterances of longer ones; one with {.utterances = 1024} reads as much as
-   scoring does. Of the stack, sessions take 8 KB (24 KB for a line that is a tree), training 20 KB,
-   the rest 12 KB at most; threads that are started here have 256 KB.
+   candidates and short dialogs, 80 KB with 206 and longer ones. A session opened with desc NULL
+   reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
+   longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
+   take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most; threads that
+   are started here have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -13345,8 +13345,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    than h: "project", without a bias, common to both directions and to all bases of a layer.
 
    Dropout is on what layers read; each base has a mask of its own, but in the first layer of heads
-   that drop words before it (lm, pair). `--normalise batch`: batch
-   normalisation of the cells over all texts of a batch (@@CELL); a task may add further choices. */
+   that drop words before it (lm, pair). `--normalise batch`: batch normalisation of the cells over
+   all texts of a batch (@@CELL); a task may add further choices. */
 
 static const char *const carnn__encoders[] = {"rnn", "rcrn", "graph", NULL};
 enum { CARNN__RNN, CARNN__RCRN, CARNN__GRAPH };
@@ -22910,10 +22910,10 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return status;
 }
 
-#ifndef CARNN_NO_TEXT
-
 /* How many words no data has: <unk>, and those that the task reserves. */
 static size_t carnn__own_words(const carnn_model *model) { return model->task->reserved_count + 1; }
+
+#ifndef CARNN_NO_TEXT
 
 /* Reads the vectors of the model's words, and of further words; an embedding whose size is left
    open has theirs. */
