@@ -9145,8 +9145,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
                        carnn__name_end(r->parser.lines.name));
 }
 
-/* One candidate a line, after a number and one blank where the first line has these; a number alone
-   is a candidate. Of two that differ in the blanks at their ends only, the first one counts. */
+/* One candidate a line, after a number and one blank where the first line has these; a number with
+   nothing behind it is a candidate. Of two that differ in the blanks at their ends only, the first one counts. */
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
@@ -17339,7 +17339,8 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
         return;
     }
     c->tokens.ids = carnn__indices(arena, words);
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
+    if (kind->explain && !kind->generate) /* what writes explains with words of the model */
+        s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
 }
 
 /* From logits to *p. A silent member leaves it to the first member of its ensemble, which comes
@@ -17363,7 +17364,7 @@ static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span tex
     carnn__words w = carnn__words_of(s->model->task->roles[role].tokenizer, text.at, text.length);
     uint32_t *ids = carnn__corpus_of(&s->work)->tokens.ids + at;
     size_t n = carnn__min(W, carnn__tokens(s->model, text, (uint32_t)role, ids, W)), i;
-    for (i = at; i < at + n && carnn__next_word(&w); i++)
+    for (i = at; s->word && i < at + n && carnn__next_word(&w); i++)
         carnn__keep_text(s->word[i], sizeof s->word[i], w.word);
     return n;
 }
