@@ -9146,7 +9146,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
 }
 
 /* One candidate a line, after a number and one blank where the first line has these; a number with
-   nothing behind it is a candidate. Of two that differ in the blanks at their ends only, the first one counts. */
+   nothing behind it is a candidate. Of two that differ in the blanks at their ends only, the first
+   one counts. */
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
