@@ -8086,15 +8086,32 @@ static int carnn__csv_named(const char *name) {
     return carnn__ends(s, ".csv", 1);
 }
 
+typedef struct carnn__quotes {
+    int inside; /* of a quoted field */
+    int begins; /* a field: nothing but blanks so far */
+} carnn__quotes;
+
+/* Is byte *i a mark that opens or closes a quoted field? Of two within a field, which are one, it
+   moves on to the second. */
+static int carnn__csv_quote(carnn__span file, size_t *i, carnn__quotes *q) {
+    if (file.at[*i] != '"' || !(q->inside || q->begins)) return 0;
+    if (q->inside && *i + 1 < file.length && file.at[*i + 1] == '"') {
+        ++*i;
+        return 0;
+    }
+    q->inside = !q->inside;
+    q->begins = 0;
+    return 1;
+}
+
 static char carnn__csv_separator(carnn__span file) {
+    carnn__quotes q = {0, 1};
     size_t i;
-    int quoted = 0, begins = 1; /* a field, as below */
-    for (i = 0; i < file.length && (quoted || file.at[i] != '\n'); i++) {
+    for (i = 0; i < file.length && (q.inside || file.at[i] != '\n'); i++) {
         char c = file.at[i];
-        if (c == '"' && quoted && i + 1 < file.length && file.at[i + 1] == '"') i++;
-        else if (c == '"' && (quoted || begins)) quoted = !quoted;
-        else if (!quoted && (c == ',' || c == ';' || c == '\t')) return c;
-        begins = begins && c == ' ';
+        if (carnn__csv_quote(file, &i, &q)) continue;
+        if (!q.inside && (c == ',' || c == ';' || c == '\t')) return c;
+        q.begins = q.begins && c == ' ';
     }
     return ',';
 }
@@ -8102,30 +8119,22 @@ static char carnn__csv_separator(carnn__span file) {
 /* Returns the length of what the rows become. *open: the row of a quotation mark that none closes,
    or 0. */
 static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t *open) {
+    carnn__span whole = {file, length};
+    carnn__quotes q = {0, 1};
     size_t i, n = 0, row = 1;
-    int begins = 1; /* a field: nothing but blanks so far */
-    *open = 0;
     for (i = 0; i < length; i++) {
         char c = file[i];
-        if (*open && c == '"') {
-            if (i + 1 == length || file[i + 1] != '"') {
-                *open = 0;
-                continue;
-            }
-            i++; /* two are one */
-        } else if (*open) {
+        if (carnn__csv_quote(whole, &i, &q)) continue;
+        if (q.inside) {
             if (c == '\n' || c == '\r') c = ' ';
-        } else if (c == '"' && begins) {
-            *open = row;
-            begins = 0;
-            continue;
         } else {
-            begins = c == separator || c == '\n' || (begins && c == ' ');
+            q.begins = c == separator || c == '\n' || (q.begins && c == ' ');
             row += c == '\n';
         }
         if (c == '\t') c = ' ';
-        file[n++] = c == separator && !*open ? '\t' : c;
+        file[n++] = c == separator && !q.inside ? '\t' : c;
     }
+    *open = q.inside ? row : 0;
     return n;
 }
 
@@ -15985,6 +15994,11 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
+/* 1: word vectors are trained. */
+static int carnn__two_tuned(const carnn_model *model) {
+    return carnn__option(model, CARNN__TWO_TUNE) > 0.0;
+}
+
 /* 1: words that both texts have are marked in the inputs and counted in the score. */
 static int carnn__two_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
@@ -15998,7 +16012,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     size_t more = carnn__two_overlaps(model) ? CARNN__OVERLAPS : 0;
     size_t e = (size_t)model->desc.embedding + more;
     int reads = !m->matches && carnn__reads_context(model->desc.cell);
-    int tuned = carnn__option(model, CARNN__TWO_TUNE) > 0.0;
+    int tuned = carnn__two_tuned(model);
     carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h, reads ? h : 0);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
     if (tuned) m->words.table = carnn__declare_words(p, 0.1f);
@@ -16026,7 +16040,7 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
     int overlaps = carnn__two_overlaps(p->model);
     p->store->fixed = 1;
-    if (carnn__option(p->model, CARNN__TWO_TUNE) <= 0.0) {
+    if (!carnn__two_tuned(p->model)) {
         m->words.table = carnn__declare_words(p, 0.1f);
         m->overlap.vector = &m->words;
     }

@@ -889,6 +889,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 called(*names->item), carnn_dataset_left_out(loaded));
     free(labels);
+    free(own.item);
     free(choices);
     free(sources);
     return loaded;
@@ -1449,20 +1450,24 @@ static const char *scored_name(size_t number) {
     return arg.ensemble ? arg.ensemble : "vote";
 }
 
-/* Of a model, or of the vote: then what the models share, and their parameters together. */
+/* Model i of those that a line of scores is of: the models of a vote, the members of an ensemble,
+   or one model; NULL past the last. */
+static const carnn_model *scored_model(size_t number, size_t i) {
+    const carnn_model *m = models[number], *member = m ? carnn_model_member(m, i) : models[i];
+    return member || i ? member : m;
+}
+
+/* Of a model, or of several: then what these share, and their parameters together. */
 static void json_score(size_t number) {
-    int vote = number == tested.count && !models[number];
     size_t i, parameters = 0;
     const carnn_scores *s = &tested.scores[number];
-    const carnn_model *first = models[vote ? 0 : number];
-    const carnn_model_desc *d = carnn_model_describe(first);
+    const carnn_model *m = scored_model(number, 0);
+    const carnn_model_desc *d = carnn_model_describe(m);
     const char *cell = d->cell;
     double seed = (double)d->seed;
-    for (i = 0; vote ? i < number : !i || carnn_model_member(first, i); i++) {
-        const carnn_model *one = vote ? models[i] : carnn_model_member(first, i);
-        if (!one) one = first; /* it has no members */
-        d = carnn_model_describe(one);
-        parameters += carnn_model_parameters(one);
+    for (i = 0; (m = scored_model(number, i)) != NULL; i++) {
+        d = carnn_model_describe(m);
+        parameters += carnn_model_parameters(m);
         if (strcmp(d->cell, cell)) cell = "mixed";
         if ((double)d->seed != seed) seed = NAN;
     }
@@ -1500,11 +1505,11 @@ static void print_test(void) {
     size_t i, width = 0;
     for (i = 0; i <= tested.count; i++) width = most(width, strlen(scored_name(i)));
     for (i = 0; i < tested.voices; i++, s++) {
+        double p = i ? significance(i) : NAN;
         printf("%-*s  ", (int)width, scored_name(i));
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
-        if (i && is_finite(significance(i)))
-            printf(", p %.4f against the first", significance(i));
+        if (is_finite(p)) printf(", p %.4f against the first", p);
         printf(")\n");
     }
     for (i = 0; models[i] && arg.report; i++) {
@@ -1690,18 +1695,18 @@ static void predict_lines(void) {
    the end on standard input, too, unless --stream asks for answers to single lines. */
 static int predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
-    int files, waits;
+    int files, waits, whole; /* whole: all is read before the first answer */
     open_session(NULL);
     files = arg.data.count > 1 || strcmp(*arg.data.item, "-");
     waits = carnn_session_columns(session) > 0 || carnn_session_compares(session);
-    if (!files && (!waits || arg.stream) &&
-        (arg.target || arg.group || arg.labels.count || arg.permutation))
+    whole = files || (waits && !arg.stream);
+    if (!whole && (arg.target || arg.group || arg.labels.count || arg.permutation))
         say(USAGE, "--target, --group, --labels and --permutation are for --data: here each line "
             "is answered by itself");
     if (arg.stream && files) say(USAGE, "--stream is for standard input, not for --data");
     if (arg.stream && !waits)
         say(USAGE, "--stream: this model answers each line at once without it");
-    if (files || (waits && !arg.stream)) {
+    if (whole) {
         data = load_data(task_of(model), &arg.data, NULL, 0, 1);
         if (carnn_session_columns(session) && !*reads_as()->target && !*reads_as()->group &&
             !arg.labels.count && lacks_classes())

@@ -622,10 +622,13 @@ static void ensemble_refused(void) {
     memset(&desc, 0, sizeof desc);
     CHECK_INT(carnn_model_ensemble(&e, NULL, 0, &desc, &error), CARNN_ERR_ARGUMENT);
     desc.share = 2.0;
-    CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)m[0], 2, &desc, &error),
-              CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "a share of models is from 0 to 1, found 2");
+    for (i = 0; i < 2; i++, desc.valid = data[0]) { /* without and with validation data */
+        CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)m[0], 2, &desc, &error),
+                  CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, "a share of models is from 0 to 1, found 2");
+    }
     desc.share = 1.0;
+    desc.valid = NULL;
     CHECK_INT(carnn_model_ensemble(&e, (const carnn_model *const *)m[0], 2, &desc, &error),
               CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "members are chosen by their scores on validation data: there are "
