@@ -481,8 +481,8 @@ typedef struct carnn_dataset_desc {
                     is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
-                    how files are read (classify: fine; signal: columns, target, group,
-                    inputs); NULL: the defaults */
+                    how files are read (lm: unit; classify: fine; signal: columns, target,
+                    group, inputs); NULL: the defaults */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
@@ -8669,6 +8669,8 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
+enum { CARNN__SENTENCE_UNIT };
+enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
 enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 };
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES };
 enum { CARNN__SIGNAL_COLUMNS };
@@ -9462,7 +9464,8 @@ static const carnn__reader carnn__dialog_reader = {
 
        words with blanks between them<TAB>label<TAB>what else there may be
 
-   where all but the words may be missing, or, as in the Switchboard corpus, exactly two bars:
+   where all but the words may be missing, or, as in the Switchboard corpus, exactly two bars, which
+   models of characters read as such:
 
        speaker|What they said, as it is written.|dialog act
 
@@ -9487,7 +9490,8 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return CARNN_OK;
     }
-    r->spoken = carnn__spoken(rest, &text, &label);
+    r->spoken = p->option[CARNN__SENTENCE_UNIT] <= 1 + CARNN__LM_WORD &&
+                carnn__spoken(rest, &text, &label);
     if (!r->spoken) {
         carnn__cut(&rest, '\t', &text);
         carnn__cut(&rest, '\t', &label);
@@ -19899,12 +19903,11 @@ static const carnn__task carnn__dialog_task = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
-       CARNN__LM_LABEL_ROW, CARNN__LM_UNIT, CARNN__LM_CHUNKS,
+enum { CARNN__LM_UNIT = CARNN__SENTENCE_UNIT, CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER,
+       CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT, CARNN__LM_LABEL_ROW, CARNN__LM_CHUNKS,
        CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_CONTEXT_PREVIOUS, CARNN__LM_CONTEXT_NONE };
 enum { CARNN__LM_LABEL_PREVIOUS, CARNN__LM_LABEL_OWN };
-enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
 
 static const char *const carnn__lm_contexts[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_rows[] = {"previous", "own", NULL};
@@ -19999,8 +20002,8 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn_status status;
     size_t i;
     if (characters && data->spoken)
-        return carnn__refuse(error, "lines speaker|text|label are read as words: expected --unit "
-                             "word");
+        return carnn__refuse(error, "lines speaker|text|act were read for a model of words: data of "
+                             "characters are loaded with the model's description");
     if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED &&
         !carnn__spaced(data))
         return carnn__refuse(error, "--unit spaced: expected blanks between characters in the "
@@ -20391,9 +20394,8 @@ static int carnn__lm_full(const carnn__lm *m) {
 
 /* The words of a sentence as they are read. */
 static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
-    int spoken = s->spoken && !carnn__lm_by_character(s->model);
     text = carnn__trim(text);
-    return carnn__words_of(spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text.at,
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text.at,
                            text.length);
 }
 

@@ -514,7 +514,6 @@ static void chars_explain(void) {
     carnn_explanation e;
     double sum;
     size_t i, best;
-    int found;
     CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
     CHECK_INT(carnn_session_predict(s, &line, 1, 0, &p, NULL), CARNN_OK);
     CHECK_INT(carnn_session_explain(s, 32, part, &e, NULL), CARNN_OK);
@@ -524,8 +523,33 @@ static void chars_explain(void) {
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
     best = carnn__names_find(&model->words, e.of, strlen(e.of));
     CHECK_NEAR(sum, ((const carnn__lm *)s->work.state)->output.z[best], 1e-4);
-    CHECK_INT(carnn_session_line(s, "A|It's so|x", 11, 1, 0, &found, &p, NULL), CARNN_OK);
-    CHECK_INT(p.tokens, 7 + 1); /* also what somebody says is read character by character */
+    carnn_session_free(s);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Bars are characters as others are where the data are read for the model, in a session, too. */
+static void chars_bars(void) {
+    static const char line[] = "A|It's so|x";
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_error error;
+    carnn_session *s = NULL;
+    carnn_prediction p;
+    carnn_scores batch;
+    int found;
+    CHECK_INT(test_linked(&data, "lm", "unit=char", test_source("data", line, 11), NULL, &error),
+              CARNN_OK);
+    CHECK_TEXT(carnn_dataset_text(data, 0, 0), line);
+    CHECK(!carnn_dataset_target(data, 0));
+    model = chars_model("", data);
+    CHECK_INT(carnn_model_word_count(model), 3 + 9); /* A | I t ' s ' ' o x */
+    batch = test_scores(model, data);
+    CHECK_INT(batch.tokens, 11 + 1);
+    CHECK_INT(carnn_session_open(&s, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_line(s, line, 11, 1, 0, &found, &p, NULL), CARNN_OK);
+    CHECK_INT(p.tokens, 11 + 1);
+    CHECK_NEAR(p.score, batch.loss * 12, 1e-5);
     carnn_session_free(s);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -564,7 +588,7 @@ static void chars_refused(void) {
     CHECK_INT(carnn_set(&desc, NULL, "unit", "letter", &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_set(&desc, NULL, "unit", "char", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, spoken, &error), CARNN_ERR_ARGUMENT);
-    CHECK(strstr(error.message, "speaker|text|label") != NULL);
+    CHECK(strstr(error.message, "speaker|text|act") != NULL);
     CHECK_TEXT(test_refused("lm", "unit=spaced", data).message,
                "--unit spaced: expected blanks between characters in the data");
     CHECK_TEXT(test_refused("lm", "label_weight=0.5", data).message,
@@ -613,6 +637,7 @@ int main(void) {
     chars_filled("unit=char min_count=1 cell=icarnn encoder=rcrn chunk=3");
     chars_generate();
     chars_explain();
+    chars_bars();
     chars_from();
     chars_refused();
     return test_end();
