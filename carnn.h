@@ -953,9 +953,10 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
                                            const char **reply, carnn_error *error);
 
 /* answer: tells a sentence that may answer the questions to come. Models with `redundancy` score a
-   sentence by the words that it shares with such sentences, too: tell a session all of them, then
-   predict each with its question. What was told since the last reset counts, but for the sentence
-   that is scored: the first 1,024 sentences, and no more than 32,768 words. */
+   sentence by the words that it shares with such sentences, too, those with `place` by its place
+   among them: tell a session all of them, in their order, then predict each with its question. What
+   was told since the last reset counts: the first 1,024 sentences, and no more than 32,768 words. A
+   sentence that was not told has the place behind the others. */
 CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
                                                size_t length, carnn_error *error);
 
@@ -15638,7 +15639,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     for (k = 0; k < CARNN__SHARES; k++) share[k] *= scale[k & 1];
 }
 
-/* --- words that other sentences of the question have --------------------------------------------
+/* --- the other sentences of the question --------------------------------------------------------
    What answers a question is often in several of the sentences that were found for it (redundancy;
    Clarke, Cormack and Lynam 2001). Of each sentence k of the question, o_k is the share of the
    question's words, each as idf^3, that it has or has equals of. A word w of the sentence j that
@@ -15647,11 +15648,20 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
      support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all but copies of j
 
    A pair has two more shares of these words of its sentence, also times 20: the maximum of
-   idf_w^3 support_w, and the mean of support_w, weighted by idf_w^3. The sentences of a question
-   are those of its group, in a session those that it was given; the first ones of very many. Sums
-   of powers are exact in doubles, so that the order of the sentences does not matter. */
+   idf_w^3 support_w, and the mean of support_w, weighted by idf_w^3. Sums of powers are exact in
+   doubles, so that the order of the sentences does not matter to them.
+
+   Where the sentences are those of one text, what it is about is said first (place): the first
+   sentence of an encyclopedia's article answers more questions than the fifth. So a pair may be
+   told -10 ln(place). The place of a sentence is 1 for the first one, 10 for the tenth and all
+   behind it; copies have that of the first of them.
+
+   The sentences of a question are those of its group, in a session those that it was given; the
+   first ones of very many. */
 
 #define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
+#define CARNN__PLACES 10
+#define CARNN__PLACE_SCALE 10.0f
 #define CARNN__OTHERS 1024    /* sentences of a question at most, and their words */
 #define CARNN__OTHER_WORDS (64 * CARNN__SENTENCE_WORDS)
 
@@ -15659,7 +15669,8 @@ typedef struct carnn__redundancy {
     const carnn__overlap *overlap;
     carnn__list question; /* whose sums they are */
     double *sum;     /* (V) for each word the powers of the sentences that have it. 0 between two
-                        batches; a session keeps the sums for the next sentence, see `stands` */
+                        batches; a session keeps the sums for the next sentence, see `stands`. NULL:
+                        only places are asked for */
     double all;      /* of all sentences */
     size_t from, to; /* the sentences: items of the group, or of a session its `others` */
     uint32_t *asked; /* (CARNN__SENTENCE_WORDS) of a session: the words of the question */
@@ -15741,6 +15752,7 @@ static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
     if (m->stands) carnn__redundancy_clear(work, m);
     m->question = question;
     carnn__redundancy_find(work, m, item);
+    if (!m->sum) return;
     m->all = 0.0;
     for (k = m->from; k < m->to; k++) {
         carnn__list s = carnn__redundancy_sentence(work, k);
@@ -15753,6 +15765,16 @@ static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
     memcpy(m->asked, question.ids, question.length * sizeof *question.ids);
     m->question.ids = m->asked;
     m->stands = 1;
+}
+
+/* The place of the sentence s. */
+static size_t carnn__redundancy_place(const carnn__work *work, const carnn__redundancy *m,
+                                      carnn__list s) {
+    size_t place = 1, most = carnn__min(m->to - m->from + 1, CARNN__PLACES);
+    while (place < most &&
+           !carnn__same_list(carnn__redundancy_sentence(work, m->from + place - 1), s))
+        place++;
+    return place;
 }
 
 /* The powers of the sentences that are the same as s. */
@@ -15796,15 +15818,22 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
 /* --- the shares in the score --------------------------------------------------------------------
    score += W x; x are the shares of a pair. Backward: dW += dscore^T x. */
 
+enum { CARNN__REDUNDANCY = 1, CARNN__PLACE = 2 }; /* what is read of the other sentences */
+
 typedef struct carnn__shares {
-    carnn__mat x;    /* (B, CARNN__SHARES), where there is redundancy CARNN__REDUNDANCIES more */
+    carnn__mat x;    /* (B, CARNN__SHARES); with redundancy CARNN__REDUNDANCIES more, with place
+                        one more, the last */
     carnn__linear y; /* (B, 1) W x */
-    carnn__redundancy redundancy; /* its sum is NULL where it is not read */
+    int others;      /* CARNN__REDUNDANCY + CARNN__PLACE */
+    carnn__redundancy redundancy;
 } carnn__shares;
 
 static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
-                               int redundancy) {
-    size_t columns = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
+                               int others) {
+    int redundancy = others & CARNN__REDUNDANCY;
+    size_t columns = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0) +
+                     ((others & CARNN__PLACE) != 0);
+    m->others = others;
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
@@ -15812,9 +15841,19 @@ static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *nam
     if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
 }
 
-/* The redundancy of all pairs. Sentences are added up once for the pairs of a question. */
-static void carnn__shares_redundancy(const carnn__work *work, carnn__shares *m,
-                                     const carnn__overlap *overlap, const carnn__texts *t) {
+/* What the other sentences tell of a pair whose sentence is s; x: its shares. */
+static void carnn__shares_pair(const carnn__work *work, const carnn__shares *m, carnn__list s,
+                               float *x) {
+    const carnn__redundancy *r = &m->redundancy;
+    if (r->sum) carnn__redundancy_pair(work, r, s, x + CARNN__SHARES);
+    if (m->others & CARNN__PLACE)
+        x[m->x.columns - 1] = -CARNN__PLACE_SCALE *
+                              (float)log((double)carnn__redundancy_place(work, r, s));
+}
+
+/* The same of all pairs. Sentences are added up once for the pairs of a question. */
+static void carnn__shares_others(const carnn__work *work, carnn__shares *m,
+                                 const carnn__overlap *overlap, const carnn__texts *t) {
     const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     size_t i = 0;
     m->redundancy.overlap = overlap;
@@ -15823,9 +15862,10 @@ static void carnn__shares_redundancy(const carnn__work *work, carnn__shares *m,
         carnn__redundancy_ask(work, &m->redundancy, carnn__list_at(lists, asked), t->item[i]);
         for (; i < t->count && t->list[2 * i] == asked &&
                work->data->items[t->item[i]].group == group; i++)
-            carnn__redundancy_pair(work, &m->redundancy, carnn__list_at(lists, t->list[2 * i + 1]),
-                                   m->x.x + i * m->x.columns + CARNN__SHARES);
-        if (!m->redundancy.asked) carnn__redundancy_clear(work, &m->redundancy);
+            carnn__shares_pair(work, m, carnn__list_at(lists, t->list[2 * i + 1]),
+                               m->x.x + i * m->x.columns);
+        if (m->redundancy.sum && !m->redundancy.asked)
+            carnn__redundancy_clear(work, &m->redundancy);
     }
 }
 
@@ -15835,7 +15875,7 @@ static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
     size_t i;
     for (i = 0; i < t->count; i++)
         carnn__overlap_pair(work, overlap, t, i, m->x.x + i * m->x.columns);
-    if (m->redundancy.sum) carnn__shares_redundancy(work, m, overlap, t);
+    if (m->others) carnn__shares_others(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
@@ -15883,6 +15923,13 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
     }
     for (i = 0; i < count; i++) out[i].score *= (double)(w[1] * CARNN__SHARE_SCALE / all);
     if (best < count) out[best].score += (double)(w[0] * share[0]);
+}
+
+/* What the place of the first pair's sentence adds to W x. */
+static double carnn__shares_placed(const carnn__work *work, const carnn__shares *m) {
+    size_t last = m->x.columns - 1;
+    if (!(m->others & CARNN__PLACE)) return 0.0;
+    return (double)carnn__weight(work, m->y.weight)[last] * (double)m->x.x[last];
 }
 
 /* What words of the first pair add to W x: out[0 .. count) are the first of them, count at most as
@@ -20002,8 +20049,8 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn_status status;
     size_t i;
     if (characters && data->spoken)
-        return carnn__refuse(error, "lines speaker|text|act were read for a model of words: data of "
-                             "characters are loaded with the model's description");
+        return carnn__refuse(error, "lines speaker|text|act were read for a model of words: data "
+                             "of characters are loaded with the model's description");
     if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED &&
         !carnn__spaced(data))
         return carnn__refuse(error, "--unit spaced: expected blanks between characters in the "
@@ -20587,11 +20634,12 @@ static const carnn__task carnn__lm_task = {
      f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + W5 shares
      P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
-     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 or 10)
+     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 11)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
-   only. The shares are explained in @@MATCH: 8 of words that both texts have, and with --redundancy
-   2 of words that other sentences of the question have, too. --weighting skip weighs words by what
+   only. The shares are explained in @@MATCH: 8 of words that both texts have, with --redundancy 2
+   of words that other sentences of the question have, too, and with --place the sentence's place
+   among these. --weighting skip weighs words by what
    they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of x_i.
 
    --model siamese: score = W4 cosine + b4 + W5 shares; the cosine of the last states, W4 (1, 1).
@@ -20632,7 +20680,8 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_LOSS, CARNN__ANSWER_REDUNDANCY }; /* in carnn_model_desc.option */
+       CARNN__ANSWER_LOSS, CARNN__ANSWER_REDUNDANCY,
+       CARNN__ANSWER_PLACE }; /* in carnn_model_desc.option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -20654,6 +20703,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OVERLAP_OPTION,
     CARNN__OPTION_WHOLE("redundancy", CARNN__ANSWER_REDUNDANCY, 0, 1, 2,
                         "1: with overlap, also told of words that other sentences have"),
+    CARNN__OPTION_WHOLE("place", CARNN__ANSWER_PLACE, 0, 1, 2,
+                        "1: with overlap, also told of the sentence's place among the others"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
                          "pair: each sentence by itself (ca); rank: among those of its question; "
                          "hinge: against six wrong ones, margin 0.1 (ap, cosine); hardest: against "
@@ -20671,13 +20722,14 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     static const double lr[] = {0.0005, 0.0005, 0.003, 0.001, 0.001};
     double chosen = model->option[CARNN__ANSWER_MODEL]; /* not checked yet */
     size_t kind = chosen >= 1.0 && chosen <= (double)CARNN__COUNT(lr) ? (size_t)chosen - 1 : 0;
-    int matches = kind >= CARNN__ANSWER_CA;
+    int matches = kind >= CARNN__ANSWER_CA, others;
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = lr[kind];
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
-    carnn__option_default(model, CARNN__ANSWER_REDUNDANCY,
-                          model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE);
+    others = model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE;
+    carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, others);
+    carnn__option_default(model, CARNN__ANSWER_PLACE, others);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
@@ -20728,10 +20780,13 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* 1: sentences are scored by what others of their question have, too. */
-static int carnn__answer_redundant(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
-           carnn__two_overlaps(model) && carnn__option(model, CARNN__ANSWER_REDUNDANCY) > 0.0;
+/* What is read of the other sentences of a question. */
+static int carnn__answer_others(const carnn_model *model) {
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA ||
+        !carnn__two_overlaps(model))
+        return 0;
+    return (carnn__option(model, CARNN__ANSWER_REDUNDANCY) > 0.0 ? CARNN__REDUNDANCY : 0) +
+           (carnn__option(model, CARNN__ANSWER_PLACE) > 0.0 ? CARNN__PLACE : 0);
 }
 
 /* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
@@ -20768,7 +20823,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
                            CARNN__LOGITS);
         if (t->flag)
             carnn__shares_plan(p, &m->shares, "output", t->most_items,
-                               carnn__answer_redundant(p->model));
+                               carnn__answer_others(p->model));
     }
     carnn__two_fixed(p, two);
     carnn__ranks_plan(p, &m->ranks);
@@ -20877,7 +20932,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
     carnn__lists *others = &carnn__corpus_of(&s->work)->others;
     carnn__net_session_carve(s, arena);
-    if (!carnn__answer_redundant(s->model)) return;
+    if (!carnn__answer_others(s->model)) return;
     others->ids = carnn__indices(arena, CARNN__OTHER_WORDS);
     others->at = carnn__sizes(arena, CARNN__OTHERS + 1);
     if (others->at) others->at[0] = 0;
@@ -20915,7 +20970,8 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, carnn__span sent
     c->others_left -= n;
 }
 
-/* The score of a model that reads shares: what words add by these, and the rest, the network's. */
+/* The score of a model that reads shares: what words add by these, and the rest, which the network
+   and the place add. */
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     carnn__answer *m = (carnn__answer *)s->work.state;
@@ -20927,7 +20983,7 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     count = carnn__min(count, e->count);
     if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
     carnn__linear_forward(&s->work, &m->output, carnn__answer_features(m), 1);
-    e->rest = (double)m->output.y.x[0];
+    e->rest = (double)m->output.y.x[0] + carnn__shares_placed(&s->work, &m->shares);
     e->exact = 1;
     m->output.y.x[0] = score;
 }
@@ -23110,6 +23166,8 @@ static const struct {
     {"answer", "weighting", "model", "iwan"},
     {"answer", "redundancy", "model", "iwan siamese"},
     {"answer", "redundancy", "overlap", NULL},
+    {"answer", "place", "model", "iwan siamese"},
+    {"answer", "place", "overlap", NULL},
     {"pair", "direction", "alignment or pooling", "overlap file attention"},
     {"pair", "grades", "target", "relatedness"},
     {"signal", "min_count", NULL, NULL},

@@ -1599,6 +1599,8 @@ run 2 train --task lm --label-row own --train unlabelled.txt --out f.gguf
 says err 'label_row has an effect only where label_weight is above 0$'
 run 2 train --task answer --redundancy 1 --overlap 0 --train "$data/answer-dev.tsv" --out f.gguf
 says err 'redundancy has an effect only where overlap is above 0$'
+run 2 train --task answer --place 1 --model ca --train "$data/answer-dev.tsv" --out f.gguf
+says err 'place has an effect only where model is one of these: iwan siamese$'
 run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.tsv" --out f.gguf
 says err 'min_count has no effect in the task signal$'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf

@@ -267,11 +267,19 @@ static void plain_redundancy(const carnn_model *model, const sentence *q, const 
     if (all > 0.0) share[1] /= all;
 }
 
+/* Minus ten times the logarithm of a sentence's place among the n of its question. */
+static double plain_place(const sentence *a, const sentence *group, size_t n) {
+    double place = 1.0;
+    while (n-- && (group->n != a->n || memcmp(group->id, a->id, a->n * sizeof *a->id)))
+        place += 1.0, group++;
+    return -10.0 * log(fmin(place, 10.0));
+}
+
 /* The sentences of a question are `group` (n). */
 static double plain_score(const carnn_model *model, sentence *q, sentence *a,
                           const sentence *group, size_t n) {
     const float *out = test_weight(model, "output.weight");
-    double f[4 * D], share[10], score = 0.0;
+    double f[4 * D], share[11], score = 0.0;
     size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
     int backwards;
     plain_inputs(model, q, a);
@@ -295,10 +303,15 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
                           (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
-        int more = model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0;
+        size_t count = 8;
         plain_overlap(model, q, a, share);
-        if (more) plain_redundancy(model, q, a, group, n, share + 8);
-        score += test_row_times(test_weight(model, "output.shares"), 0, more ? 10 : 8, share);
+        if (model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0) {
+            plain_redundancy(model, q, a, group, n, share + 8);
+            count += 2;
+        }
+        if (model->desc.option[CARNN__ANSWER_PLACE] > 0.0)
+            share[count++] = plain_place(a, group, n);
+        score += test_row_times(test_weight(model, "output.shares"), 0, count, share);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -438,7 +451,7 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
     float *share = test_weight(model, "output.shares");
     *test_weight(model, "output.weight") = 0.0f;
-    memset(share, 0, 10 * sizeof *share);
+    memset(share, 0, 11 * sizeof *share);
     share[0] = 0.05f;
     return model;
 }
@@ -815,8 +828,8 @@ static void test_default_memory(void) {
     check_default_memory("", "none of ours", 0.0); /* refused when a model is made */
 }
 
-/* Shares of other sentences are only there beside those of the question. */
-static void test_default_redundancy(void) {
+/* What others tell is only there beside the shares of the question. */
+static void test_default_others(void) {
     static const char *const options[] = {"", "overlap=0", "model=ca", "model=cosine overlap=2"};
     static const double expected[] = {1, CARNN_NONE, CARNN_NONE, 1};
     size_t i;
@@ -827,6 +840,7 @@ static void test_default_redundancy(void) {
         CHECK_INT(carnn__set_all(&desc, NULL, 0, options[i], NULL), CARNN_OK);
         CHECK_INT(carnn_defaults(&desc, NULL, NULL), CARNN_OK);
         CHECK_NEAR(desc.option[CARNN__ANSWER_REDUNDANCY], expected[i], 0.0);
+        CHECK_NEAR(desc.option[CARNN__ANSWER_PLACE], expected[i], 0.0);
     }
 }
 
@@ -899,13 +913,15 @@ static double match(carnn_session *session, const char *question, size_t questio
     return p.score;
 }
 
-/* Tells a session the sentences of a question, the last one first. */
+/* Tells a session the sentences of a question, the last one first if their place says nothing. */
 static void tell_group(carnn_session *session, const carnn_dataset *data, uint32_t group) {
+    int backwards = !(session->model->desc.option[CARNN__ANSWER_PLACE] > 0.0);
     carnn_error error;
     size_t i;
-    for (i = data->item_count; i-- > 0;) {
-        carnn__span a = carnn__text(data, carnn__members(data, &data->items[i])[1].text);
-        if (data->items[i].group == group)
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[backwards ? data->item_count - 1 - i : i];
+        carnn__span a = carnn__text(data, carnn__members(data, x)[1].text);
+        if (x->group == group)
             CHECK_INT(carnn_session_candidate(session, a.at, a.length, &error), CARNN_OK);
     }
 }
@@ -1145,6 +1161,50 @@ static void test_redundancy(void) {
     carnn_dataset_free(data);
 }
 
+/* A model whose score is the place in column `last` of the shares, in batches and sessions: copies
+   have that of the first of them, a sentence that a session has not heard is behind the others.
+   Nothing of it is due to words. */
+static void test_place(const char *options, size_t last) {
+    static const char text[] =
+        "a b\tx y\t1\na b\tz\t0\na b\tx y\t0\na b\tb\t0\nc\tb\t1\nc\tx\t0\n";
+    static const double place[6] = {1, 2, 1, 4, 1, 2};
+    carnn_dataset *data = answer_data(text);
+    carnn_model *model = test_model("answer", options, NULL, data);
+    float *share = test_weight(model, "output.shares"), score[6];
+    carnn_session *session = NULL;
+    carnn_contribution part[3];
+    carnn_explanation e;
+    carnn_prediction p;
+    size_t i;
+    *test_weight(model, "output.weight") = 0.0f;
+    memset(share, 0, last * sizeof *share);
+    share[last] = 0.5f;
+    score_pairs(model, data, 2, 1, score);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_compares(session), 1);
+    for (i = 0; i < 6; i++) {
+        CHECK_NEAR(score[i], -5.0 * log(place[i]), 1e-5);
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, NULL), CARNN_OK);
+        CHECK((float)p.score == score[i]);
+    }
+    CHECK_INT(carnn_session_explain(session, 3, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 2);
+    CHECK_NEAR(part[0].score, 0.0, 0.0);
+    CHECK_NEAR(part[1].score, 0.0, 0.0);
+    CHECK_NEAR(e.rest, p.score, 1e-6);
+    CHECK_INT(e.exact, 1);
+    CHECK_NEAR(match(session, "c", 1, "new", 3), -5.0 * log(3.0), 1e-5);
+    for (i = 3; i < 12; i++) CHECK_INT(carnn_session_candidate(session, "z", 1, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_candidate(session, "y", 1, NULL), CARNN_OK);
+    CHECK_NEAR(match(session, "c", 1, "y", 1), -5.0 * log(10.0), 1e-5); /* the twelfth */
+    CHECK_NEAR(match(session, "c", 1, "z", 1), -5.0 * log(3.0), 1e-5);
+    carnn_session_reset(session);
+    CHECK_NEAR(match(session, "c", 1, "new", 3), 0.0, 1e-9); /* the first, as far as is known */
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a very long sentence the first words are read. */
 static void test_long_sentence(void) {
     static char text[2 * CARNN__SENTENCE_WORDS + 20];
@@ -1343,9 +1403,13 @@ int main(void) {
     test_answer_scores(pairs, "cell=icarnn model=siamese");
     test_answer_scores(pairs, "cell=icarnn overlap=1");
     test_answer_scores(pairs, "cell=icarnn redundancy=0");
+    test_answer_scores(pairs, "cell=icarnn place=0");
+    test_answer_scores(pairs, "cell=icarnn redundancy=0 place=0");
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=2");
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=1");
     test_redundancy();
+    test_place("model=siamese loss=pair", 10);
+    test_place("model=siamese loss=pair redundancy=0", 8);
     test_redundancy_room();
     test_long_sentence();
     test_overlap_explained();
@@ -1371,6 +1435,7 @@ int main(void) {
                                                                   i == CARNN__CELL_ran);
     }
     test_answer_session("cell=icarnn model=siamese", 1);
+    test_answer_session("cell=icarnn model=siamese place=0", 1);
     test_answer_session("cell=lstm", 0); /* equal texts whose words have other flags */
     test_parts();
     test_answer_same_bytes("cell=icarnn");
@@ -1385,7 +1450,7 @@ int main(void) {
     test_answer_errors();
     test_descriptions();
     test_default_memory();
-    test_default_redundancy();
+    test_default_others();
     test_hinge_draws();
     test_memory_runs_out();
     return test_end();
