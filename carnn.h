@@ -10837,6 +10837,7 @@ static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
 /* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
 static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
     size_t room = 2 * line.length + 1, before = stbds_arrlenu(b->token), i;
+    int middle = 0; /* of the sentence: behind a word or a comma */
     carnn__words w;
     stbds_arrsetlen(b->line, line.length + room);
     memcpy(b->line, line.at, line.length);
@@ -10847,25 +10848,16 @@ static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
     while (carnn__next_word(&w)) {
         carnn__book_word none = {0, 0, 0};
         uint32_t word = carnn__names_add(&b->words, w.word.at, w.word.length, 0);
+        int capital = carnn__capital(*w.word.at);
         if (word == CARNN__NO_INDEX) return carnn__too_many_words(b->error);
         if (word == stbds_arrlenu(b->word)) stbds_arrput(b->word, none);
         stbds_arrput(b->token, word);
+        b->word[word].capital += (size_t)(middle && capital);
+        b->word[word].lower += (size_t)!capital;
+        middle = carnn__name_letter(*w.word.at) || carnn__is(",", w.word, 0);
     }
     if (stbds_arrlenu(b->token) > before) stbds_arrput(b->at, stbds_arrlenu(b->token));
     return CARNN_OK;
-}
-
-/* Counts capitals in the middle of sentences and small letters. */
-static void carnn__book_count(carnn_book *b) {
-    size_t s, i;
-    for (s = 0; s < carnn__book_sentences(b); s++)
-        for (i = b->at[s]; i < b->at[s + 1]; i++) {
-            const char *word = carnn__names_get(&b->words, b->token[i]);
-            const char *before = i > b->at[s] ? carnn__names_get(&b->words, b->token[i - 1]) : ".";
-            int middle = carnn__name_letter(*before) || !strcmp(before, ",");
-            b->word[b->token[i]].capital += (size_t)(middle && carnn__capital(*word));
-            b->word[b->token[i]].lower += (size_t)!carnn__capital(*word);
-        }
 }
 
 /* Is a word a name, or one of those that are asked for? */
@@ -10916,7 +10908,6 @@ static carnn_status carnn__book_read(carnn_book *b) {
         status = carnn__book_lacks(b, "sentences, one a line");
     carnn__input_close(&b->input, &b->allocator);
     if (status) return status;
-    carnn__book_count(b);
     for (i = 0; i < b->words.count; i++) b->word[i].is_name = carnn__book_is_name(b, i);
     b->names.count = b->first = b->next = 0;
     carnn__book_collect(b, 0, carnn__book_sentences(b), &b->names);
