@@ -11049,9 +11049,7 @@ static carnn_status carnn__book_begin(void *job) {
     status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
     while (!status && carnn__next_line(&b->input.lines)) {
         carnn__span word = carnn__trim(b->input.lines.line);
-        carnn__words w = carnn__words_of(CARNN__SPACES, word.at, word.length);
-        carnn__next_word(&w);
-        if (carnn__next_word(&w))
+        if (carnn__count_words(CARNN__SPACES, word) > 1)
             status = carnn__expected(b->error, &b->input.lines, "one word", word);
         else if (word.length &&
                  carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
