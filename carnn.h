@@ -8856,6 +8856,8 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    of those that are read (reading.table). */
 enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS, CARNN__TABLE_NAMES };
 
+enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* a text is a choice; that of a tree */
+
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
@@ -8864,8 +8866,7 @@ typedef struct carnn__reading {
     double option[CARNN_OPTIONS_MAX]; /* of the model, 0 where they are left open */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
-    uint32_t *listed;     /* (texts.count) number of a text among the choices */
-    char *member;         /* (texts.count) of trees 1: it is the text of a member */
+    uint32_t *found;      /* (texts.count) of each: CARNN__FOUND_CHOICE, CARNN__FOUND_TREE */
     size_t group_first;   /* first member of the group at hand */
     size_t records;       /* so far */
     uint32_t origin;      /* see carnn__item */
@@ -8906,15 +8907,15 @@ static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
     s = carnn__trim(s);
     text = carnn__names_add(&r->texts, s.at, s.length, 0);
-    if (text == stbds_arrlenu(r->listed)) stbds_arrput(r->listed, CARNN__NO_INDEX);
+    if (text == stbds_arrlenu(r->found)) stbds_arrput(r->found, 0);
     return text;
 }
 
 /* Makes a text a choice if it is none; `shown` is how it was written. */
 static void carnn__reading_choice(carnn__reading *r, uint32_t text, carnn__span shown) {
     char *copy;
-    if (r->listed[text] != CARNN__NO_INDEX) return;
-    r->listed[text] = (uint32_t)stbds_arrlenu(r->draft.choices);
+    if (r->found[text] & CARNN__FOUND_CHOICE) return;
+    r->found[text] |= CARNN__FOUND_CHOICE;
     stbds_arrput(r->draft.choices, text);
     stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
     copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
@@ -8999,9 +9000,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
         if (record->tree) {
-            while (stbds_arrlenu(r->member) < r->texts.count) stbds_arrput(r->member, 0);
-            if (record->once && r->member[m.text]) return CARNN_OK;
-            r->member[m.text] = 1;
+            if (record->once && r->found[m.text] & CARNN__FOUND_TREE) return CARNN_OK;
+            r->found[m.text] |= CARNN__FOUND_TREE;
         }
         stbds_arrput(d->members, m);
     }
@@ -9244,8 +9244,7 @@ static carnn_status carnn__reading_drop(void *job) {
     stbds_arrfree(r->inputs);
     stbds_arrfree(r->row);
     stbds_arrfree(r->order);
-    stbds_arrfree(r->listed);
-    stbds_arrfree(r->member);
+    stbds_arrfree(r->found);
     stbds_arrfree(r->scratch);
     stbds_arrfree(r->paths);
     stbds_arrfree(r->path);
