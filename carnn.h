@@ -9109,7 +9109,8 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     stbds_arrsetlen(draft->items, kept);
 }
 
-static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
+static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader *reader,
+                                          const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
     size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
@@ -9120,12 +9121,12 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->option;
     r->parser.reading = r;
-    if (!source->bytes && source->name && r->reader->folder)
-        status = r->reader->folder(r, source->name, &folder);
+    if (!source->bytes && source->name && reader->folder)
+        status = reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         status = carnn__reading_open(r, r->input, source);
         if (status) return status;
-        r->parser.csv = r->reader->csv && carnn__csv_named(r->input->lines.name);
+        r->parser.csv = reader->csv && carnn__csv_named(r->input->lines.name);
         if (r->parser.csv) status = carnn__csv_lines(r->input, &r->allocator, error);
         if (!status) status = carnn__links_open(r, source);
         if (status) return status;
@@ -9134,7 +9135,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
             carnn__record record;
             memset(&record, 0, sizeof record);
-            status = r->reader->line(&r->parser, &record);
+            status = reader->line(&r->parser, &record);
             if (!status) status = carnn__links_line(r, &record);
             if (!status && (record.count || record.has_target))
                 status = carnn__reading_record(r, &record);
@@ -9147,7 +9148,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (r->records == records && !r->desc->lenient) {
         const char *found = r->parser.lines.number ? "none" : "an empty file";
         r->parser.lines.number = 1;
-        return carnn__misread(error, &r->parser.lines, r->reader->example, found);
+        return carnn__misread(error, &r->parser.lines, reader->example, found);
     }
     if (!r->desc->clean) return CARNN_OK;
     carnn__reading_clean(d, items, groups);
@@ -9311,16 +9312,13 @@ static int carnn__reads_images(const carnn__reading *r) {
 
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
-    const carnn__reader *reader = r->reader;
     carnn_status status = CARNN_OK;
     if (r->desc->candidates) {
-        r->reader = &carnn__candidate_reader;
-        status = carnn__reading_source(r, r->desc->candidates);
-        r->reader = reader;
+        status = carnn__reading_source(r, &carnn__candidate_reader, r->desc->candidates);
         r->draft.listed = 1;
     }
     for (; !status && r->source < r->desc->source_count; r->source++)
-        status = carnn__reading_source(r, &r->desc->sources[r->source]);
+        status = carnn__reading_source(r, r->reader, &r->desc->sources[r->source]);
     if (status) return status;
     if ((carnn__reads_tables(r) || carnn__reads_images(r)) && stbds_arrlenu(r->draft.items) &&
         !r->draft.columns)
