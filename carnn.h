@@ -9205,7 +9205,7 @@ static void carnn__folder_close(carnn__reading *r) {
 static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, const char *end,
                                        int *found) {
     const struct dirent *entry;
-    size_t at, length = strlen(folder), count = 0;
+    size_t at, length = strlen(folder);
     int problem = 0;
     carnn__empty(r->paths);
     carnn__empty(r->path);
@@ -9223,11 +9223,10 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
         if (!carnn__ends(file, end, 0)) continue;
         path = stbds_arraddnptr(r->paths, length + file.length + 2);
         snprintf(path, length + file.length + 2, "%s/%s", folder, file.at);
-        count++;
     }
     carnn__folder_close(r);
     if (problem) return carnn__io_error(r->parser.error, folder, strerror(problem));
-    for (at = 0; count; count--, at += strlen(r->paths + at) + 1)
+    for (at = 0; at < stbds_arrlenu(r->paths); at += strlen(r->paths + at) + 1)
         stbds_arrput(r->path, r->paths + at);
     if (stbds_arrlenu(r->path))
         qsort(r->path, stbds_arrlenu(r->path), sizeof *r->path, carnn__by_name);
