@@ -12352,13 +12352,10 @@ static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t
     carnn__words w = carnn__words_of(r->tokenizer, text.at, text.length);
     size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
-    max = carnn__min(max, most);
-    if (!r->labels)
-        return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
-                                                ids, max));
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max)
-            ids[n] = r->labels == CARNN__LINKS
+            ids[n] = !r->labels ? carnn__word_number(&model->words, &w)
+                     : r->labels == CARNN__LINKS
                          ? carnn__link(w.word)
                          : carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
