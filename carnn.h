@@ -14702,19 +14702,13 @@ static void carnn__reduce_project(const carnn__work *work, const carnn__reduce *
     carnn__linear_forward(work, &part, &x, to - from);
 }
 
-/* Rows of the queries of layer l. */
-static size_t carnn__reduce_queries(const carnn__reduce *m, size_t l) {
-    const carnn__packed *seq = m->layer[l].job.seq;
-    return l ? seq->rows : seq->sequences;
-}
-
 /* From c to o. */
 static void carnn__reduce_forward(const carnn__work *work, carnn__reduce *m) {
     size_t l;
     for (l = 0; l < m->count; l++) {
         carnn__reduce_layer *layer = &m->layer[l];
         const carnn__packed *seq = layer->job.seq;
-        size_t R = carnn__reduce_queries(m, l);
+        size_t R = l ? seq->rows : seq->sequences; /* queries */
         layer->job.w = carnn__weight(work, m->gates);
         layer->job.bias = carnn__weight(work, m->bias);
         carnn__linear_forward(work, &layer->query, &layer->q, R);
@@ -14737,7 +14731,7 @@ static void carnn__reduce_backward(const carnn__work *work, carnn__reduce *m) {
         carnn__column_sums(e, B, gates * D, x->dw, gates * D, carnn__gradient(work, m->gates));
         carnn__column_sums(e, B, gates, x->dbias, gates, carnn__gradient(work, m->bias));
         carnn__scatter_rows(e, m->memory.y.d, x->dk, x->index, N, D);
-        carnn__linear_backward(work, &layer->query, &layer->q, carnn__reduce_queries(m, l));
+        carnn__linear_backward(work, &layer->query, &layer->q, l ? N : B);
     }
 }
 
