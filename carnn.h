@@ -14582,11 +14582,10 @@ static carnn__attention carnn__hops_attention(const carnn__hops *m, size_t k) {
 /* Sets h to the rows of T: rows are counted from the end, the last of a sequence is 0 old. */
 static void carnn__hops_ages(const carnn__work *work, const carnn__hops *m) {
     const carnn__packed *p = m->job.seq;
-    size_t t, b;
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; p->start[t] + b < p->start[t + 1]; b++)
-            m->age[p->start[t] + b] = (uint32_t)carnn__min(carnn__rank_length(p, b) - 1 - t,
-                                                           CARNN__HOPS_AGES - 1);
+    size_t t, b, length;
+    for (b = 0; b < p->sequences; b++)
+        for (length = carnn__rank_length(p, b), t = 0; t < length; t++)
+            m->age[p->start[t] + b] = (uint32_t)carnn__min(length - 1 - t, CARNN__HOPS_AGES - 1);
     carnn__matrix_rows(m->h, carnn__weights(work, m->ages), m->age, p->rows);
 }
 
