@@ -14115,7 +14115,7 @@ static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carn
     carnn__mat s = carnn__rnn_states(m, &m->layer[m->layers - 1], 0);
     size_t i, j, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
-        for (row = probe->step[i] - 1 < p->steps ? p->start[probe->step[i] - 1] : p->rows;
+        for (row = p->start[carnn__min(probe->step[i] - 1, p->steps)];
              row < p->start[carnn__min(probe->step[i], p->steps)]; row++) {
             double squares = 0.0;
             for (j = 0; j < m->h; j++)
