@@ -17522,47 +17522,31 @@ static void carnn__explain_listener(carnn_session *s, const carnn__listener *l, 
     }
 }
 
-/* The word of row r of a text, without its share yet. weight: its attention, or NULL. */
-static carnn_contribution carnn__word_contribution(const carnn_session *s, size_t text, size_t r,
-                                                   const float *weight) {
-    carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE, 0.0,
-                            weight ? (double)*weight : 0.0, 0.0};
-    if (weight) c.has |= CARNN_HAS_ATTENTION;
-    return c;
-}
-
-/* The words of all texts, each with its share of v . v, v the last states of its text in the last
-   layer. weight (R): the attention to the words, or NULL. */
-static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
-                                 size_t count, carnn_contribution *out, carnn_explanation *e) {
+/* The shares of the words of a text in v . v, v its last states in the last layer. */
+static void carnn__explain_states(carnn_session *s, const carnn__rnn *m, size_t text, size_t count,
+                                  carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
-    size_t text, i, j, r, h = m->h;
-    e->count = carnn__texts_rows(t);
+    size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
+    size_t b = t->rank[t->sequence[text]], i, j, r, h = m->h;
+    carnn_contribution *own = from < count ? out + from : NULL;
+    const float *v[2] = {NULL, NULL}; /* (h) of each direction */
+    double squares = 0.0;
     e->exact = m->bases > 1 || (m->bases && carnn__cell_is_additive(top->base->cell.kind));
-    for (text = 0; text < t->texts; text++) {
-        size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
-        size_t b = t->rank[t->sequence[text]];
-        carnn_contribution *own = from < count ? out + from : NULL;
-        const float *v[2] = {NULL, NULL}; /* (h) of each direction */
-        double squares = 0.0;
-        for (r = from; r < t->at[text + 1] && r < count; r++)
-            out[r] = carnn__word_contribution(s, text, r, weight ? weight + r : NULL);
-        for (i = 0; n && i < m->directions; i++) { /* a listener always reads forwards */
-            r = i && m->bases <= 1 ? t->at[text] : t->at[text + 1] - 1;
-            v[i] = top->y.x + (r * m->directions + i) * h;
-            for (j = 0; j < h; j++) squares += (double)v[i][j] * (double)v[i][j];
-        }
-        if (!(squares > 0.0)) continue;
-        e->rest += 1.0;
-        for (i = 0; i < m->directions; i++) {
-            if (m->bases > 1)
-                carnn__explain_listener(s, &top->listener[i], b, n, 1.0 / squares, own,
-                                        count - from, &e->rest);
-            else if (m->bases)
-                carnn__explain_run(s, &top->base[i].run, b, n, i == 1, v[i], 1.0 / squares, own,
-                                   count - from, &e->rest);
-        }
+    for (i = 0; n && i < m->directions; i++) { /* a listener always reads forwards */
+        r = i && m->bases <= 1 ? t->at[text] : t->at[text + 1] - 1;
+        v[i] = top->y.x + (r * m->directions + i) * h;
+        for (j = 0; j < h; j++) squares += (double)v[i][j] * (double)v[i][j];
+    }
+    if (!(squares > 0.0)) return;
+    e->rest += 1.0;
+    for (i = 0; i < m->directions; i++) {
+        if (m->bases > 1)
+            carnn__explain_listener(s, &top->listener[i], b, n, 1.0 / squares, own, count - from,
+                                    &e->rest);
+        else if (m->bases)
+            carnn__explain_run(s, &top->base[i].run, b, n, i == 1, v[i], 1.0 / squares, own,
+                               count - from, &e->rest);
     }
 }
 
@@ -17593,23 +17577,25 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     const carnn__two *m = (const carnn__two *)s->work.state;
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *v = carnn__two_output(m);
+    /* NULL where no words are weighed */
     const float *w = m->attends == CARNN__ATTENDS_BOTH ? m->attentive.w.x : m->attend.score.y.x;
+    int vectors = m->matches || m->attends; /* else shares are those of the last states */
     size_t text, r;
-    if (!m->matches && !m->attends) { /* w: of iwan, or NULL */
-        carnn__explain_words(s, &m->layers.rnn, w, count, out, e);
-        return;
-    }
     e->count = carnn__texts_rows(t);
     e->exact = 1;
     for (text = 0; text < t->texts; text++) {
         const float *y = v->x + text * v->columns;
-        int weighs = m->attends == CARNN__ATTENDS_BOTH || (m->attends && text != m->aligned.first);
-        double squares = (double)s->work.engine->k->dot(y, y, v->columns);
+        int weighs = w && (m->attends != CARNN__ATTENDS_ADDITIVE || text != m->aligned.first);
+        double squares = vectors ? (double)s->work.engine->k->dot(y, y, v->columns) : 0.0;
         for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
             const float *weight = weighs ? w + r : NULL;
-            out[r] = carnn__word_contribution(s, text, r, weight);
-            if (squares > 0.0) out[r].share = carnn__two_share(m, text, r, weight) / squares;
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, 0.0, 0.0};
+            if (weight) c.has |= CARNN_HAS_ATTENTION, c.attention = (double)*weight;
+            if (squares > 0.0) c.share = carnn__two_share(m, text, r, weight) / squares;
+            out[r] = c;
         }
+        if (!vectors) carnn__explain_states(s, &m->layers.rnn, text, count, out, e);
     }
 }
 
