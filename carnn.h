@@ -18845,18 +18845,14 @@ static void carnn__history_measure(const carnn__work *work, size_t item,
    is written, too), at (L + 1). Returns how many words; ids NULL: only counts. */
 static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
     const carnn__names *names = &model->choices;
-    size_t n = 0, i;
+    size_t n = 0, most = ids ? SIZE_MAX : 0, i;
     for (i = 0; i < names->count; i++) {
+        uint32_t *to = ids ? ids + n : NULL;
         if (ids) at[i] = n;
-        if (i == model->unsure) {
-            if (ids)
-                ids[n] = carnn__names_find(&model->words, CARNN__UNSURE_WORD,
-                                           CARNN__UNSURE_LENGTH);
-            n++;
-            continue;
-        }
-        n += carnn__history_tokens(model, carnn__name(names, i), 0, ids ? ids + n : NULL,
-                                   ids ? SIZE_MAX : 0) - 1;
+        if (i == model->unsure)
+            n += carnn__tokenize(&model->words, CARNN__SPACES, CARNN__UNSURE_WORD,
+                                 CARNN__UNSURE_LENGTH, to, most);
+        else n += carnn__history_tokens(model, carnn__name(names, i), 0, to, most) - 1;
     }
     if (ids) at[names->count] = n;
     return n;
