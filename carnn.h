@@ -19077,8 +19077,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
         if (x) carnn__exchange_draw(x, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (m->marked = 0, j = first; j <= last; j++) {
             carnn__history_mark(work, m, j);
-            m->answer[m->turns] = c->target[j];
-            if (x) m->answer[m->turns] = carnn__exchange_answer(x, c->target[j]);
+            m->answer[m->turns] = x ? carnn__exchange_answer(x, c->target[j]) : c->target[j];
             m->turn[m->turns++] = (uint32_t)j;
         }
         for (j = line; j <= m->end[last]; j++) {
@@ -19412,14 +19411,6 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
 enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS,
        CARNN__DROP_SUMMARY };
 
-/* Dropout on e, or backward on its gradient. There is none where names are exchanged: the exchange
-   is noise enough, and to copy a name the model has to tell it from all others. */
-static void carnn__dialog_drop(const carnn__work *work, float *x, uint64_t key) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    if (!m->read.exchange.image)
-        carnn__drop(work, x, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
-}
-
 /* Drops words of the candidates in a step: word 0 is the unknown one. */
 static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
@@ -19576,6 +19567,9 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
+    /* no dropout on e where names are exchanged: the exchange is noise enough, and to copy a name
+       the model has to tell it from all others */
+    uint64_t drop = m->read.exchange.image ? 0 : key;
     size_t B, b, own = m->read.choices.count, L, U;
     m->net.number = number;
     carnn__history_collect(work, &m->read, number, key);
@@ -19586,7 +19580,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
-    carnn__dialog_drop(work, e->x, key);
+    carnn__drop(work, e->x, U * e->columns, drop, CARNN__DROP_UTTERANCES);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
     if (m->reduce.count) carnn__reduce_project(work, &m->reduce, e, 0, U);
     carnn__mat_clear(e, U);
@@ -19611,7 +19605,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     /* de and dy have been added up over the chunks */
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
-    carnn__dialog_drop(work, e->d, key);
+    carnn__drop(work, e->d, U * e->columns, drop, CARNN__DROP_UTTERANCES);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
     carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 1);
