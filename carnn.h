@@ -23536,8 +23536,13 @@ static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *fr
     to->item = (carnn__param *)carnn__alloc(a, from->count, sizeof *to->item);
     if (!to->item) return carnn__out_of_memory(error);
     for (i = 0; i < to->count; i++) {
-        to->item[i] = from->item[i];
-        to->item[i].quantised = quantise && carnn__param_shrinks(&from->item[i]);
+        const carnn__param *p = &from->item[i];
+        to->item[i] = *p;
+        to->item[i].quantised = quantise && carnn__param_shrinks(p);
+        if (to->item[i].quantised && !p->quantised &&
+            carnn__largest(from->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
+            return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
+                                 "8,319,008", p->name);
     }
     carnn__store_lay_out(to);
     status = carnn__store_alloc(to, a, error);
@@ -24743,26 +24748,14 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     return status;
 }
 
-/* Can the matrices of a store be rounded? Adds how many are to be. */
-static carnn_status carnn__quantise_check(const carnn__store *store, carnn_error *error) {
-    const carnn__param *p;
-    for (p = store->item; p < store->item + store->count; p++) {
-        if (p->quantised || !carnn__param_shrinks(p)) continue;
-        if (carnn__largest(store->value + p->offset, p->rows * p->columns) > CARNN__Q8_MOST)
-            return carnn__refuse(error, "%s has a weight that is too large for 8 bits, above "
-                                 "8,319,008", p->name);
-    }
-    return CARNN_OK;
-}
-
-/* Quantises a model, or each member of an ensemble, which then has weights of its own; where that
-   fails all stay as they were. */
-static carnn_status carnn__quantise_parts(carnn_model *model, carnn_error *error) {
+CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
     carnn_model *const *parts;
+    const carnn__kernels *k;
     size_t i, n = carnn__file_parts(&model, &parts);
     carnn__store *made = (carnn__store *)carnn__alloc_zero(a, n, sizeof *made);
-    carnn_status status = made ? CARNN_OK : carnn__out_of_memory(error);
+    carnn_status status = made ? carnn__simd_open(&k, NULL, error) /* rounds to the nearest? */
+                               : carnn__out_of_memory(error);
     for (i = 0; !status && i < n; i++)
         status = carnn__store_remake(&made[i], &parts[i]->params, 1, &parts[i]->allocator, error);
     for (i = 0; made && i < n; i++) {
@@ -24779,15 +24772,6 @@ static carnn_status carnn__quantise_parts(carnn_model *model, carnn_error *error
     model->block = NULL;
     model->params = parts[0]->params;
     return CARNN_OK;
-}
-
-CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
-    carnn_model *const *parts;
-    const carnn__kernels *k;
-    size_t i, n = carnn__file_parts(&model, &parts);
-    carnn_status status = carnn__simd_open(&k, NULL, error); /* does it round to the nearest? */
-    for (i = 0; !status && i < n; i++) status = carnn__quantise_check(&parts[i]->params, error);
-    return status ? status : carnn__quantise_parts(model, error);
 }
 
 #ifndef CARNN_NO_TRAIN
