@@ -25431,11 +25431,10 @@ static void carnn__training_checkpoint(carnn__training *t) {
 static carnn_status carnn__probe_open(carnn__training *t, carnn_error *error) {
     carnn__work *work = &t->probed;
     carnn_status status;
-    *work = t->valid.data ? t->valid : t->train;
-    work->state = NULL;
+    *work = carnn__scoring_work(t->model, t->valid.data ? t->valid.data : t->train.data,
+                                &t->engine);
     work->g = t->gradient;
     work->batch = 1;
-    work->dropout = work->smoothing = 0.0;
     work->probe = &t->probe;
     if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
     carnn__net_carve(work, &t->arena);
