@@ -593,7 +593,7 @@ struct carnn_progress {
     double lr;
     double gradient_norm;      /* of the last step, before it is clipped */
     double seconds;            /* so far, with those before a resume */
-    double seconds_left;       /* to the end of the last epoch; 0 while that is not known */
+    double seconds_left;       /* to the end of the last epoch */
     int epoch_ended;           /* 1: this report closes an epoch */
     const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
                                    NULL elsewhere, and always without such a set */
@@ -25537,23 +25537,22 @@ static double carnn__learning_rate(const carnn__training *t, uint64_t epoch, dou
 
 /* Tells the callback how things are; returns what it says. */
 static int carnn__report(carnn__training *t, double done, int epoch_ended) {
+    uint64_t epoch = t->at.epoch - (epoch_ended != 0); /* that it is about, from 0 */
     carnn_progress p;
-    double now = carnn__clock(), all, epochs_done;
+    double now = carnn__clock(), epochs_done = (double)epoch + done; /* above 0 */
     t->reported = now;
     if (!t->desc.progress) return 0;
     memset(&p, 0, sizeof p);
-    p.epoch = (int64_t)t->at.epoch + !epoch_ended;
+    p.epoch = (int64_t)epoch + 1;
     p.epochs = t->desc.epochs;
     p.done = done;
     p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              ((epoch_ended ? t->rate_ended : now) - t->rate_started + 1e-9);
-    p.lr = carnn__learning_rate(t, t->at.epoch - (epoch_ended != 0), done);
+    p.lr = carnn__learning_rate(t, epoch, done);
     p.gradient_norm = t->norm;
     p.seconds = t->at.seconds + now - t->started;
-    epochs_done = (double)t->at.epoch + (epoch_ended ? 0.0 : done);
-    all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
-    p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
+    p.seconds_left = fmax(p.seconds / epochs_done * (double)p.epochs - p.seconds, 0.0);
     p.epoch_ended = epoch_ended;
     p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
