@@ -163,7 +163,7 @@
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate, exp and log in some losses and logits, log in idf, in `balance` and in biases of
+   a learning rate, exp and log in some losses and logits, log in idf, places, `balance` and biases of
    units that remember, are the C library's: another may round them otherwise.) What would break
    that does not compile: -ffast-math, and floats computed as wider numbers (the x87 of 32-bit x86;
    s390x with -std=c99: build with -fexcess-precision=fast). What the compiler tells by no macro is
@@ -15806,8 +15806,9 @@ typedef struct carnn__shares {
 static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
                                int others) {
     int redundancy = others & CARNN__REDUNDANCY;
-    size_t columns = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0) +
-                     ((others & CARNN__PLACE) != 0);
+    size_t columns = CARNN__SHARES;
+    if (redundancy) columns += CARNN__REDUNDANCIES;
+    if (others & CARNN__PLACE) columns++;
     m->others = others;
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
