@@ -112,7 +112,8 @@ input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --uni
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0,gru --memory 0,ran-tanh --memory 0,icarnn --memory 5 | | ./carnn train --task answer --place 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --place 0 --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz;CELL=icarnn | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --memory 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
@@ -129,7 +130,8 @@ answer-settings | | awk -f data/correlation.awk settings
 trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --place 0 --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
 trecqa-helped | | ./carnn train --task answer --place 0 --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
 wikiqa CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--place 0,--place 0 --memory 0 | | ./carnn train --task answer --cell CELL OPTION WIKIQA --out w.gguf
-wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2 | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS --seed SEED
+wikiqa-folds | | zcat WikiQA-train.txt.gz WikiQA-dev.txt.gz | awk -F '\t' '{ n = $1 == asked ? n + 1 : 1; asked = $1; all[n]++; right[n] += $3 } END { for (n = 1; n <= 12; n++) printf "%d %.3f\n", n, right[n] / all[n] }'
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
 wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm,lstm --hidden 133,icarnn --hidden 250,ncarnn --hidden 250,scarnn --hidden 250,lstm --hidden 250,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
 wikiqa-folds CELL=icarnn,ncarnn,lstm,icarnn --memory 0,ncarnn --memory 0,icarnn --hidden 250,ncarnn --hidden 250,lstm --hidden 250 | | ./carnn train --task answer --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean --seed 2 VECTORS
 ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
