@@ -1,15 +1,18 @@
 #!/bin/sh
-# What linear models read from the vectors of a skip-thought model: sh data/transfer.sh MODEL, beside the
-# published files. Scores on dev: relatedness of SICK, from the features of two vectors that
-# data/features.awk makes; question types of TREC, coarse; sentiment of SST's sentences, binary.
+# What linear models read from the vectors of a skip-thought model: sh data/transfer.sh MODEL, in a folder
+# that has SICK_train.txt, SICK_trial.txt, trec-train.label, trec-dev.label, stsa.binary.train and
+# stsa.binary.dev (data/results.sh makes one). Scores on dev: relatedness of SICK, from the features of two
+# vectors that data/features.awk makes; question types of TREC, coarse; sentiment of SST's sentences, binary.
+# CARNN=PROGRAM in front of the command: this one instead of ./carnn.
 set -e
 LC_ALL=C # SST and TREC have bytes that are no UTF-8
 export LC_ALL
 here=$(dirname "$0")
 carnn=${CARNN:-./carnn}
-[ $# -eq 1 ] || { sed -n 's/^.*: sh/usage: sh/p' "$0" >&2; exit 2; }
+[ $# -eq 1 ] || { echo "usage: sh data/transfer.sh MODEL" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM # else dash leaves the folder
 columns=$(echo a | "$carnn" predict "$1" | awk '{ print NF }')
 
 # linear NAME COLUMNS OPTION...: a linear model of NAME-train, which its dev set chooses
@@ -17,8 +20,9 @@ linear() {
     name=$1 width=$2
     shift 2
     "$carnn" train --task signal --cell lin-rnn --layers 1 --hidden 16 --columns "$width" --lr 0.001 \
-        --epochs 20 --quiet --train "$work/$name-train" --valid "$work/$name-dev" --out "$work/$name.gguf" "$@" |
-        sed -n "s/^valid/$name/p"
+        --epochs 20 --quiet --train "$work/$name-train" --valid "$work/$name-dev" --out "$work/$name.gguf" \
+        "$@" > "$work/log" # in a pipe a failure would go unnoticed
+    sed -n "s/^valid/$name/p" "$work/log"
 }
 
 # vectors NAME FILE: lines "class text" become a class and a vector

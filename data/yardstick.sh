@@ -10,6 +10,7 @@
 #                    have the right wording as well. All with standard errors over dialogs.
 # MEMBERS=3 in front of the command: an ensemble of three models, seeds 1 to 3, instead of one model;
 # CELLS="icarnn ncarnn": of a model of each of these cells. It takes the mean of the probabilities.
+# CARNN=PROGRAM: this one instead of ./carnn.
 # The mean counts each fold alike, as nobody knows how many managers speak like which. Two such runs are
 # compared, dialog by dialog, by
 #   awk -f data/compare.awk counts other-counts
@@ -22,6 +23,7 @@ folds=$1 candidates=$2 trn=$3 dev=$4
 shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM # else dash leaves the folder
 
 # split FOLD: the dialogs of it go to held.txt, the others to train.txt
 split() {
@@ -29,7 +31,12 @@ split() {
         NR == FNR { name[++dialogs] = $1; next }
         FNR == 1 || !NF { if (lines) { print "" > file; number++ } lines = 0 }
         NF { lines++; file = name[number + 1] == fold ? held : train; print > file }
-        END { if (lines) print "" > file }' "$folds" "$trn" "$dev"
+        END {
+            if (lines) { print "" > file; number++ }
+            if (number == dialogs) exit
+            print "yardstick.sh: " dialogs " names of folds, but " number + 0 " dialogs" | "cat >&2"
+            exit 2
+        }' "$folds" "$trn" "$dev"
 }
 
 # count FOLD DIALOGS: a line for each dialog of how many replies of the model are right
