@@ -10,6 +10,7 @@
 NR == FNR {
     norm = 0
     for (i = 2; i <= NF; i++) norm += $i * $i
+    if (!norm) next # a vector of zeros is like no other
     for (i = 2; i <= NF; i++) vector[$1, i] = $i / sqrt(norm)
     if (NR > 200) size[$1] = NF
     next
