@@ -20,9 +20,13 @@ int main(int argc, char **argv) {
     file.name = argv[1];
     if (!carnn_model_load(&model, &file, NULL, &error)) {
         block = (char *)malloc(carnn_session_size(model, &desc) + 64);
-        if (!block) return 1;
-        desc.memory = block + (64 - (uintptr_t)block % 64) % 64;
-        carnn_session_open(&session, model, &desc, &error);
+        if (block) {
+            desc.memory = block + (64 - (uintptr_t)block % 64) % 64; /* has to be aligned to 64 */
+            carnn_session_open(&session, model, &desc, &error);
+        } else {
+            error.code = CARNN_ERR_MEMORY;
+            strcpy(error.message, "out of memory");
+        }
     }
     while (session && !error.code && fgets(line, sizeof line, stdin)) {
         size_t length = strcspn(line, "\r\n");

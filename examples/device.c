@@ -65,6 +65,7 @@ int main(void) {
         if (!length) carnn_session_reset(session);
         else if (!carnn_session_reply(session, line, length, &reply, &error)) puts(reply);
     }
+    if (error.code) puts(error.message);
     printf("%lu of %lu bytes used\n", (unsigned long)used, (unsigned long)sizeof memory);
     return error.code ? 1 : 0;
 }

@@ -39,7 +39,10 @@ int main(int argc, char **argv) {
     }
     for (i = 0; i < 2; i++) {
         jobs[i].model = model;
-        if (pthread_create(&threads[i], NULL, work, &jobs[i])) return 1;
+        if (pthread_create(&threads[i], NULL, work, &jobs[i])) {
+            fprintf(stderr, "no thread could be started\n");
+            return 1; /* ends the other one, too */
+        }
     }
     for (i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
