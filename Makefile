@@ -4,9 +4,12 @@
 # make demo     trains on the sample dialogs and talks, with explanations
 # make bench    kernels, cells and whole tasks against this machine's own limits
 # make results  DATA=FOLDER [QUICK=1]: the figures of README.md and data/RESULTS.md
+# make tools    what is in C in data/
 # make data     makes the sample data sets anew
+# make build/NAME  an example, examples/NAME.c
 # make portability  builds and tests for other machines, with what is at hand of them
 # make install  PREFIX=/usr/local DESTDIR=
+# make clean    removes carnn and build/
 
 CC = cc
 CXX = c++
