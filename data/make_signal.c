@@ -8,8 +8,8 @@
    training, a tenth of that for dev and for test.
 
    A gesture is a hand that is tracked: a row has the two coordinates of its velocity. It rests,
-   draws a figure at some speed, with a tremor, and rests again. Most figures have the same velocities as
-   another one in another order.
+   draws a figure at some speed, with a tremor, and rests again. Two of the figures, circle and
+   clockwise, have the same velocities in another order.
 
    Adding (Hochreiter and Schmidhuber 1997): a row has a number between 0 and 1 and a mark, which is
    1 in one row of each half; the sum of the two marked numbers is to be told. Copying (the same):
