@@ -75,6 +75,7 @@ typedef struct ranker_text {
     uint32_t id[RANKER_WORDS];
     int with[RANKER_WORDS]; /* the word of the other text, or -1 */
     double s[RANKER_WORDS][RANKER_D], v[RANKER_D];
+    double w[RANKER_WORDS]; /* of a weighted sum; zeros where v is a maximum */
 } ranker_text;
 
 /* x: the text that is read first, with states and v; NULL: there are no gates. */
@@ -153,8 +154,9 @@ static void ranker_weighted(ranker_text *y, const double *logit) {
     double sum = 0.0;
     size_t i, j;
     for (i = 0; i < y->n; i++) sum += exp(logit[i]);
+    for (i = 0; i < y->n; i++) y->w[i] = exp(logit[i]) / sum;
     for (j = 0; j < RANKER_D; j++)
-        for (y->v[j] = 0.0, i = 0; i < y->n; i++) y->v[j] += exp(logit[i]) / sum * y->s[i][j];
+        for (y->v[j] = 0.0, i = 0; i < y->n; i++) y->v[j] += y->w[i] * y->s[i][j];
 }
 
 /* Tan et al. 2015 for the words of y, x asking. */
@@ -264,6 +266,41 @@ static void ranker_heat(const carnn_model *model, const carnn_dataset *data, siz
     carnn_session_free(session);
 }
 
+/* What word i is of the vector v of its text: what it adds to v . v, as a weighted state, or by the
+   columns whose maximum it has. */
+static double ranker_share(const ranker_text *y, size_t i) {
+    double own = 0.0, all = 0.0;
+    size_t j, r;
+    for (j = 0; j < RANKER_D; j++) {
+        all += y->v[j] * y->v[j];
+        for (r = 0; r < y->n && y->s[r][j] < y->v[j];) r++; /* of a maximum */
+        if (*y->w > 0.0) own += y->w[i] * y->s[i][j] * y->v[j];
+        else own += r == i ? y->v[j] * y->v[j] : 0.0;
+    }
+    return own / all;
+}
+
+/* The weights and shares of all words, those of the question first. */
+static void ranker_explained(const carnn_model *model, const carnn_dataset *data, size_t pair,
+                             const ranker_text *text) {
+    carnn_session *session = NULL;
+    carnn_contribution part[2 * RANKER_WORDS];
+    carnn_explanation e;
+    carnn_prediction p;
+    size_t i;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, pair, 1, &p, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 2 * RANKER_WORDS, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, text[0].n + text[1].n);
+    for (i = 0; i < e.count; i++) {
+        const ranker_text *y = &text[i >= text->n];
+        size_t word = i < text->n ? i : i - text->n;
+        CHECK_NEAR(part[i].share, ranker_share(y, word), 2e-5);
+        CHECK_NEAR(part[i].attention, y->w[word], 2e-5);
+    }
+    carnn_session_free(session);
+}
+
 static void test_ranker_scores(const char *options) {
     carnn_dataset *data = ranker_data();
     carnn_model *model;
@@ -287,6 +324,7 @@ static void test_ranker_scores(const char *options) {
         }
         CHECK_NEAR(score[i], ranker_plain(model, text, i), 2e-5);
         ranker_heat(model, data, i, text);
+        ranker_explained(model, data, i, text);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != CARNN__ANSWER_RANK)
         CHECK_NEAR(s.loss, ranker_loss(model, score), 2e-5);
