@@ -248,11 +248,12 @@ static void wait_a_little(void) {
 
 /* What is reported follows from how far the training is: the learning rate, half a cosine from lr
    to lr_end, times lr_decay after every epoch; the time so far, however often it was saved; and the
-   time that is left. */
+   time that is left. Inside an epoch there is no report within 0.1 seconds of the one before. */
 typedef struct reports {
     carnn_train_desc train;
     double started, last; /* learning rate */
     size_t inside;        /* epochs */
+    double seconds;       /* of the report before */
 } reports;
 
 static int watch_reports(const carnn_progress *p, void *user) {
@@ -263,6 +264,9 @@ static int watch_reports(const carnn_progress *p, void *user) {
     r->last = r->train.lr * (end + (1.0 - end) * (0.5 + 0.5 * cos(CARNN__PI * done / all))) *
               pow(r->train.lr_decay, (double)(p->epoch - 1));
     CHECK_NEAR(p->lr, r->last, 1e-12);
+    CHECK_INT(p->epochs, r->train.epochs);
+    CHECK(p->epoch_ended || p->seconds - r->seconds > 0.0999);
+    r->seconds = p->seconds;
     CHECK(p->seconds > 0.0 && p->seconds <= carnn__clock() - r->started);
     CHECK_NEAR(p->seconds_left, p->seconds * (all - done) / done, 1e-6);
     CHECK(p->epoch_ended ? p->done == 1.0 : p->done > 0.0 && p->done < 1.0);
@@ -280,7 +284,7 @@ static void test_reports(void) {
     test_seconds_between_saves = 0.0;
     for (i = 0; i < 3; i++) {
         carnn_model *model = new_model("icarnn", 8, data);
-        reports r = {train_desc(8), 0.0, 0.0, 0};
+        reports r = {train_desc(8), 0.0, 0.0, 0, -1.0};
         r.train.lr_end = ends[i];
         r.train.lr_decay = decay[i];
         r.train.checkpoint = CHECKPOINT;
@@ -296,6 +300,49 @@ static void test_reports(void) {
     }
     test_seconds_between_saves = 10.0;
     remove(CHECKPOINT);
+    carnn_dataset_free(data);
+}
+
+/* Of each epoch but the first, how long it is at most by how long it is by its rate. */
+typedef struct rates {
+    double size, loss; /* what the rate counts in an epoch; of every example */
+    double began, least;
+} rates;
+
+static int watch_rate(const carnn_progress *p, void *user) {
+    rates *r = (rates *)user;
+    double elapsed = carnn__clock() - r->began;
+    CHECK_NEAR(p->loss, r->loss, 1e-6);
+    if (!p->epoch_ended) return 0;
+    if (p->epoch > 1) {
+        CHECK(p->rate * elapsed >= 0.999 * r->size);
+        r->least = fmin(r->least, p->rate * elapsed / r->size);
+    }
+    r->began = carnn__clock();
+    return 0;
+}
+
+/* The loss so far is a mean, here of what all examples have with weights that are 0; the rate counts
+   examples, of language models words. */
+static void test_rate(const char *task, const char *line, double size, double classes) {
+    char text[1024] = "";
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_train_desc train = test_training(20, 1, 1e-30, CARNN_NONE);
+    rates r = {0.0, 0.0, 0.0, 1e9};
+    size_t i;
+    for (i = 0; i < 20; i++) sprintf(text + strlen(text), line, "xy"[i % 2]);
+    data = test_data(task, text, strlen(text), 0, 0);
+    model = test_model(task, "cell=lstm", NULL, data);
+    memset(model->params.value, 0, model->params.size * sizeof(float));
+    r.size = 20.0 * size;
+    r.loss = log(classes);
+    train.weight_decay = CARNN_NONE;
+    train.progress = watch_rate;
+    train.user = &r;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    CHECK(r.least < 3.0); /* of 19 epochs */
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
@@ -329,6 +376,7 @@ static uint64_t interrupted(script s, carnn_train_desc train, const carnn_datase
         model = new_model("ncarnn", 12, data);
         train.progress = NULL;
         train.resume = 1;
+        train.threads = 2; /* which may differ */
         CHECK_INT(carnn_train(model, data, valid, &train, &error), CARNN_OK);
         CHECK_TEXT(error.message, "");
     }
@@ -352,12 +400,26 @@ static int stop_in_the_second(const carnn_progress *progress, void *user) {
     return progress->epoch > 1;
 }
 
-/* Without validation a model that is stopped within an epoch has the weights of the one before. */
+static int stop_in_the_first(const carnn_progress *progress, void *user) {
+    stopping *s = (stopping *)user;
+    CHECK(!progress->epoch_ended);
+    s->weight = *s->model->params.value;
+    return 1;
+}
+
+/* Without validation a model that is stopped within an epoch has the weights of the one before; in
+   the first one those at which it was stopped. */
 static void test_stopped(void) {
     carnn_dataset *data = load_dialog_text(dialogs);
     stopping s = {new_model("icarnn", 8, data), 0.0f};
     carnn_train_desc train = train_desc(8);
+    float first = *s.model->params.value;
     train.average = CARNN_NONE;
+    train.progress = stop_in_the_first;
+    train.user = &s;
+    CHECK_INT(carnn_train(s.model, data, data, &train, NULL), CARNN_ERR_STOPPED);
+    CHECK_INT(carnn_model_best_epoch(s.model), 0);
+    CHECK(*s.model->params.value == s.weight && s.weight != first);
     train.progress = stop_in_the_second;
     train.user = &s;
     CHECK_INT(carnn_train(s.model, data, NULL, &train, NULL), CARNN_ERR_STOPPED);
@@ -418,6 +480,42 @@ static void test_resume_after_kill(void) {
     test_seconds_between_saves = 10.0;
     remove(CHECKPOINT);
     remove(CHECKPOINT ".kept");
+    carnn_dataset_free(data);
+}
+
+static int nothing_saved(const carnn_progress *progress, void *user) {
+    FILE *file = fopen(CHECKPOINT, "rb");
+    double *seconds = (double *)user;
+    CHECK(!file);
+    if (file) fclose(file);
+    if (progress->epoch_ended && progress->epoch == 1) wait_a_little();
+    if (progress->epoch == 2) *seconds = progress->seconds;
+    return progress->epoch == 2;
+}
+
+static int keep_first_seconds(const carnn_progress *progress, void *user) {
+    if (!(*(double *)user > 0.0)) *(double *)user = progress->seconds;
+    return 0;
+}
+
+/* Within ten seconds nothing is saved but what a stop leaves; the time before it counts. */
+static void test_saved_seconds(void) {
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_train_desc train = train_desc(3);
+    carnn_model *model = new_model("icarnn", 8, data);
+    double before = 0.0, after = 0.0;
+    remove(CHECKPOINT);
+    train.checkpoint = CHECKPOINT;
+    train.progress = nothing_saved;
+    train.user = &before;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_ERR_STOPPED);
+    train.progress = keep_first_seconds;
+    train.user = &after;
+    train.resume = 1;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    CHECK(before >= 0.12 && after >= before);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
@@ -621,11 +719,20 @@ static void test_max_time(void) {
     carnn_dataset_free(data);
 }
 
-/* A training whose runs end after a step each, then one to the end. Returns how many runs it took,
-   `most` or fewer, until the last epoch was scored. */
+static int count_ended(const carnn_progress *progress, void *user) {
+    *(int64_t *)user += progress->epoch_ended;
+    return 0;
+}
+
+/* A training whose runs end after a step each, then one to the end; only epochs that are over are
+   reported as ended. Returns how many runs it took, `most` or fewer, until the last epoch was
+   scored. */
 static size_t train_step_by_step(carnn_model *model, const carnn_dataset *data,
                                  carnn_train_desc train, size_t most) {
     size_t runs = 0;
+    int64_t ended = 0;
+    train.progress = count_ended;
+    train.user = &ended;
     train.checkpoint = CHECKPOINT;
     train.max_time = 1e-9;
     for (; carnn_model_best_epoch(model) < train.epochs && runs < most; runs++) {
@@ -634,6 +741,7 @@ static size_t train_step_by_step(carnn_model *model, const carnn_dataset *data,
     }
     train.max_time = 0.0;
     CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK_INT(ended, train.epochs);
     remove(CHECKPOINT);
     return runs;
 }
@@ -1121,7 +1229,7 @@ static void test_one_step(void) {
     for (i = 0; i < n; i++) squares += (double)d[i] * (double)d[i];
     CHECK(norm > 0.0);
     CHECK_NEAR(sqrt(squares) / 0.1, norm, 1e-4 * norm);
-    one_step(base, text, norm / 4.0, CARNN_NONE, CARNN_NONE, e);
+    CHECK_NEAR(one_step(base, text, norm / 4.0, CARNN_NONE, CARNN_NONE, e), norm, 1e-6 * norm);
     for (i = 0; i < n; i++) CHECK_NEAR(e[i], d[i] / 4.0f, 1e-6);
     one_step(base, text, CARNN_NONE, 0.1, CARNN_NONE, e);
     for (i = 0; i < n; i++)
@@ -1166,6 +1274,8 @@ int main(void) {
     test_learns();
     test_average();
     test_reports();
+    test_rate("classify", "%c\ta b\n", 1.0, 2.0);
+    test_rate("lm", "%c a b c d e f g h\n", 10.0, 13.0);
     test_stopped();
     test_not_begun();
     test_one_step();
@@ -1175,6 +1285,7 @@ int main(void) {
     test_resume();
     test_resume_after_kill();
     test_resume_without_patience();
+    test_saved_seconds();
     test_fingerprints();
     test_resume_refused();
     test_resume_behind_the_end();
