@@ -45,7 +45,6 @@ static double lm_score(carnn_session *session, const char *text, size_t length, 
     return p.score;
 }
 
-/* The place of a matrix in the array of weights. */
 /* The value of an option of the task as text. */
 static const char *lm_option(const carnn_model *model, const char *name) {
     static char text[32];
@@ -174,6 +173,107 @@ static void test_counts(void) {
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(train);
+    carnn_dataset_free(data);
+}
+
+/* A model without weights but for the output's bias, with P(a) = 1/2, P(b) = 0.3, P(c) = P(</s>) =
+   0.1. */
+static carnn_model *lm_dice(void) {
+    static const char *const word[] = {"a", "b", "c", "</s>"};
+    static const double p[] = {0.5, 0.3, 0.1, 0.1};
+    carnn_dataset *data = lm_data("a b c\n");
+    carnn_model *model = lm_model("icarnn", "none", data);
+    float *bias = test_weight(model, "output.bias");
+    size_t i;
+    memset(model->params.value, 0, model->params.size * sizeof(float));
+    for (i = 0; i < model->words.count; i++) bias[i] = -60.0f;
+    for (i = 0; i < 4; i++)
+        bias[carnn__names_find(&model->words, word[i], strlen(word[i]))] = (float)log(p[i]);
+    carnn_dataset_free(data);
+    return model;
+}
+
+/* How often the words a, b and c are in what is drawn. */
+static void lm_draws(carnn_session *session, int64_t top_k, double top_p, double share[3]) {
+    static char text[4001];
+    carnn_sampling how;
+    size_t i, n, all = 0, sentence;
+    memset(&how, 0, sizeof how);
+    how.top_k = top_k;
+    how.top_p = top_p;
+    how.words = 2000;
+    memset(share, 0, 3 * sizeof *share);
+    for (sentence = 0; sentence < (top_k || top_p > 0.0 ? 1 : 300); sentence++)
+        for (n = lm_generate(session, &how, "", text, sizeof text), i = 0; i < n; i += 2, all++)
+            share[text[i] - 'a'] += 1.0;
+    for (i = 0; i < 3; i++) share[i] /= (double)all;
+}
+
+/* Only the most probable words, by number or by their probability together, are drawn, as often as
+   they are probable; 100 words where nothing is said. */
+static void test_draws(void) {
+    static const struct {
+        int64_t top_k;
+        double top_p, share[3];
+    } cases[] = {{0, 0.0, {5.0 / 9.0, 3.0 / 9.0, 1.0 / 9.0}}, {2, 0.0, {0.625, 0.375, 0.0}},
+                 {0, 0.75, {0.625, 0.375, 0.0}}, {0, 0.45, {1.0, 0.0, 0.0}},
+                 {1, 0.75, {1.0, 0.0, 0.0}}};
+    carnn_model *model = lm_dice();
+    carnn_session *session = NULL;
+    carnn_sampling how;
+    char text[3][256];
+    double share[3];
+    size_t i, k;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lm_draws(session, cases[i].top_k, cases[i].top_p, share);
+        for (k = 0; k < 3; k++)
+            if (cases[i].share[k] > 0.0 && cases[i].share[k] < 1.0)
+                CHECK_NEAR(share[k], cases[i].share[k], 0.05);
+            else CHECK_NEAR(share[k], cases[i].share[k], 0.0);
+    }
+    carnn_session_free(session);
+    memset(&how, 0, sizeof how);
+    how.top_k = 2;
+    how.seed = 9;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < 3; i++) { /* other words, also after a reset; the same in a new session */
+        CHECK_INT(lm_generate(session, &how, "", text[i], sizeof *text), 2 * 100 - 1);
+        if (!i) carnn_session_reset(session);
+        if (i != 1) continue;
+        carnn_session_free(session);
+        CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    }
+    CHECK(strcmp(text[0], text[1]) != 0);
+    CHECK_TEXT(text[2], text[0]);
+    carnn_session_free(session);
+    carnn_model_free(model);
+}
+
+/* What has been written is the context of the next sentence, as if it had been read. */
+static void test_written_context(const char *cell) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model(cell, "previous", data);
+    carnn_session *session = NULL;
+    carnn_sampling how;
+    char text[200];
+    double score[3];
+    size_t i, tokens;
+    CHECK_INT(lm_fit(model, data, 1, 20, 0.02), CARNN_OK);
+    memset(&how, 0, sizeof how);
+    how.temperature = CARNN_NONE;
+    how.words = 3;
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < 3; i++) {
+        carnn_session_reset(session);
+        if (i == 0) lm_generate(session, &how, "the dog", text, sizeof text);
+        if (i == 1) lm_score(session, text, strlen(text), &tokens);
+        score[i] = lm_score(session, "a cat ran", 9, &tokens);
+    }
+    CHECK_NEAR(score[0], score[1], 1e-9 * score[1]);
+    CHECK(fabs(score[0] - score[2]) > 1e-4);
+    carnn_session_free(session);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
@@ -739,6 +839,9 @@ int main(void) {
     size_t i;
     test_lm_epochs();
     test_counts();
+    test_draws();
+    test_written_context("lstm");
+    test_written_context("ncarnn");
     test_lower();
     test_labels();
     for (i = 0; carnn_cell_name(i); i++) {
