@@ -244,6 +244,7 @@ static void odd_models(const char *task, const carnn_dataset *data, carnn_model 
     carnn_tensor tensor = carnn_model_tensor(model, SIZE_MAX);
     carnn_error error;
     char byte = 'x';
+    size_t i, parameters = 0;
     memset(&desc, 0, sizeof desc);
     desc.task = "no such task";
     FAILS(carnn_model_create(&got, &desc, data, &error));
@@ -277,6 +278,9 @@ static void odd_models(const char *task, const carnn_dataset *data, carnn_model 
     CHECK_INT(carnn_model_best_epoch(model), 0);
     CHECK_INT(carnn_model_training(model)->epochs, 0);
     CHECK_INT(carnn_model_scores(model)->examples, 0);
+    for (i = 0; (tensor = carnn_model_tensor(model, i)).name; i++)
+        parameters += tensor.rows * tensor.columns;
+    CHECK_INT(carnn_model_parameters(model), parameters);
 }
 
 /* --- training, tests and predictions ---------------------------------------------------------- */
@@ -515,6 +519,117 @@ static void odd_sessions(const char *task, const carnn_dataset *data, const carn
     carnn_dataset_free(other);
 }
 
+/* --- calls that succeed ----------------------------------------------------------------------- */
+
+static carnn_error odd_before, odd_after;
+
+/* A call that succeeds leaves the error as it was. */
+#define LEAVES(call)                                                                               \
+    do {                                                                                           \
+        CHECK_INT(call, CARNN_OK);                                                                 \
+        CHECK(!memcmp(&odd_before, &odd_after, sizeof odd_after));                                 \
+    } while (0)
+
+static void odd_ignore(const carnn_prediction *p, void *user) {
+    (void)p;
+    (void)user;
+}
+
+static void odd_good_sessions(const carnn_model *model, const carnn_dataset *data) {
+    carnn_error *error = &odd_after;
+    carnn_session *s = NULL;
+    carnn_prediction p;
+    const float row[64] = {0.0f};
+    size_t i, columns;
+    int found;
+    LEAVES(carnn_session_open(&s, model, NULL, error));
+    columns = carnn_session_columns(s);
+    if (columns) LEAVES(carnn_session_row(s, row, columns, 1, &p, error));
+    for (i = 0; !columns && i < carnn_dataset_examples(data); i++)
+        LEAVES(carnn_session_example(s, data, i, 1, &p, error));
+    LEAVES(carnn_session_line(s, "", 0, 1, 1, &found, &p, error));
+    carnn_session_free(s);
+}
+
+static void odd_good_calls(const char *task) {
+    static const char file[] = "test_odd.gguf", kept[] = "test_odd.resume";
+    carnn_error *error = &odd_after;
+    const char *sample = carnn__task_named(task)->sample;
+    carnn_source source = test_source("sample", sample, strlen(sample)), saved = {file, NULL, 0};
+    carnn_dataset_desc read;
+    carnn_model_desc desc;
+    carnn_train_desc train = test_training(2, 2, 0.01, 0.0);
+    carnn_ensemble_desc how;
+    carnn_predict_desc predict = {1, 1, odd_ignore, NULL};
+    carnn_dataset *data = NULL;
+    carnn_model *model[2] = {NULL, NULL}, *both = NULL;
+    const carnn_model *const *two = (const carnn_model *const *)model;
+    carnn_scores scores[3];
+    memset(&odd_before, 'x', sizeof odd_before);
+    odd_before.code = CARNN_ERR_IO;
+    odd_after = odd_before;
+    memset(&desc, 0, sizeof desc);
+    memset(&how, 0, sizeof how);
+    desc.task = task;
+    desc.hidden = 5;
+    test_describe(&read, task, &source);
+    LEAVES(carnn_dataset_load(&data, &read, error));
+    LEAVES(carnn_model_create(&model[0], &desc, data, error));
+    train.checkpoint = kept;
+    LEAVES(carnn_train(model[0], data, data, &train, error));
+    train.epochs = 3;
+    train.resume = 1;
+    LEAVES(carnn_train(model[0], data, data, &train, error));
+    LEAVES(carnn_file_check(file, error));
+    LEAVES(carnn_model_save(model[0], file, error));
+    LEAVES(carnn_model_load(&model[1], &saved, NULL, error));
+    how.valid = data;
+    how.greedy = 1;
+    LEAVES(carnn_test(two, 2, data, 1, scores, error));
+    LEAVES(carnn_model_ensemble(&both, two, 2, &how, error));
+    LEAVES(carnn_model_quantise(model[1], error));
+    LEAVES(carnn_predict(both, data, &predict, error));
+    odd_good_sessions(both, data);
+    odd_good_sessions(model[1], data);
+    LEAVES(carnn_set(&desc, &train, "lr", "0.5", error));
+    LEAVES(carnn_defaults(&desc, &train, error));
+    remove(file);
+    remove(kept);
+    carnn_model_free(both);
+    carnn_model_free(model[0]);
+    carnn_model_free(model[1]);
+    carnn_dataset_free(data);
+}
+
+/* Is the word, which is to be there twice, known? */
+static int odd_knows(const char *task, const char *text, const char *word) {
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    int knows;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 5;
+    desc.min_count = 2;
+    WORKS(carnn_model_create(&model, &desc, data, NULL));
+    knows = carnn__names_find(&model->words, word, strlen(word)) != CARNN__NO_INDEX;
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    return knows;
+}
+
+/* Equal texts count once, but in dialog and lm. */
+static void odd_equal_texts(void) {
+    CHECK(!odd_knows("classify", "x\tcat\ny\tcat\n", "cat"));
+    CHECK(odd_knows("classify", "x\tcat\ny\tcat a\n", "cat"));
+    CHECK(!odd_knows("answer", "cat\ta\t1\ncat\tb\t0\n", "cat"));
+    CHECK(odd_knows("answer", "cat\ta\t1\ncat\tb\t0\na\tcat b\t0\n", "cat"));
+    CHECK(!odd_knows("pair", "x\tcat\ta\ny\tcat\tb\n", "cat"));
+    CHECK(odd_knows("dialog", "1 cat\ta\n2 cat\tb\n", "cat"));
+    CHECK(odd_knows("lm", "cat\ncat\n", "cat"));
+    CHECK(!odd_knows("lm", "cat\ndog\n", "cat"));
+}
+
 /* --- the rest --------------------------------------------------------------------------------- */
 
 static int odd_check_row(const carnn_check *check, void *user) {
@@ -562,9 +677,11 @@ int main(void) {
         odd_training(data, model);
         odd_tests(task, data, model);
         odd_sessions(task, data, model);
+        odd_good_calls(task);
         carnn_model_free(model);
         carnn_dataset_free(data);
     }
+    odd_equal_texts();
     odd_numbers();
     return test_end();
 }
