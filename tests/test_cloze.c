@@ -598,6 +598,7 @@ static void cloze_explains_no_sum(const char *options) {
     CHECK_INT(p.count, 0);
     CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
     CHECK_INT(e.count, 2);
+    CHECK(!e.of || !*e.of); /* not what was predicted before */
     CHECK_NEAR(e.rest, 0.0, 0.0);
     carnn_session_free(session);
     carnn_model_free(model);
@@ -726,11 +727,17 @@ static void cloze_names(void) {
                                "\xC3\x89va Felix ` Bike The the";
     carnn_dataset *data = test_data("cloze", seen, sizeof seen - 1, 0, 0);
     carnn_model *model = test_model("cloze", "", NULL, data);
-    char names[sizeof text];
+    char names[sizeof text], longer[2 * 2048 + 4];
+    size_t i, n;
     CHECK_INT(carnn_prose_names(model, text, names, sizeof names), 27);
     CHECK_TEXT(names, "Mona|Felix|Old|Anna-Lee|The");
     CHECK_INT(carnn_prose_names(model, "", names, sizeof names), 0);
     CHECK_TEXT(names, "");
+    for (i = 0; i < 2; i++) { /* of a long text as much as models read */
+        for (n = 0; n < 2047 + i; n++) memcpy(longer + 2 * n, "x ", 2);
+        strcpy(longer + 2 * n, "Ann");
+        CHECK_INT(carnn_prose_names(NULL, longer, names, sizeof names), i ? 0 : 3);
+    }
     CHECK_INT(carnn_prose_names(NULL, "Ann is Tom", names, sizeof names), 7);
     CHECK_TEXT(names, "Ann|Tom");
     memset(names, '#', sizeof names);
