@@ -208,6 +208,9 @@ static void book_seeds(void) {
     CHECK(strcmp(book_all(desc, text), first) != 0 && strlen(book_all(desc, text)) == length);
     strcpy(first, book_all(book_of(3, 1, 0), text));
     CHECK_TEXT(book_all(book_of(3, 1, 1), text), first);
+    strcpy(first, book_all(book_of(0, 0, 1), text)); /* 20 sentences, from each one on */
+    CHECK(strstr(first, "\n21 ") && !strstr(first, "\n22 "));
+    CHECK_TEXT(book_all(book_of(20, 1, 1), text), first);
     two[0] = two[1] = test_source("f.txt", text, strlen(text));
     two[1].size /= 2;
     desc = book_of(3, 20, 1);
