@@ -247,6 +247,10 @@ static void classify_sources(void) {
     CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
     CHECK(!carnn_dataset_format(data)); /* it may be anything */
     carnn_dataset_free(data);
+    desc.source_count = 2;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_TEXT(carnn_dataset_format(data), "class<TAB>text"); /* the second one tells */
+    carnn_dataset_free(data);
 }
 
 /* --- models ------------------------------------------------------------------------------------ */
