@@ -254,6 +254,10 @@ static void quantise_file(void) {
         float numbers[256];
         was = carnn_model_tensor(before, i);
         CHECK(was.bits == 32 && was.value && !was.blocks);
+        for (row = 0; row < was.rows; row++) {
+            carnn_tensor_row(&was, row, numbers);
+            CHECK(!memcmp(numbers, was.value + row * was.columns, was.columns * sizeof(float)));
+        }
         CHECK_INT(type, t.bits == 8 ? 8 : 0);
         CHECK_INT(t.bits, t.rows > 3 && t.columns > 8 ? 8 : 32);
         CHECK(!t.value == (t.bits == 8) && !t.blocks == (t.bits == 32));
@@ -281,6 +285,9 @@ static void quantise_file(void) {
     }
     CHECK(matrices >= 3);
     CHECK_INT(wrong, 0);
+    CHECK(carnn_model_scores(model)->loss > 0.0); /* the scores are those from before */
+    CHECK(carnn_model_scores(model)->loss == carnn_model_scores(before)->loss);
+    CHECK_INT(carnn_model_best_epoch(model), 4);
     /* what is loaded computes with the same numbers, and is written as it was, by itself and when
        rounded once more */
     p = quantise_says(model);
