@@ -216,7 +216,7 @@ static void check_parts(size_t count, uint64_t seed) {
 /* --- all folds -------------------------------------------------------------------------------- */
 
 typedef struct folds_seen {
-    size_t folds, epochs;
+    size_t folds, epochs, count; /* count: as it was told */
     carnn_scores scores[16];
 } folds_seen;
 
@@ -224,6 +224,8 @@ static void see_fold(size_t number, size_t count, const carnn_scores *scores, vo
     folds_seen *s = (folds_seen *)user;
     CHECK_INT(number, s->folds);
     CHECK(count <= 16 && number < count);
+    CHECK(!number || count == s->count);
+    s->count = count;
     s->scores[s->folds++] = *scores;
 }
 
@@ -305,6 +307,7 @@ static void check_task(const char *task, const char *const *group, int64_t count
     size_t i, k, examples = 0, tokens = 0;
     CHECK_INT(cross(data, count, NULL, 1, &s, &mean, &deviation, &error), CARNN_OK);
     CHECK_INT(s.folds, count);
+    CHECK_INT(s.count, count);
     CHECK_INT(s.epochs, 3 * count);
     for (i = 0; i < s.folds; i++) {
         examples += s.scores[i].examples;
