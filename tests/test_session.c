@@ -185,6 +185,9 @@ static void test_own_memory(void) {
     desc.memory = (char *)desc.memory + 16;
     CHECK_INT(carnn_session_open(&session, model, &desc, NULL), CARNN_ERR_ARGUMENT);
     desc.memory = (char *)desc.memory - 16;
+    memory.fail_at = memory.calls + 1;
+    CHECK_INT(carnn_session_size(model, &desc), 0); /* it allocates while it counts */
+    memory.fail_at = 0;
     calls = memory.calls;
     CHECK(!carnn_session_open(&session, model, &desc, NULL));
     for (i = 0; i < 1000000; i++) long_text[i] = i % 7 ? (char)('a' + i % 26) : ' ';
