@@ -501,6 +501,65 @@ static void test_company(const carnn_model *model, const carnn_dataset *data, do
     carnn_model_free(other);
 }
 
+typedef struct ranked_votes {
+    const carnn_dataset *data;
+    size_t told[3];
+    double score[3][8];
+} ranked_votes;
+
+static void on_ranked_vote(const carnn_ranked *pair, void *user) {
+    ranked_votes *r = (ranked_votes *)user;
+    size_t i = r->told[pair->model]++;
+    CHECK(pair->model < 3 && i < 8);
+    CHECK_INT(pair->group, r->data->items[i].group);
+    CHECK_INT(pair->label, r->data->items[i].value > 0.0f);
+    r->score[pair->model][i] = pair->score;
+}
+
+/* Of several models each pair is told of each, and of their vote, whose score is the mean. */
+static void test_ranked_votes(void) {
+    ranked_votes r;
+    carnn_model *model[2];
+    carnn_test_desc desc;
+    carnn_scores s[3];
+    float score[2][8];
+    size_t i, m;
+    memset(&r, 0, sizeof r);
+    memset(&desc, 0, sizeof desc);
+    r.data = answer_data(pairs);
+    for (m = 0; m < 2; m++) {
+        model[m] = test_model("answer", m ? "cell=gru" : "model=cosine", NULL, r.data);
+        score_pairs(model[m], r.data, 64, 1, score[m]);
+    }
+    desc.threads = 1;
+    desc.ranked = on_ranked_vote;
+    desc.user = &r;
+    CHECK_INT(carnn_test_parts((const carnn_model *const *)model, 2, r.data, &desc, s, NULL),
+              CARNN_OK);
+    for (m = 0; m < 3; m++) CHECK_INT(r.told[m], 8);
+    for (i = 0; i < 8; i++) {
+        for (m = 0; m < 2; m++) CHECK_NEAR(r.score[m][i], score[m][i], 0.0);
+        CHECK_NEAR(r.score[2][i], ((double)score[0][i] + (double)score[1][i]) / 2.0, 1e-6);
+    }
+    for (m = 0; m < 2; m++) carnn_model_free(model[m]);
+    carnn_dataset_free((carnn_dataset *)(uintptr_t)r.data);
+}
+
+/* Groups that are left out have words that a model of the data knows. */
+static void test_words_of_left_out(void) {
+    static const char text[] = "a b\tc\t1\na b\td\t0\nwho e\tf\t0\nwho g\th\t1\n";
+    static const char *const words[] = {"a", "d", "who", "e", "f", "g", "h"};
+    carnn_dataset *data = test_data("answer", text, sizeof text - 1, 1, 0);
+    carnn_model *model = test_model("answer", "min_count=1", NULL, data);
+    size_t i;
+    CHECK_INT(carnn_dataset_left_out(data), 2);
+    CHECK_INT(carnn_dataset_examples(data), 2);
+    for (i = 0; i < sizeof words / sizeof *words; i++)
+        CHECK(carnn__names_find(&model->words, words[i], strlen(words[i])) != CARNN__NO_INDEX);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A question of 1,000 answers is worked on in pieces and ranked as a whole: against counting. */
 static void test_long_question(void) {
     enum { ANSWERS = 1000 };
@@ -1422,6 +1481,8 @@ int main(void) {
     test_answer_mean_loss();
     test_one_class();
     test_long_question();
+    test_ranked_votes();
+    test_words_of_left_out();
     test_answer_pieces();
     for (i = 0; carnn_cell_name(i); i++) {
         char options[64];
