@@ -516,6 +516,83 @@ static void ensemble_explains_vote(void) {
     carnn_dataset_free(data);
 }
 
+/* It is exact only where all members are, in any order. */
+static void ensemble_explains_unlike(void) {
+    const char *task = ensemble_cases[0].task;
+    carnn_dataset *data = ensemble_data(task, "", ensemble_cases[0].data);
+    static const char *const cells[] = {"icarnn", "ncarnn", "lstm"};
+    carnn_model *models[3], *pair[2], *e;
+    carnn_session *session;
+    carnn_contribution part[64];
+    carnn_explanation x;
+    carnn_prediction p;
+    size_t i, k;
+    for (i = 0; i < 3; i++) {
+        char options[64];
+        snprintf(options, sizeof options, "hidden=5 embedding=5 hops=0 cell=%s", cells[i]);
+        models[i] = test_model(task, options, NULL, data);
+    }
+    for (i = 0; i < 3; i++)
+        for (k = 0; k < 3; k++) {
+            pair[0] = models[i];
+            pair[1] = models[k];
+            e = ensemble_of(pair, 2, CARNN_ENSEMBLE_MEAN);
+            CHECK_INT(carnn_session_open(&session, e, NULL, NULL), CARNN_OK);
+            CHECK_INT(carnn_session_example(session, data, 1, 1, &p, NULL), CARNN_OK);
+            CHECK_INT(carnn_session_explain(session, 64, part, &x, NULL), CARNN_OK);
+            CHECK_INT(x.exact, i < 2 && k < 2);
+            carnn_session_free(session);
+            carnn_model_free(e);
+        }
+    for (i = 0; i < 3; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(data);
+}
+
+/* An ensemble is made with the allocator of the first model, and leaves nothing behind where that
+   has no more. */
+static void ensemble_allocates(void) {
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = test_allocator(&memory);
+    carnn_dataset *data = ensemble_data("classify", "", ensemble_cases[1].data);
+    carnn_model *e;
+    const carnn_model *both[2];
+    carnn_model_desc desc;
+    carnn_ensemble_desc how = ensemble_choosing(data, NULL);
+    carnn_status status = CARNN_ERR_MEMORY;
+    carnn_error error;
+    long blocks;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    desc.hidden = desc.embedding = 4;
+    for (i = 0; i < 2; i++) {
+        carnn_model *model = NULL;
+        desc.allocator = i ? NULL : &a;
+        CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+        both[i] = model;
+    }
+    blocks = memory.blocks;
+    for (; status && memory.fail_at < 1000; memory.fail_at++) {
+        memory.calls = 0;
+        status = carnn_model_ensemble(&e, both, 2, &how, &error);
+        if (!memory.fail_at) { /* none fails */
+            CHECK_INT(status, CARNN_OK);
+            CHECK(memory.blocks > blocks);
+            carnn_model_free(e);
+            status = CARNN_ERR_MEMORY;
+        } else if (status) {
+            CHECK_INT(status, CARNN_ERR_MEMORY);
+            CHECK(!e);
+        }
+        if (status) CHECK_INT(memory.blocks, blocks);
+    }
+    CHECK(!status && memory.fail_at > 20);
+    carnn_model_free(e);
+    for (i = 0; i < 2; i++) carnn_model_free((carnn_model *)(uintptr_t)both[i]);
+    CHECK_INT(memory.blocks, 0);
+    carnn_dataset_free(data);
+}
+
 /* A chat with an ensemble hears and says the same to all members. */
 static void ensemble_chats(void) {
     static const char text[] = "1 hi\thello\n2 some food\tapi\n3 no\tbye\n";
@@ -879,6 +956,8 @@ int main(void) {
     ensemble_lower();
     ensemble_explains(0);
     ensemble_explains_vote();
+    ensemble_explains_unlike();
+    ensemble_allocates();
     ensemble_explains(5);
     ensemble_explains(6);
     ensemble_explains(3);
