@@ -620,8 +620,9 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 typedef struct carnn_folds_desc {
     int64_t count;          /* folds, from 2 on; not needed where `by` is there */
     const carnn_source *by; /* for every group a line with the name of its fold, in the order of the
-                               data. A group without an example has a line, too, but is in no fold.
-                               NULL: groups are dealt by chance, drawn by the model's seed */
+                               data. A group without an example has a line, too, but is in no fold;
+                               one that `clean` has left out has none. NULL: groups are dealt by
+                               chance, drawn by the model's seed */
     /* called after each fold (number from 0, of `count`) with its scores; may be NULL */
     void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
     void *user;
@@ -8078,7 +8079,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
    Rows of comma-separated values (RFC 4180) become lines with tabs between their fields, in place:
    without the quotation marks around a field, with one where it has two, and with blanks for its
    tabs and line breaks. So the number of a line is that of a row. The first comma, semicolon or tab
-   of the first row is what separates fields; with tabs the lines stay as they are. */
+   of the first row that is not blank separates fields; with tabs the lines stay as they are. */
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
@@ -8108,11 +8109,13 @@ static int carnn__csv_quote(carnn__span file, size_t *i, carnn__quotes *q) {
 static char carnn__csv_separator(carnn__span file) {
     carnn__quotes q = {0, 1};
     size_t i;
-    for (i = 0; i < file.length && (q.inside || file.at[i] != '\n'); i++) {
+    int any = 0; /* the row is not blank */
+    for (i = 0; i < file.length && (q.inside || !any || file.at[i] != '\n'); i++) {
         char c = file.at[i];
+        any |= (unsigned char)c > ' ';
         if (carnn__csv_quote(file, &i, &q)) continue;
         if (!q.inside && (c == ',' || c == ';' || c == '\t')) return c;
-        q.begins = q.begins && c == ' ';
+        q.begins = c == '\n' || (q.begins && c == ' ');
     }
     return ',';
 }
@@ -11228,6 +11231,7 @@ static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
 
 static carnn_status carnn__graph_read(carnn__graph_work *w) {
     carnn_status status = CARNN_OK;
+    int periods = 0;
     while (!status && carnn__next_line(&w->lines)) {
         carnn__span line = w->lines.line;
         carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
@@ -11240,8 +11244,7 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
             status = carnn__graph_read_node(w);
         } else if (carnn__is("edge", w->word[0], 0)) {
             status = carnn__graph_read_edge(w);
-        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count &&
-                   w->graph->period == 1) {
+        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count && !periods++) {
             status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
             most = 2;
         } else {

@@ -1503,7 +1503,7 @@ static void json_test(void) {
 static void print_test(void) {
     const carnn_scores *s = tested.scores;
     size_t i, width = 0;
-    for (i = 0; i <= tested.count; i++) width = most(width, strlen(scored_name(i)));
+    for (i = 0; i < tested.voices; i++) width = most(width, strlen(scored_name(i)));
     for (i = 0; i < tested.voices; i++, s++) {
         double p = i ? significance(i) : NAN;
         printf("%-*s  ", (int)width, scored_name(i));

@@ -101,6 +101,7 @@ static void classify_csv(void) {
     /* the first row has the separator */
     CHECK_TEXT(classify_named("f.csv", "label;text\nx;a, b\ny;\"c; d\"\n", 0, 0),
                "x|a, b\ny|c; d\n");
+    CHECK_TEXT(classify_named("f.csv", "\n \r\n\"label\";text\nx;a, b\n", 0, 0), "x|a, b\n");
     CHECK_TEXT(classify_named("f.csv", "\"a;b\",c;d\nx,y;z\n", 0, 0), "a;b|c;d\nx|y;z\n");
     CHECK_TEXT(classify_named("f.csv", "x\ta,\"b\"\ny\tc\n", 0, 0), "x|a,\"b\"\ny|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");

@@ -404,6 +404,8 @@ static void bad_input(void) {
                                    "edge, found \"nodes\"");
     check_message("node a in\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
                                             "node or edge, found \"period\"");
+    check_message("period 1\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
+                  "node or edge, found \"period\"");
     check_message("period 3\nperiod 2\n", 2, "g.txt:2: expected period (once, before all nodes), "
                                            "node or edge, found \"period\"");
     check_message("period\n", 1, "g.txt:1: expected a whole number from 1 to 1000000, found nothing");
