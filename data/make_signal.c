@@ -127,12 +127,21 @@ static void write_lines(const char *folder, const char *problem, const char *par
     output_close(&output, 1);
 }
 
+/* 0: the text is no whole number, or is too large. */
+static int whole(const char *text)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    return *end == '\0' && number > 0 && number <= 100000000 ? (int)number : 0;
+}
+
 int main(int argc, char **argv)
 {
     int sample = argc == 2, rows = 0, count = 0;
     const char *problem = sample ? "signal" : argc == 5 ? argv[2] : "";
 
-    if (argc == 5) rows = atoi(argv[3]), count = atoi(argv[4]);
+    if (argc == 5) rows = whole(argv[3]), count = whole(argv[4]);
     if (!sample && ((strcmp(problem, "adding") != 0 && strcmp(problem, "copying") != 0) ||
                     rows < 2 || count < 10)) {
         fail(EXIT_USAGE, "usage: make_signal FOLDER [adding|copying ROWS LINES]");
