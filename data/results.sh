@@ -118,7 +118,6 @@ answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
-trecqa | | ./carnn test ncarnn.gguf lstm.gguf --data clean-dev.tsv
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --place 0 --cell CELL TRECQA --out plain.gguf
 questions | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv
 questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --place 0 --cell CELL QUESTIONS --seed SEED --out CELL-SEED.gguf
