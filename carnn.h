@@ -163,12 +163,12 @@
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate, exp and log in some losses and logits, log in idf, places, `balance` and biases of
-   units that remember, are the C library's: another may round them otherwise.) What would break
-   that does not compile: -ffast-math, and floats computed as wider numbers (the x87 of 32-bit x86;
-   s390x with -std=c99: build with -fexcess-precision=fast). What the compiler tells by no macro is
-   refused at run time: paths that -ffp-contract=fast has given other fused multiply-adds, those
-   whose sums -fassociative-math has put in another order, those that multiply by reciprocals
+   a learning rate, exp and log in some losses and logits, log in idf, places, `balance` and in the
+   biases of units that remember, are the C library's: another may round them otherwise.) What would
+   break that does not compile: -ffast-math, and floats computed as wider numbers (the x87 of 32-bit
+   x86; s390x with -std=c99: build with -fexcess-precision=fast). What the compiler tells by no
+   macro is refused at run time: paths that -ffp-contract=fast has given other fused multiply-adds,
+   those whose sums -fassociative-math has put in another order, those that multiply by reciprocals
    (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do not round to the
    nearest number, and training where denormal numbers are taken for 0 (audio programs do, and what
    is linked with -ffast-math); sessions and tests are within 1e-37 there.
