@@ -15802,17 +15802,18 @@ typedef struct carnn__shares {
     carnn__mat x;    /* (B, CARNN__SHARES); with redundancy CARNN__REDUNDANCIES more, with place
                         one more, the last */
     carnn__linear y; /* (B, 1) W x */
-    int others;      /* CARNN__REDUNDANCY + CARNN__PLACE */
-    carnn__redundancy redundancy;
+    int place;       /* not 0: the place is read */
+    carnn__redundancy redundancy; /* its sum is NULL where it is not read */
 } carnn__shares;
 
+/* others: CARNN__REDUNDANCY + CARNN__PLACE, or less. */
 static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
                                int others) {
     int redundancy = others & CARNN__REDUNDANCY;
     size_t columns = CARNN__SHARES;
     if (redundancy) columns += CARNN__REDUNDANCIES;
-    if (others & CARNN__PLACE) columns++;
-    m->others = others;
+    m->place = others & CARNN__PLACE;
+    if (m->place) columns++;
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
@@ -15825,7 +15826,7 @@ static void carnn__shares_pair(const carnn__work *work, const carnn__shares *m, 
                                float *x) {
     const carnn__redundancy *r = &m->redundancy;
     if (r->sum) carnn__redundancy_pair(work, r, s, x + CARNN__SHARES);
-    if (m->others & CARNN__PLACE)
+    if (m->place)
         x[m->x.columns - 1] = -CARNN__PLACE_SCALE *
                               (float)log((double)carnn__redundancy_place(work, r, s));
 }
@@ -15854,7 +15855,7 @@ static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
     size_t i;
     for (i = 0; i < t->count; i++)
         carnn__overlap_pair(work, overlap, t, i, m->x.x + i * m->x.columns);
-    if (m->others) carnn__shares_others(work, m, overlap, t);
+    if (m->redundancy.sum || m->place) carnn__shares_others(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
@@ -15907,7 +15908,7 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
 /* What the place of the first pair's sentence adds to W x. */
 static double carnn__shares_placed(const carnn__work *work, const carnn__shares *m) {
     size_t last = m->x.columns - 1;
-    if (!(m->others & CARNN__PLACE)) return 0.0;
+    if (!m->place) return 0.0;
     return (double)carnn__weight(work, m->y.weight)[last] * (double)m->x.x[last];
 }
 

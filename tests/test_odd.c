@@ -604,15 +604,8 @@ static void odd_good_calls(const char *task) {
 /* Is the word, which is to be there twice, known? */
 static int odd_knows(const char *task, const char *text, const char *word) {
     carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
-    carnn_model_desc desc;
-    carnn_model *model = NULL;
-    int knows;
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.hidden = 5;
-    desc.min_count = 2;
-    WORKS(carnn_model_create(&model, &desc, data, NULL));
-    knows = carnn__names_find(&model->words, word, strlen(word)) != CARNN__NO_INDEX;
+    carnn_model *model = test_model(task, "hidden=5 min_count=2", NULL, data);
+    int knows = carnn__names_find(&model->words, word, strlen(word)) != CARNN__NO_INDEX;
     carnn_model_free(model);
     carnn_dataset_free(data);
     return knows;

@@ -174,20 +174,15 @@ static void predict_pairs(void) {
     static const char odd[] = "who sings ?\tit rained\t\nwho sings ?\tann\t7\nonly a question\n"
                               "\tonly an answer\t1\nzz \377\tqq\tx\nwho\tbob left early\t0\t0\n";
     carnn_dataset *data = odd_data("answer", odd);
-    carnn_dataset *known = test_data("answer", known_pairs, strlen(known_pairs), 0, 0);
     size_t i;
     CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
     for (i = 0; i < 2; i++) {
         carnn_model *model = odd_model("answer", i ? "lstm" : "scarnn", NULL, known_pairs);
-        test_same_as_session(model, data, NULL); /* lines by themselves have no place */
-        carnn_model_free(model);
-        model = test_model("answer", i ? "cell=lstm hidden=20 min_count=1 seed=4 place=0"
-                                       : "cell=scarnn hidden=20 min_count=1 seed=4 place=0",
-                           NULL, known);
+        test_same_as_session(model, data, NULL);
+        test_weight(model, "output.shares")[10] = 0.0f; /* lines by themselves have no place */
         test_same_as_session(model, data, odd);
         carnn_model_free(model);
     }
-    carnn_dataset_free(known);
     carnn_dataset_free(data);
 }
 
