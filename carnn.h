@@ -24893,7 +24893,7 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
                                       const carnn_model *model, const carnn__checkpoint *found) {
     const char *task = c->model->desc.task;
     const carnn_option *o;
-    char then[64], now[64];
+    char then[CARNN_TEXT_MAX], now[CARNN_TEXT_MAX];
     size_t i;
     if (strcmp(model->desc.task, task) != 0)
         carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);

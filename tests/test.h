@@ -97,10 +97,24 @@ static inline int test_end(void) {
     return test_failed ? 1 : 0;
 }
 
+/* Is this the thread that has asked first? None that the library starts is. */
+static inline int test_own_thread(void) {
+#if !defined(CARNN_NO_THREADS) && !defined(_WIN32)
+    static pthread_t first;
+    static int known;
+    if (!known) first = pthread_self();
+    known = 1;
+    return pthread_equal(first, pthread_self()) != 0;
+#else
+    return 1;
+#endif
+}
+
 /* --- memory that runs out --------------------------------------------------------------------
    An allocator that counts blocks and fails at its `fail_at`th call (0: never). A test runs its
    subject for fail_at = 1, 2, ... until it succeeds, and expects `blocks` to be 0 each time. Its
-   functions fit the members of carnn_allocator; `user` is the test_memory. */
+   functions fit the members of carnn_allocator; `user` is the test_memory. Nobody asks it for 0
+   bytes, frees NULL, or calls it in another thread. */
 
 typedef struct test_memory {
     long calls, fail_at;
@@ -110,6 +124,7 @@ typedef struct test_memory {
 static inline void *test_realloc(void *block, size_t bytes, void *user) {
     test_memory *memory = (test_memory *)user;
     void *result = NULL;
+    if (!bytes || !test_own_thread()) CHECK(bytes && test_own_thread());
     if (++memory->calls != memory->fail_at) result = realloc(block, bytes);
     if (result && !block) memory->blocks++;
     return result;
@@ -121,6 +136,7 @@ static inline void *test_alloc(size_t bytes, void *user) {
 
 static inline void test_free(void *block, void *user) {
     test_memory *memory = (test_memory *)user;
+    if (!block || !test_own_thread()) CHECK(block && test_own_thread());
     if (block) memory->blocks--;
     free(block);
 }
@@ -449,6 +465,7 @@ static inline void test_keep_answer(const carnn_prediction *p, void *user) {
     test_answers *a = (test_answers *)user;
     a->examples += p->part == 0;
     CHECK_INT(p->example + 1, a->examples);
+    CHECK(test_own_thread());
     if (a->count) CHECK_INT(p->kind, a->kind);
     a->kind = (size_t)p->kind;
     if (a->count == 64) return;

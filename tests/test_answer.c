@@ -1210,6 +1210,8 @@ static void test_redundancy(void) {
     for (i = 0; i < 3000; i++) /* more than a session reads */
         CHECK_INT(carnn_session_candidate(session, "a b y", 5, &error), CARNN_OK);
     CHECK_NEAR(match(session, "a b", 3, "x y", 3), 20.0 * (1.0 + 4.0 / 2.0), 1e-4);
+    CHECK_INT(CARNN__OTHERS, 1024); /* which test_redundancy_limits() tries */
+    CHECK_INT(CARNN__OTHER_WORDS, 32768);
     CHECK(match(session, "y", 1, "x y", 3) == 0.0); /* x is in no other sentence */
     CHECK_INT(carnn_session_line(session, "a b\tx y", 7, 1, 1, &found, &p, &error), CARNN_OK);
     CHECK(found && fabs(p.score - 20.0 * (1.0 + 4.0 / 2.0)) < 1e-4); /* it forgets nothing */
@@ -1441,6 +1443,7 @@ static void test_parts(void) {
     for (i = 0; i < 6; i++) better[i] = a[i] + 0.05;
     CHECK_NEAR(carnn_significance(6, a, better, one, 1), 1.0 / 10001.0, 1e-12);
     CHECK(carnn_significance(6, a, odd, one, 1) > 0.8);
+    CHECK(carnn_significance(6, a, odd, one, 1) != carnn_significance(6, a, odd, one, 2));
     for (i = 0; i < 6; i++) { /* in another unit */
         small[0][i] = 1e-14 * a[i];
         small[1][i] = 1e-14 * better[i];

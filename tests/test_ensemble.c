@@ -516,6 +516,29 @@ static void ensemble_explains_vote(void) {
     carnn_dataset_free(data);
 }
 
+/* An ensemble has 64 models at most. */
+static void ensemble_largest(void) {
+    static const double p[] = {0.25, 0.5, 0.25};
+    carnn_dataset *data = ensemble_data("classify", "", "a\tx\nb\tx\nc\tx\n");
+    carnn_model *model = ensemble_constant(data, "classify", p, 0, 3), *e, *again;
+    const carnn_model *all[65];
+    carnn_ensemble_desc desc;
+    carnn_error error;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    for (i = 0; i < 65; i++) all[i] = model;
+    CHECK_INT(carnn_model_ensemble(&e, all, 65, &desc, &error), CARNN_ERR_ARGUMENT);
+    CHECK(!e);
+    CHECK_INT(carnn_model_ensemble(&e, all, CARNN_MEMBERS_MAX, &desc, &error), CARNN_OK);
+    again = test_reload(e);
+    CHECK(carnn_model_member(again, 63) && !carnn_model_member(again, 64));
+    CHECK_NEAR(test_scores(again, data).loss, -log(0.25) * 2.0 / 3.0 - log(0.5) / 3.0, 1e-5);
+    carnn_model_free(again);
+    carnn_model_free(e);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* It is exact only where all members are, in any order. */
 static void ensemble_explains_unlike(void) {
     const char *task = ensemble_cases[0].task;
@@ -957,6 +980,7 @@ int main(void) {
     ensemble_explains(0);
     ensemble_explains_vote();
     ensemble_explains_unlike();
+    ensemble_largest();
     ensemble_allocates();
     ensemble_explains(5);
     ensemble_explains(6);

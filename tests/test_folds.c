@@ -213,6 +213,27 @@ static void check_parts(size_t count, uint64_t seed) {
     for (i = 0; i < GROUPS; i++) CHECK_INT(scored[i], 1);
 }
 
+/* Groups are dealt by the model's seed. */
+static void check_dealt(void) {
+    static uint32_t fold[3][GROUPS], order[GROUPS];
+    carnn_folds_desc desc;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.count = 5;
+    for (i = 0; i < 3; i++) {
+        carnn__validation v;
+        memset(&v, 0, sizeof v);
+        v.desc = &desc;
+        v.model.seed = i < 2 ? 1 : 2;
+        v.groups = GROUPS;
+        v.fold = fold[i];
+        v.order = order;
+        CHECK_INT(carnn__validation_draw(&v), CARNN_OK);
+    }
+    CHECK(!memcmp(fold[0], fold[1], sizeof *fold));
+    CHECK(memcmp(fold[0], fold[2], sizeof *fold) != 0);
+}
+
 /* --- all folds -------------------------------------------------------------------------------- */
 
 typedef struct folds_seen {
@@ -590,6 +611,7 @@ int main(void) {
     test_left_out();
     test_fold_fingerprint();
     for (count = 2; count <= GROUPS; count += 3) check_parts(count, count);
+    check_dealt();
     check_task("classify", labelled, 4);
     check_task("answer", fold_pairs, 2);
     check_task("lm", documents, 5);

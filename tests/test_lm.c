@@ -468,6 +468,30 @@ static void test_lm_explain(void) {
     carnn_dataset_free(data);
 }
 
+/* Of a long sentence each piece of 256 words is a sentence of its own, behind the one before. */
+static void test_lm_explain_pieces(void) {
+    static char text[2 * 300];
+    static carnn_contribution part[600];
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model("scarnn", "previous", data);
+    carnn_session *session = NULL;
+    carnn_explanation e;
+    size_t i, tokens;
+    for (i = 0; i < 300; i++) memcpy(text + 2 * i, i == 255 ? "x " : "a ", 2);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    lm_score(session, text, sizeof text, &tokens);
+    CHECK_INT(tokens, 301);
+    CHECK_INT(carnn_session_explain(session, 600, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 256 + 45);
+    CHECK_TEXT(part[255].role, "before");
+    CHECK_TEXT(part[255].text, "<unk>"); /* its last word is x */
+    CHECK_TEXT(part[256].role, "word");
+    CHECK_TEXT(part[257].text, "a");
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Where the context is a learned vector the sentence before is not explained. */
 static void test_lm_explain_no_context(void) {
     carnn_dataset *data = lm_data(lm_text);
@@ -852,6 +876,7 @@ int main(void) {
     test_lm_predict("gru", "previous");
     test_lm_predict("lstm", "none");
     test_lm_explain();
+    test_lm_explain_pieces();
     test_lm_explain_no_context();
     test_truncate();
     test_generate();

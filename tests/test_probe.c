@@ -20,10 +20,12 @@ static int probe_keep(const carnn_progress *p, void *user) {
     return 0;
 }
 
-/* One epoch, whose last weights the model keeps: those that are probed. */
+/* One epoch, whose last weights the model keeps: those that are probed, without the dropout and the
+   smoothing of the training. */
 static carnn_train_desc probe_training(void) {
     carnn_train_desc train = test_training(1, 2, 0.05, 0.2);
     train.average = CARNN_NONE;
+    train.smoothing = 0.1;
     return train;
 }
 

@@ -332,6 +332,29 @@ static void test_words(void) {
     carnn_dataset_free(data);
 }
 
+/* Of what a user says the first 1,023 words are read. */
+static void test_long_utterance(void) {
+    static char text[8 * 1024];
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    carnn_session *session = NULL;
+    double probability[3];
+    size_t i, k;
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 0.03f; /* of a sum */
+    CHECK(!carnn_session_open(&session, model, NULL, NULL));
+    for (i = 0; i < 3; i++) { /* "north" in the place of "food" as word 1,023, then 1,024 */
+        char *at = text;
+        for (k = 1; k <= 1024; k++)
+            at += sprintf(at, "%s ", i && k == 1022 + i ? "north" : "food");
+        probability[i] = *predict(session, text, (size_t)(at - text)).probability;
+    }
+    CHECK(probability[0] != probability[1]);
+    CHECK(probability[0] == probability[2]);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Ranks are in order, probabilities add up to 1, ranking changes no history, a reset forgets. */
 static void test_ranking(void) {
     carnn_dataset *data = load_dialogs();
@@ -440,6 +463,7 @@ int main(void) {
     test_trained_capacity();
     test_small_session();
     test_words();
+    test_long_utterance();
     test_ranking();
     test_replies_that_are_no_candidates();
     return test_end();

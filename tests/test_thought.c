@@ -162,6 +162,7 @@ static size_t thought_vector_of(carnn_session *session, const char *text, float 
     one.length = strlen(text);
     CHECK_INT(carnn_session_predict(session, &one, 1, 1, &p, &error), CARNN_OK);
     CHECK_INT(p.kind, CARNN_PREDICTS_VECTOR);
+    if (strlen(text) >= 2 * 62) CHECK_INT(p.tokens, 62 + 1); /* no more are read */
     CHECK(p.tokens >= 1 && p.tokens <= CARNN__THOUGHT_WORDS + 1);
     CHECK(p.columns <= 32);
     memcpy(to, p.vector, p.columns * sizeof(float));

@@ -31,11 +31,13 @@ static carnn_model *vectors_model(size_t t, const carnn_dataset *known, int64_t 
                                   const carnn_model *from) {
     carnn_source source = test_source("vectors", vectors_file, sizeof vectors_file - 1);
     carnn_dataset *data = vectors_data(vectors_tasks[t].task, vectors_tasks[t].data);
+    carnn_allocator a = carnn__allocator(NULL);
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
     memset(&desc, 0, sizeof desc);
     desc.task = vectors_tasks[t].task;
+    desc.allocator = &a;
     desc.hidden = 6;
     desc.vectors = &source;
     desc.vector_count = 1;
@@ -164,6 +166,7 @@ static void vectors_are_read(size_t t) {
 static void vectors_go_on(size_t t) {
     carnn_dataset *others = vectors_data(vectors_tasks[t].task, vectors_tasks[t].others);
     carnn_model *model = vectors_model(t, NULL, 1, NULL), *next = NULL;
+    const carnn_model_desc *told;
     carnn_model_desc desc;
     carnn_error error;
     vectors_fit(model, t, 0.1);
@@ -179,11 +182,15 @@ static void vectors_go_on(size_t t) {
     desc.hidden = 6;
     CHECK_INT(carnn__set_all(&desc, NULL, 0, vectors_tasks[t].options, &error), CARNN_OK);
     CHECK_INT(carnn_defaults(&desc, NULL, &error), CARNN_OK);
+    CHECK_INT(desc.vector_words, 100000);
     desc.embedding = 5;
     CHECK_INT(carnn_model_create(&next, &desc, others, &error), CARNN_OK);
     carnn_model_free(next);
     next = vectors_model(t, NULL, 2, model);
     CHECK_INT(next->vector_words, 1);
+    told = carnn_model_describe(next); /* what was for its making alone is not kept */
+    CHECK(!told->vectors && !told->known && !told->from && !told->allocator);
+    CHECK_INT(told->vector_count + told->known_count, 0);
     CHECK_NEAR(vectors_first(next, "unicorn"), 5.0, 0.0);
     CHECK_NEAR(vectors_first(next, "zebra"), 3.0, 0.0);
     carnn_model_free(next);
