@@ -2073,8 +2073,8 @@ static int ask(void) {
     line all = {NULL, 0, 0, 0};
     FILE *in;
     if (!arg.text || !strcmp(arg.text, "-"))
-        say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
-            "standard input");
+        say(USAGE, "ask: --text %s what the questions are about; they come from standard input",
+            arg.text ? "- is not a file," : "FILE is missing,");
     open_session("cloze");
     in = open_input(arg.text);
     read_all(in, arg.text, &all);
@@ -3088,7 +3088,8 @@ static int help(int asked) {
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
     fprintf(to, "  help       this text, or all about a command, a task or cells; --man: a man "
-            "page;\n             --complete bash, zsh or fish: a completion script\n\ntasks:\n");
+            "page;\n             --complete bash, zsh or fish: a completion script\n"
+            "  version    that of carnn, and the instruction set in use\n\ntasks:\n");
     for (i = 0; carnn_task_name(i); i++)
         fprintf(to, "  %-14s%s\n", carnn_task_name(i), carnn_task_title(i));
     fprintf(to, "\nexamples:\n"
@@ -3112,8 +3113,11 @@ static int run(int count, char **argument) {
     if (is_word(&g, "help")) return help(1);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
-    for (i = 0; asks && carnn_task_name(i); i++)
-        if (is_word(&g, carnn_task_name(i))) return help_task(i);
+    for (i = 0; asks && carnn_task_name(i); i++) {
+        if (!is_word(&g, carnn_task_name(i))) continue;
+        if (c) help_command(c), putchar('\n'); /* a name of both */
+        return help_task(i);
+    }
     if (asks && is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);

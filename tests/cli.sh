@@ -124,6 +124,9 @@ check 'help of a task has options of another' [ "$(grep -c -e '--kb-rows' out)" 
 mv out classify.txt
 run 0 train --task classify --help
 check 'help of a task in two ways' cmp -s out classify.txt
+run 0 help cloze # the name of a command and of a task
+says out '^usage: carnn cloze '
+says out '^task cloze: '
 run 0 help cells
 says out '^  icarnn  *CARNN whose gates read context and input$'
 run 2 help clasify
@@ -452,6 +455,13 @@ run 4 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --lr 0.0
 says err 'parts.gguf.resume: checkpoint of a training with lr = '
 run 4 $train --epochs 1 --patience 0 --out parts.gguf --quiet --resume
 says err 'parts.gguf.resume: checkpoint after [0-9]* epochs\{0,1\}, which are more than 1$'
+long=$(printf '%064d' 0) # the name of a column
+printf "$long,a,b,label\n1,2,3,x\n2,1,3,y\n" >columns.csv
+run 0 train --task signal --train columns.csv --target label --inputs $long,a --hidden 4 \
+    --epochs 100000 --patience 0 --max-time 0.1 --out columns.gguf --quiet
+run 4 train --task signal --train columns.csv --target label --inputs $long,b --hidden 4 \
+    --epochs 100000 --patience 0 --out columns.gguf --quiet --resume
+says err "checkpoint of a training with inputs = $long,a, not $long,b: "
 run 0 train $small --train first.txt --train last.txt --threads 1 --epochs 20 --patience 0 \
     --out parts.gguf --quiet --resume --log parts.jsonl # the same data
 check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
@@ -1288,6 +1298,8 @@ printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >o
 check 'odd questions' [ $? -eq 0 ]
 run 2 ask z.gguf
 says err '.-text FILE is missing'
+run 2 ask z.gguf --text -
+says err '.-text - is not a file'
 run 1 ask z.gguf --text no-such-file
 run 3 ask z.gguf --text /dev/null
 echo 'x XXXXX' | "$carnn" ask a.gguf --text tale.txt >out 2>err
