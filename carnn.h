@@ -20595,8 +20595,8 @@ static const carnn__task carnn__lm_task = {
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only. The shares are explained in @@MATCH: 8 of words that both texts have, with --redundancy 2
    of words that other sentences of the question have, too, and with --place the sentence's place
-   among these. --weighting skip weighs words by what
-   they add to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of x_i.
+   among these. --weighting skip weighs words by what they add to the states, in the place of x_i:
+   [fw_i - fw_{i-1}; bw_i - bw_{i+1}].
 
    --model siamese: score = W4 cosine + b4 + W5 shares; the cosine of the last states, W4 (1, 1).
    The other models compare two vectors, which a bidirectional cell that reads no context and
