@@ -8,7 +8,7 @@
 # make data     makes the sample data sets anew
 # make build/NAME  an example, examples/NAME.c
 # make portability  builds and tests for other machines, with what is at hand of them
-# make install  PREFIX=/usr/local DESTDIR=
+# make install  PREFIX=/usr/local DESTDIR=; make uninstall
 # make clean    removes carnn and build/
 
 CC = cc
@@ -167,7 +167,13 @@ install: carnn
 		'Cflags: -I$${prefix}/include' 'Libs: $(LIBS)' \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc
 
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/carnn $(DESTDIR)$(PREFIX)/include/carnn.h \
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc $(SHARE)/man/man1/carnn.1 \
+		$(SHARE)/bash-completion/completions/carnn $(SHARE)/zsh/site-functions/_carnn \
+		$(SHARE)/fish/vendor_completions.d/carnn.fish
+
 clean:
 	rm -rf build carnn
 
-.PHONY: deps test test-programs portability demo bench tools results data install clean
+.PHONY: deps test test-programs portability demo bench tools results data install uninstall clean

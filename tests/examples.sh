@@ -1,6 +1,6 @@
 #!/bin/sh
 # The examples: run as their first lines say, on a model that the first of them trains; tagger.c by
-# test_tag.c.
+# test_tag.c. What is installed.
 . "$(dirname "$0")/check.sh"
 model=$folder/model.gguf
 linked=build/examples # built without the header's implementation (Makefile)
@@ -49,5 +49,12 @@ for example in $linked/answer $linked/threads build/embed $linked/allocator buil
     $linked/rank $linked/language; do # without a model
     check "$example without arguments succeeds" fails $example
 done
+
+check 'make install' quiet make install "DESTDIR=$folder/root" PREFIX=/usr
+check 'the header installed is another' cmp -s carnn.h "$folder/root/usr/include/carnn.h"
+check 'not installed' [ -x "$folder/root/usr/bin/carnn" ]
+check 'no manual' grep -q '^.TH CARNN' "$folder/root/usr/share/man/man1/carnn.1"
+check 'make uninstall' quiet make uninstall "DESTDIR=$folder/root" PREFIX=/usr
+check 'something is left' [ -z "$(find "$folder/root" -type f)" ]
 
 checked
