@@ -748,8 +748,8 @@ static void check_files(void) {
     const list *many[] = {&arg.train, &arg.valid,   &arg.test,  &arg.data,
                           &arg.files, &arg.vectors, &arg.labels};
     list paths = {NULL, 0, 0}; /* those that are written first */
-    size_t i, k, written = arg.out != NULL;
-    if (arg.out) add_path(&paths, arg.training.checkpoint, "");
+    size_t i, k, written = arg.training.checkpoint != NULL;
+    if (written) add_path(&paths, arg.training.checkpoint, "");
     for (i = 0; i < COUNT(one); i++) {
         if (one[i] && i < COUNT(outputs) && !strcmp(one[i], "-"))
             say(USAGE, "--%s: expected the name of a file to write, found \"-\"", outputs[i]);
@@ -3123,7 +3123,7 @@ static int run(int count, char **argument) {
     if (!asks) read_arguments(c, count, argument);
     i = task_number(arg.task ? arg.task : "");
     if (arg.help && carnn_task_name(i)) return help_task(i);
-    if (arg.out) arg.training.checkpoint = beside(arg.out, ".resume");
+    if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
     if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }

@@ -421,6 +421,8 @@ run 2 test a.gguf --data mine.txt --qrels f --run ./f
 says err 'f and ./f are the same file'
 run 2 test a.gguf --data mine.txt --qrels f --run same/../f
 run 2 plot log.jsonl --out same/log.jsonl
+cp log.jsonl run.svg.resume
+run 0 plot run.svg.resume --out run.svg # only a training writes a checkpoint
 mkdir qa
 for name in qa/f qa/f.resume; do
     run 2 train --task answer --train qa --out "$name"
