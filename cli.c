@@ -3029,7 +3029,7 @@ static void put_quoted(const char *dashes, const char *word, const char *text) {
 /* What bash and zsh complete, by "number of the word:command:word before". */
 static void put_cases(int zsh) {
     size_t i, k;
-    printf("1:*|2:help:*) list=(help");
+    printf("1:*|2:help:*) list=(help version");
     for (i = 0; i < COUNT(commands); i++)
         put_quoted("", commands[i].name, zsh ? commands[i].help : "");
     puts(") ;;");
@@ -3110,7 +3110,7 @@ static int run(int count, char **argument) {
     if (asks && !strcmp(argument[2], "--man")) return man_page();
     if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
     g = guess_for(asks ? argument[2] : word);
-    if (is_word(&g, "help")) return help(1);
+    if (is_word(&g, "help") || is_word(&g, "version")) return help(1);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
     for (i = 0; asks && carnn_task_name(i); i++) {

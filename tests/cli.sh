@@ -105,6 +105,7 @@ for shell in bash zsh fish; do
     [ $shell != bash ] || ! command -v bash >where && continue
     completes tra train
     completes de depth help
+    completes ver version
     completes --dropo --dropout train
     completes --exp --explain chat model.gguf
     completes '' '' train --lr
@@ -131,6 +132,10 @@ run 0 help cells
 says out '^  icarnn  *CARNN whose gates read context and input$'
 run 2 help clasify
 says err 'did you mean "classify"?'
+run 0 help version
+says out '^  version  '
+run 2 versoin
+says err 'did you mean "version"?'
 run 2 help --complete zish
 says err 'did you mean "zsh"? (bash, zsh, fish)'
 run 2 help --complete
