@@ -379,7 +379,7 @@ static void set_option(const carnn_option *o, const char *value) {
     if (o->kind != CARNN_OPTION_NAME) /* the message begins with its name */
         say(USAGE, "--%s%s", dashed(o->name), error.message + strlen(o->name));
     for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
-    unknown(o->name, &g);
+    unknown(dashed(o->name), &g);
 }
 
 /* The flag that `g` is about; NULL: none. */

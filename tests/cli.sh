@@ -176,6 +176,8 @@ run 2 train --task zzz
 says err 'unknown task "zzz" (.*dialog, .*answer'
 run 2 train --cell LSTM
 says err 'unknown cell "LSTM"; did you mean "lstm"?'
+run 2 train --task signal --train x --out y --target_kind step
+says err 'unknown target-kind "step"; did you mean "steps"?'
 run 2 train -t 5
 says err 'unknown option -t$'
 run 2 train --task lm --train x --out y --overlap 0
