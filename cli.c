@@ -1634,13 +1634,17 @@ static void open_session(const char *task) {
 /* Does somebody type the lines and read the answers? */
 static int is_talk(void) { return is_terminal(stdin) && is_terminal(stdout); }
 
-/* Reads the next line of standard input, where all before it has been answered; 0 at its end. */
+/* Reads the next line of standard input, where all before it has been answered; 0 at its end. A NUL
+   is a blank, as in the library, and ends no line. */
 static int next_said(void) {
+    size_t i;
     int found;
     if (is_talk()) fputs("> ", stdout);
     fflush(stdout);
     found = next_line(stdin, STANDARD_INPUT, &input);
     if (!found && is_talk()) putchar('\n');
+    for (i = 0; found && i < input.length; i++)
+        if (!input.text[i]) input.text[i] = ' ';
     return found;
 }
 

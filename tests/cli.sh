@@ -689,6 +689,8 @@ says out '^> hello$' # without a byte order mark
 check 'three rows, and the rest' awk '/^> / { n = total = 0 } /^ *[-+][0-9]/ {
     if ($NF == "sum") { if (n > 4 || (total - $1) ^ 2 > 1e-6) exit 1; sums++ }
     total += $1; n++ } END { exit sums != 4 || n != 5 }' out
+printf 'who\0is\n' | "$carnn" chat a.gguf --explain >out 2>err
+says out '^> who is$'
 run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
 says out '^example 4: '
 says out '^answer: .* (probability '
@@ -1305,6 +1307,8 @@ NO_COLOR=1 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out
 check 'colour in spite of NO_COLOR' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
 check 'odd questions' [ $? -eq 0 ]
+printf 'who\0? XXXXX\tAda|Greta\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
+check 'candidates behind a NUL are lost' [ "$(grep -c -x -e Ada -e Greta out)" -eq 1 ]
 run 2 ask z.gguf
 says err '.-text FILE is missing'
 run 2 ask z.gguf --text -
