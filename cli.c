@@ -886,7 +886,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", called(*names->item), carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
-        fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
+        fprintf(stderr, "%s: groups left out, without a right or a wrong item: %zu\n",
                 called(*names->item), carnn_dataset_left_out(loaded));
     free(labels);
     free(own.item);
@@ -1874,7 +1874,8 @@ static int explain(void) {
     check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
     data = load_data(task_of(model), &arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
-    if (i >= count) say(BAD_DATA, "%s: has only %zu examples", called(*arg.data.item), count);
+    if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called(*arg.data.item), count,
+                        count == 1 ? "" : "s");
     check(carnn_session_example(session, data, i, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);

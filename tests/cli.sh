@@ -815,22 +815,22 @@ run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 tr '\t' , <pairs.tsv >pairs.csv
 run 0 test q.gguf --data pairs.csv --clean
-says err 'pairs.csv: 1 groups without'
+says err 'pairs.csv: groups left out.*: 1$'
 run 0 test q.gguf --data pairs.tsv --clean --json
-says err 'pairs.tsv: 1 groups without'
+says err 'pairs.tsv: groups left out.*: 1$'
 says out '"left_out": 1, '
 run 0 test q.gguf r.gguf --data pairs.tsv --clean --ensemble mean --share 0.5 --valid pairs.tsv
-check 'groups of --valid are not left out' [ "$(grep -c 'pairs.tsv: 1 groups without' err)" -eq 2 ]
+check 'groups of --valid are not left out' [ "$(grep -c 'pairs.tsv: groups left out.*: 1$' err)" -eq 2 ]
 sed 's/.$/0/' pairs.tsv >wrong.tsv
 run 0 test q.gguf --data wrong.tsv
 says err 'wrong.tsv: nothing is scored: .* no sentence is right$'
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
 says err '.-clean is for what is scored'
 run 0 train --task answer --train pairs.tsv --valid pairs.tsv --clean --epochs 1 --out q2.gguf
-says err 'pairs.tsv: 1 groups without'
+says err 'pairs.tsv: groups left out.*: 1$'
 for q in a b c d; do printf '%s\tx %s\t1\n%s\ty\t0\n' $q $q $q; done | cat - pairs.tsv >folds.tsv
 run 0 train --task answer --train folds.tsv --clean --folds 2 --hidden 4 --embedding 4 --epochs 1 --json
-says err 'folds.tsv: 1 groups without'
+says err 'folds.tsv: groups left out.*: 1$'
 says out '"examples": 10,' # of five questions, without that which has no right answer
 check 'no model is kept' [ "$(grep -c '^no --valid' err)" -eq 0 ]
 printf 'a\tb\t1\na\t\t0\n' >odd.tsv
@@ -1816,6 +1816,9 @@ head -c 1000 /dev/zero | "$carnn" test talk.gguf --data - >out 2>err
 says err '^carnn: standard input: begins with NUL bytes'
 run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
 says err 'dialog-dev.txt: has only [0-9]* examples'
+printf '1 hello\tHi .\n' >one.txt
+run 3 explain talk.gguf --data one.txt --example 2
+says err 'one.txt: has only 1 example$'
 "$carnn" explain talk.gguf --data - --example 100000 <"$data/dialog-dev.txt" >out 2>err
 says err '^carnn: standard input: has only [0-9]* examples'
 
