@@ -203,8 +203,8 @@ static const flag flags[] = {
     {"counts", NULL, "more metrics: the best 2 and 5 of dialog and cloze, more perplexities", TEST,
      AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
-    {"words", "N", "words of a sentence at most, up to a million [100]", GENERATE,
-     AT(sampling.words)},
+    {"words", "N", "words of a sentence at most, or characters of --unit char, up to a million "
+     "[100]", GENERATE, AT(sampling.words)},
     {"sentences", "N", "sentences of a text [20]", CLOZE, AT(sentences)},
     {"stride", "N", "sentences from the beginning of one text to the next [1]", CLOZE, AT(stride)},
     {"asked", "FILE", "words to ask for, one a line [the book's names]", CLOZE, AT(asked)},
@@ -824,6 +824,12 @@ static int has_option(const carnn_model *m, const char *name, const char *value)
     return o && !strcmp(option_text(o, carnn_model_describe(m), NULL), value);
 }
 
+/* What the words of the model are. */
+static const char *words_called(void) {
+    int whole = !has_option(model, "unit", "char") && !has_option(model, "unit", "spaced");
+    return whole ? "words" : "characters";
+}
+
 /* Of the models the first one that reads alignments, else the first one. */
 static const carnn_model *reads_most(void) {
     size_t i;
@@ -958,8 +964,8 @@ static void print_metrics(const carnn_scores *s, int counts) {
 static void warn_of(const carnn_scores *s, const char *file) {
     file = called(file);
     if (s->unknown > 0.3)
-        say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?", file,
-            100.0 * s->unknown);
+        say(DONE, "%s: %.0f %% of the %s are unknown, is this the right file?", file,
+            100.0 * s->unknown, words_called());
     if (s->unanswerable && s->unanswerable >= s->examples)
         say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, "
             "or no sentence is right", file);
@@ -1118,7 +1124,7 @@ static void print_start(void) {
     if (!strcmp(arg.task, "signal"))
         fprintf(stderr, "numbers in a row: %lld, ",
                 (long long)carnn_model_describe(model)->embedding);
-    else fprintf(stderr, "%zu words, ", carnn_model_word_count(model));
+    else fprintf(stderr, "%zu %s, ", carnn_model_word_count(model), words_called());
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
@@ -1153,8 +1159,8 @@ static void warn_of_training(void) {
                 say(DONE, "%s is --train and --valid: its scores say nothing of other data",
                     arg.train.item[i]);
     if (arg.vectors.count && 10 * found < 3 * words)
-        say(DONE, "%s: of %zu words of the data %zu have a vector, is this the right file?",
-            called(*arg.vectors.item), words, found);
+        say(DONE, "%s: of %zu %s of the data %zu have a vector, is this the right file?",
+            called(*arg.vectors.item), words, words_called(), found);
     if (arg.out && carnn_file_check(arg.training.checkpoint, &error))
         say(DONE, "%s; so --resume cannot go on if this training is interrupted", error.message);
     else if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
@@ -2167,8 +2173,9 @@ static void print_info(const char *file) {
             printf("%-13s %s\n", o->name, text);
     }
     if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
-    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
-           carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
+    printf("%-14s%zu\n", "parameters", carnn_model_parameters(model));
+    printf("%-14s%zu\n", words_called(), carnn_model_word_count(model));
+    printf("%-14s%zu\n", "choices", carnn_model_choice_count(model));
     printf("%-14s%zu bytes\n", "session", carnn_session_size(model, NULL));
     if (s->count) {
         printf("%-14s", "scores");

@@ -1384,7 +1384,13 @@ check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
 # ---- probes: the same model with and without; a line per epoch, which plot draws
 
 chars="--task lm --unit char --chunk 20 --cell mi-rnn --hidden 6 --embedding 5 --epochs 2 --threads 1"
-run 0 train $chars --quiet --train "$data/lm-dev.txt" --out unprobed.gguf
+run 0 train $chars --train "$data/lm-dev.txt" --out unprobed.gguf
+says err ' examples, [0-9]* characters, '
+run 0 info unprobed.gguf
+says out '^characters  *[0-9]*$'
+printf '\316\261\316\262\n' >greek.txt
+run 0 test unprobed.gguf --data greek.txt
+says err 'greek.txt: .* % of the characters are unknown'
 run 0 train --task lm --cell gru --hidden 4 --epochs 1 --quiet --train "$data/lm-dev.txt" --out words.gguf
 for both in 'unprobed.gguf words.gguf' 'words.gguf unprobed.gguf'; do # pieces of characters, sentences
     run 0 test $both --data "$data/lm-test.txt"
