@@ -1906,7 +1906,8 @@ static int chat(void) {
         if (arg.explain && !is_talk()) printf("> %s\n", input.text);
         if (!input.length) carnn_session_reset(session);
         else if (*input.text == '\t')
-            check(carnn_session_hear(session, CARNN_FACT, input.text + 1, input.length - 1, &error));
+            check(carnn_session_hear(session, CARNN_FACT, input.text + 1, input.length - 1,
+                                     &error));
         else reply();
     }
     return DONE;
@@ -2834,9 +2835,9 @@ static const command commands[] = {
      "is no example.\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks with a dialog model; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n"
-     "\nEvery line is what the user says; but one that begins with a tab is a fact, such as the bot\n"
-     "asks for by api_call, \"<tab>lemon_tree R_wait 40\". It is told without an answer, which a line\n"
-     "<SILENCE> asks for then.\n", CHAT, chat, 1, 1},
+     "\nEvery line is what the user says; but one that begins with a tab is a fact, such as the "
+     "bot\nasks for by api_call, \"<tab>lemon_tree R_wait 40\". It is told without an answer, "
+     "which a line\n<SILENCE> asks for then.\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]",
      "shows what words or utterances contribute to an output",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
