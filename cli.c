@@ -2322,7 +2322,7 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
                 say(USAGE, "%s:%zu: %d runs and folds can be drawn together, not more", name,
                     l.number, MODELS);
             h = &runs[(*count)++];
-            *h = (history){.file = file, .fold = fold, .best = NAN};
+            *h = (history){.file = name, .fold = fold, .best = NAN};
         }
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
         right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */

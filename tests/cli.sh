@@ -1428,6 +1428,8 @@ run 2 train --task pair --train "$data/pair-dev.tsv" --quiet --out f.gguf --prob
 says err 'a probe is of the tasks lm, classify and signal'
 run 2 train $chars --train "$data/lm-dev.txt" --out f.gguf --log f.jsonl --probe f.jsonl
 says err 'f.jsonl is to be written, and is named once more'
+"$carnn" plot - <log.jsonl >out 2>err
+says out '^  a  standard input: accuracy '
 "$carnn" plot - - <log.jsonl >out 2>err
 check 'two runs from standard input' [ $? -eq 2 ]
 says err 'standard input can be read only once'
