@@ -2373,7 +2373,8 @@ static double mark_step(double range) {
     return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
 }
 
-/* A panel around all that it shows; 0: that is nothing. */
+/* A panel around all that it shows, so high that its marks differ in six digits; 0: that is
+   nothing. */
 static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
     size_t i, k;
     *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
@@ -2389,7 +2390,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     if (p->left > p->right) return 0;
     p->right = fmax(p->right, p->left + 1.0);
     p->across = fmax(mark_step(p->right - p->left), 1.0);
-    p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
+    p->up = mark_step(fmax(p->top - p->bottom, 5e-5 * fmax(fabs(p->top), 0.02)));
     p->bottom = p->up * floor(p->bottom / p->up);
     p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
     return 1;

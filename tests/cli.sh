@@ -1361,6 +1361,12 @@ says out '\*\*\*$' # points of both
 printf '{"epoch": 1, "loss": 1}\n{"epoch": 2, "loss": 19}\n' >wide.jsonl
 run 0 plot wide.jsonl
 for mark in 0 5 10 15 20; do says out "^ *$mark |"; done
+for flat in 1 0.5 300 9.99999 1.00001 -4 0; do
+    printf '{"epoch": 1, "loss": %s}\n' $flat >flat.jsonl
+    run 0 plot flat.jsonl
+    check "two marks are alike around $flat" \
+        [ -z "$(sed -n 's/^ *\([-0-9.e]*\) |.*/\1/p' out | sort | uniq -d | grep .)" ]
+done
 control=$(printf 'a\001')
 printf '{"epoch": 1, "loss": 2, "valid": {"loss": 1, "map": 0.5}, "best_epoch": 1}\n' >"$control"
 run 0 plot "$control" --out f.svg
