@@ -40,14 +40,17 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ==== Errors and memory ====================================================================== */
-/* Prints "carnn: ..." and ends the program with `code`, unless that is DONE. */
+/* Prints "carnn: ..." and ends the program with `code`, unless that is DONE. As in the messages of
+   the library, no control character of a name or of data reaches the terminal. */
 static void say(int code, const char *format, ...) {
+    char text[4096], *c;
     va_list values;
     va_start(values, format);
-    fputs("carnn: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, values);
     va_end(values);
+    for (c = text; *c; c++)
+        if (iscntrl((unsigned char)*c)) *c = '?';
+    fprintf(stderr, "carnn: %s\n", text);
     if (code) exit(code);
 }
 

@@ -1453,7 +1453,8 @@ run 3 plot log.jsonl nothing
 says err 'nothing:1: expected an epoch, found an empty file'
 run 3 plot -
 says err '^carnn: standard input:1: expected an epoch, found an empty file'
-run 1 plot no-such-file
+run 1 plot "$(printf 'no\033-such\nfile')"
+says err '^carnn: no?-such?file: '
 run 1 plot /
 lines err 1
 run 1 plot log.jsonl --out no-such-folder/f.svg
