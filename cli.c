@@ -2997,6 +2997,7 @@ static int help_cells(void) {
 }
 
 static int help_command(const command *c) {
+    int trains = c->bit == TRAIN; /* else they are options like others, of no model or training */
     size_t i;
     if (is_man) printf(".SH carnn %s\n.B carnn %s\n", c->name, c->name), put_roff(c->files);
     else printf("usage: carnn %s %s", c->name, c->files);
@@ -3004,9 +3005,9 @@ static int help_command(const command *c) {
     for (i = 0; i < COUNT(flags); i++)
         if (flags[i].commands & c->bit)
             print_option(flags[i].name, flags[i].value, flags[i].help);
-    print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
-    print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
-    for (i = 0; c->bit == TRAIN && carnn_task_name(i); i++) print_task(i);
+    print_options(trains ? "model" : NULL, NULL, c->bit, CARNN_OPTION_OF_MODEL);
+    print_options(trains ? "training" : NULL, NULL, c->bit, CARNN_OPTION_OF_TRAINING);
+    for (i = 0; trains && carnn_task_name(i); i++) print_task(i);
     fputs(is_man ? ".SS examples\n.nf\n" : "\nexamples:\n", stdout);
     if (is_man) put_roff(c->examples), puts(".fi");
     else fputs(c->examples, stdout);

@@ -128,6 +128,11 @@ check 'help of a task in two ways' cmp -s out classify.txt
 run 0 help cloze # the name of a command and of a task
 says out '^usage: carnn cloze '
 says out '^task cloze: '
+for name in generate predict gradcheck bench; do
+    run 0 help $name
+    check "$name has options of a training" [ "$(grep -c -e '^model:' -e '^training:' out)" -eq 0 ]
+    says out '^  --seed N \|^  --threads N '
+done
 run 0 help cells
 says out '^  icarnn  *CARNN whose gates read context and input$'
 run 2 help clasify
