@@ -83,7 +83,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-static int is_finite(double x) { return x - x == 0.0; }
+static int is_finite(double x) { return x - x == 0.0; } /* isfinite() of MinGW warns of a float */
 
 typedef struct line { /* of a file, or a text that grows */
     char *text; /* ends with a NUL, without the line's end */
@@ -1779,6 +1779,15 @@ static carnn_contribution *explained(carnn_explanation *e) {
     return part;
 }
 
+/* Says why the numbers of parts make no answer; told: any part has one that is not 0. */
+static void print_inexact(int told) {
+    if (!told) puts("what this model says is no sum of what its parts add: all is in the rest");
+    else if (carnn_model_rule(model) == CARNN_ENSEMBLE_VOTE)
+        puts("not exact: the models vote, and the numbers are means of theirs");
+    else printf("not exact for the cell %s: each number is what its step has by itself, the rest "
+                "what no step accounts for\n", carnn_model_describe(model)->cell);
+}
+
 /* What each part contributed to the last answer, or the `rows` that added or took most, of at least
    so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
    freed. */
@@ -1818,13 +1827,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double lowes
     print_numbers(has, first, rest, rest, 0.0);
     puts("rest");
     if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
-    if (e.exact) return part;
-    if (told && carnn_model_rule(model) == CARNN_ENSEMBLE_VOTE)
-        puts("not exact: the models vote, and the numbers are means of theirs");
-    else if (told)
-        printf("not exact for the cell %s: each number is what its step has by itself, the rest "
-               "what no step accounts for\n", carnn_model_describe(model)->cell);
-    else puts("what this model says is no sum of what its parts add: all is in the rest");
+    if (!e.exact) print_inexact(told);
     return part;
 }
 
@@ -2115,12 +2118,13 @@ static const char *rule_of(const carnn_model *m) {
 }
 
 static void json_info(const char *file) {
+    const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_model *member;
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, 'choices': %z, "
-         "'parameters': %z, 'session': %z", file, carnn_model_size(model), task_of(model),
+         "'parameters': %z, 'session': %z", file, carnn_model_size(model), d->task,
          carnn_model_word_count(model), carnn_model_choice_count(model),
          carnn_model_parameters(model), carnn_session_size(model, NULL));
     for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
@@ -2132,11 +2136,10 @@ static void json_info(const char *file) {
         json(stdout, "}}");
     }
     if (i) json(stdout, "]");
-    if (carnn_model_describe(model)->unsure)
-        json(stdout, "'unsure': %s", carnn_model_describe(model)->unsure);
-    json_options(carnn_model_describe(model), NULL);
+    if (d->unsure) json(stdout, "'unsure': %s", d->unsure);
+    json_options(d, NULL);
     json(stdout, "'training': {");
-    json_options(carnn_model_describe(model), carnn_model_training(model));
+    json_options(d, carnn_model_training(model));
     json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z",
          (double)carnn_model_best_epoch(model), s->examples);
     json_metrics(stdout, s, "");
