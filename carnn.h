@@ -852,10 +852,10 @@ typedef struct carnn_session_desc {
 } carnn_session_desc;
 
 /* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size:
-   bytes; 0 where the task has no sessions or memory runs out: it allocates while it counts, and so
-   does carnn_session_open for an ensemble. A session reads as much as scoring and carnn_predict do
-   at most; a smaller one has the same answers for what fits into it. To quantise a model, or to
-   train it then, changes the size of its sessions. */
+   bytes; 0 where the task has no sessions or memory runs out: it allocates while it counts. A
+   session reads as much as scoring and carnn_predict do at most; a smaller one has the same answers
+   for what fits into it. To quantise a model, or to train it then, changes the size of its
+   sessions. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -17701,19 +17701,14 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
 }
 
 /* Bytes of a session with those of its members, 0: it cannot be opened; *kind and *columns of its
-   logits, where they are not NULL. */
+   logits, where they are not NULL. k may be NULL: no path can run. */
 static size_t carnn__session_measure(const carnn_model *model, const carnn_session_desc *desc,
-                                     carnn__output_kind *kind, size_t *columns) {
-    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+                                     const carnn__kernels *k, carnn__output_kind *kind,
+                                     size_t *columns) {
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
-    size_t i, bytes, others = 0;
+    size_t i, bytes;
     if (!k || !model->task->session) return 0;
-    for (i = 1; i < model->member_count; i++) {
-        bytes = carnn__session_measure(model->members[i], desc, NULL, NULL);
-        if (!bytes) return 0;
-        others += carnn__round_up(bytes, CARNN__ALIGN);
-    }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
@@ -17726,40 +17721,40 @@ static size_t carnn__session_measure(const carnn_model *model, const carnn_sessi
         *columns = o.z->columns;
     }
     carnn__free(&model->allocator, s);
-    return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
+    for (i = 1; i < model->member_count; i++) {
+        bytes = carnn__session_measure(model->members[i], desc, k, NULL, NULL);
+        if (!bytes) return 0;
+        carnn__take(&arena, 1, bytes);
+    }
+    return arena.peak;
 }
 
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc) {
-    return carnn__session_measure(model, desc, NULL, NULL);
+    return carnn__session_measure(model, desc, carnn__simd_select(model->desc.simd), NULL, NULL);
 }
 
-/* The sessions of the other members, in the memory that is left. */
-static carnn_status carnn__session_open_members(carnn_session *s, carnn__arena *arena,
-                                                carnn_error *error) {
-    const carnn_model *model = s->model;
-    carnn_session_desc desc = s->desc;
+/* A session at the front of the memory that is left, and those of the other members behind it. */
+static carnn_session *carnn__session_place(const carnn_model *model, const carnn_session_desc *desc,
+                                           const carnn__kernels *k, carnn__arena *arena) {
+    carnn_session *s = (carnn_session *)(void *)(arena->base + arena->used);
     size_t i;
-    s->member[0] = s;
+    memset(s, 0, sizeof *s);
+    s->model = model;
+    if (desc) s->desc = *desc;
     s->work.rule = model->rule;
-    for (i = 1; i < s->members; i++) {
-        size_t bytes = carnn_session_size(model->members[i], &desc);
-        carnn_status status;
-        if (!bytes) return carnn__out_of_memory(error); /* counting takes some, too */
-        desc.memory = carnn__take(arena, 1, bytes);
-        status = carnn_session_open(&s->member[i], model->members[i], &desc, error);
-        if (status) return status;
-        s->member[i]->silent = 1;
+    carnn__session_carve(s, k, arena);
+    for (i = 0; i < s->members; i++) {
+        s->member[i] = i ? carnn__session_place(model->members[i], desc, k, arena) : s;
+        s->member[i]->silent = i > 0;
+        s->works[i] = &s->member[i]->work;
     }
-    for (i = 0; i < s->members; i++) s->works[i] = &s->member[i]->work;
-    return CARNN_OK;
+    return s;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error) {
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
-    carnn_session *s;
-    carnn_status status = CARNN_OK;
     void *memory = desc ? desc->memory : NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
@@ -17775,18 +17770,8 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     }
     if (!memory) return carnn__out_of_memory(error);
     arena.base = (char *)memory;
-    s = (carnn_session *)memory;
-    memset(s, 0, sizeof *s);
-    s->model = model;
-    if (desc) s->desc = *desc;
-    carnn__session_carve(s, k, &arena);
-    if (s->members) status = carnn__session_open_members(s, &arena, error);
-    if (status) {
-        carnn_session_free(s);
-        return status;
-    }
-    carnn_session_reset(s);
-    *out = s;
+    *out = carnn__session_place(model, desc, k, &arena);
+    carnn_session_reset(*out);
     return CARNN_OK;
 }
 
@@ -24570,6 +24555,7 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
 static carnn_status carnn__ensemble_check(const carnn_model *const *models, size_t count,
                                           carnn_ensemble_rule rule, carnn_error *error) {
     carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
+    const carnn__kernels *k;
     size_t columns = 0, found = 0, m;
     if ((unsigned)rule > (unsigned)CARNN_ENSEMBLE_VOTE)
         return carnn__refuse(error, "there is no rule %d", (int)rule);
@@ -24580,11 +24566,12 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
         if (models[m]->member_count)
             return carnn__refuse(error, "model %zu is an ensemble itself: name its members", m + 1);
     if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
-    if (!models[0]->task->session || !carnn__simd_select(models[0]->desc.simd))
+    k = carnn__simd_select(models[0]->desc.simd);
+    if (!models[0]->task->session || !k)
         return carnn__refuse(error, "models of the task %s have no sessions here",
                              models[0]->desc.task);
     for (m = 0; m < count; m++) {
-        if (!carnn__session_measure(models[m], NULL, m ? &own : &kind, m ? &found : &columns))
+        if (!carnn__session_measure(models[m], NULL, k, m ? &own : &kind, m ? &found : &columns))
             return carnn__out_of_memory(error);
         if (!models[m]->task->output && /* members read the pieces of a text together */
             carnn__session_words(models[m]) != carnn__session_words(models[0]))

@@ -616,6 +616,49 @@ static void ensemble_allocates(void) {
     carnn_dataset_free(data);
 }
 
+/* In the caller's memory the sessions of all members are opened without the allocator. A member that
+   reads a text of 2^62 words has no room anywhere: the others add to no size that has wrapped. */
+static void ensemble_opens_in_own_memory(void) {
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = test_allocator(&memory);
+    carnn_dataset *data = ensemble_data("classify", "", ensemble_cases[1].data);
+    carnn_model *models[ENSEMBLE_MODELS], *e;
+    carnn_session *session = NULL;
+    carnn_session_desc desc = {0, 0, NULL};
+    carnn_error error;
+    size_t size, m;
+    long calls;
+    ensemble_models(models, "classify", "", data);
+    models[0]->allocator = a; /* the ensemble gets it */
+    e = ensemble_of(models, ENSEMBLE_MODELS, CARNN_ENSEMBLE_MEAN);
+    models[0]->allocator = models[1]->allocator;
+    size = carnn_session_size(e, NULL);
+    for (m = 0; m < ENSEMBLE_MODELS; m++)
+        CHECK(carnn_session_size(carnn_model_member(e, m), NULL) < size);
+    desc.memory = carnn__alloc_aligned(&models[0]->allocator, size, 1);
+    calls = memory.calls;
+    CHECK(calls > 0);
+    memory.fail_at = calls + 1;
+    CHECK_INT(carnn_session_open(&session, e, &desc, &error), CARNN_OK);
+    CHECK_INT(memory.calls, calls);
+    for (m = 0; session && m < ENSEMBLE_MODELS; m++) {
+        const char *at = (const char *)session->member[m], *end = (const char *)desc.memory + size;
+        CHECK(at >= (const char *)desc.memory && at < end);
+    }
+    carnn_session_free(session);
+    memory.fail_at = 0;
+    e->members[0]->desc.option[CARNN__CLASSIFY_MAX_WORDS] = 4611686018427387904.0;
+    e->desc = e->members[0]->desc;
+    CHECK(carnn_session_size(e, NULL) > SIZE_MAX / 2);
+    CHECK_INT(carnn_session_open(&session, e, NULL, &error), CARNN_ERR_MEMORY);
+    CHECK(!session);
+    carnn__free_aligned(&models[0]->allocator, desc.memory);
+    carnn_model_free(e);
+    CHECK_INT(memory.blocks, 0);
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 /* A chat with an ensemble hears and says the same to all members. */
 static void ensemble_chats(void) {
     static const char text[] = "1 hi\thello\n2 some food\tapi\n3 no\tbye\n";
@@ -989,6 +1032,7 @@ int main(void) {
     ensemble_made_of("signal", "columns=1 embedding=1 target_kind=steps",
                      "a b a\t1\t2\t3\nb a b\t3\t-1\t2\n");
     ensemble_made_of("classify", "encoder=graph graph=st cell=rnn", ensemble_cases[1].data);
+    ensemble_opens_in_own_memory();
     ensemble_chats();
     ensemble_streams();
     ensemble_refused();
