@@ -25044,9 +25044,9 @@ static double carnn__unknown_words(const carnn__work *work) {
         for (k = at[0]; k < at[1]; k++) {
             uint32_t id = c->tokens.ids[k];
             const char *word = carnn_model_word(work->model, id);
-            size_t is_unknown = !word || !strncmp(word, "<unk", 4); /* NULL: unlike all (cloze) */
-            int is_mark = !is_unknown && id <= work->model->task->reserved_count; /* <s>, $user */
-            words += !is_mark;
+            int own = id < carnn__own_words(work->model); /* <unk>, <unk.1>, <s>, $user */
+            size_t is_unknown = !word || (own && !strncmp(word, "<unk", 4)); /* NULL: of cloze */
+            words += is_unknown || !own;
             unknown += is_unknown;
         }
     }

@@ -131,6 +131,17 @@ static double lm_drawn(carnn_session *session, double temperature) {
     return words / 4000.0;
 }
 
+/* A word of the data that only looks like <unk> is known like any other. */
+static void test_words_like_unk(void) {
+    carnn_dataset *train = lm_data("a <unknown> a\n"), *data = lm_data("a <unknown>\n<unk> z\n");
+    carnn_model *model = lm_model("icarnn", "none", train);
+    CHECK_NEAR(test_scores(model, train).unknown, 0.0, 0.0);
+    CHECK_NEAR(test_scores(model, data).unknown, 0.5, 1e-12);
+    carnn_model_free(model);
+    carnn_dataset_free(train);
+    carnn_dataset_free(data);
+}
+
 /* A model without weights but for the output's bias knows only how frequent words are. With
    P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
 
@@ -862,6 +873,7 @@ static void test_lm_errors(void) {
 int main(void) {
     size_t i;
     test_lm_epochs();
+    test_words_like_unk();
     test_counts();
     test_draws();
     test_written_context("lstm");
