@@ -23724,8 +23724,8 @@ static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, siz
     const unsigned char *bytes;
     size_t left = g->size - g->at;
     if (g->status == CARNN_OK && count > left / size)
-        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %zu, %zu are left",
-                         (unsigned long long)count * size, g->at, left);
+        carnn__gguf_fail(g, "cut off or damaged: more expected at byte %zu than the %zu bytes that "
+                         "are left", g->at, left);
     if (g->status != CARNN_OK) return NULL;
     bytes = g->bytes + g->at;
     g->at += (size_t)count * size;

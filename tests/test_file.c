@@ -280,6 +280,8 @@ static void test_messages(void) {
     refuse("general.alignment", 17 + 4, "\40", 1, "general.alignment is not 64");
     refuse("carnn.hidden", 12, "\12", 1, "the key carnn.hidden has another type");
     refuse("carnn.hidden", 12 + 4, "\0", 1, "hidden");
+    refuse("carnn.words", 11, "\11\0\0\0\12\0\0\0\0\0\0\0\0\0\0\40", 16, /* 2^61 u64 */
+           "cut off or damaged: more expected at byte ");
     refuse("", 8, "\1", 1, "1 tensors, expected ");
     refuse("", 8, "\1", 1, ": of another version of carnn? Train it again");
     refuse("carnn.task", 10 + 4 + 8, "dialoq", 6, "unknown task \"dialoq\"");
