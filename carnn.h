@@ -25875,8 +25875,8 @@ static carnn_status carnn__validation_read(void *job) {
                            lines.number);
     if (f->count > 1) return CARNN_OK;
     return carnn__fail(f->error, CARNN_ERR_DATA, 1,
-                       "%s:1: expected the names of two folds or more, found one",
-                       carnn__name_end(lines.name));
+                       "%s:1: expected the names of two folds or more, found %zu",
+                       carnn__name_end(lines.name), f->count);
 }
 
 static carnn_status carnn__validation_drop(void *job) {

@@ -527,6 +527,7 @@ static void test_errors(void) {
     static const uint32_t first[] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     carnn_dataset *data = load_groups("answer", fold_pairs, NULL, -1);
     carnn_dataset *one = load_groups("answer", fold_pairs, first, 0);
+    carnn_dataset *nothing = test_data("answer", "", 0, 0, 1);
     carnn_model_desc model = fold_desc("answer");
     carnn_train_desc train = short_training(NULL, 1);
     carnn_folds_desc folds;
@@ -535,13 +536,15 @@ static void test_errors(void) {
     carnn_error error;
     check_error(one, 2, NULL, CARNN_ERR_ARGUMENT, "three groups of data or more");
     carnn_dataset_free(one);
+    check_error(nothing, 0, "", CARNN_ERR_DATA, "two folds or more, found 0");
+    carnn_dataset_free(nothing);
     check_error(data, 0, NULL, CARNN_ERR_ARGUMENT, "from 2 to 4 folds");
     check_error(data, 1, NULL, CARNN_ERR_ARGUMENT, "found 1");
     check_error(data, 5, NULL, CARNN_ERR_ARGUMENT, "found 5");
     check_error(data, 0, "a\nb\na\n", CARNN_ERR_DATA, "folds.txt: expected 4 lines");
     check_error(data, 0, "a\nb\na\nb\na\n", CARNN_ERR_DATA, "found 5");
     check_error(data, 0, "", CARNN_ERR_DATA, "found 0");
-    check_error(data, 0, "a\na\n a \na", CARNN_ERR_DATA, "two folds");
+    check_error(data, 0, "a\na\n a \na", CARNN_ERR_DATA, "two folds or more, found 1");
     check_error(data, 0, "a\n\nb\nb\n", CARNN_ERR_DATA, "folds.txt:2: expected the name of a fold");
     memset(&folds, 0, sizeof folds);
     folds.by = &missing;
