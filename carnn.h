@@ -568,7 +568,8 @@ typedef struct carnn_scores {
     size_t examples;
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;     /* 0 where no target has one */
-    double seconds;  /* of the call that scored; of several models at once, of all together */
+    double seconds;  /* that scoring took once the data were ready; of several models at once, of
+                        all together */
     double unknown;  /* part of the data's words that are not in the vocabulary: of carnn_test and,
                         for the validation set, of carnn_train; elsewhere 0 */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,

@@ -211,6 +211,51 @@ static void test_own_memory(void) {
     carnn_dataset_free(data);
 }
 
+/* Where a session cannot be opened *session is NULL, whatever it was. */
+static void test_not_opened(void) {
+    test_memory memory;
+    carnn_allocator allocator = test_allocator(&memory);
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model;
+    carnn_session *const before = (carnn_session *)(void *)&memory;
+    carnn_session *session = before;
+    carnn_session_desc desc = {0, 0, NULL};
+    const carnn__task *dialog;
+    carnn__task silent;
+    carnn_error error;
+    memset(&memory, 0, sizeof memory);
+    model = chat_model(data, "icarnn", 0, 0, &allocator);
+    desc.memory = (char *)model->params.value + 4; /* aligned to 4 bytes: nothing is written */
+    CHECK_INT(carnn_session_open(&session, model, &desc, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the memory of a session is not aligned to 64 bytes");
+    CHECK(!session);
+    for (memory.fail_at = 1; memory.fail_at <= 2; memory.fail_at++) { /* counted, then taken */
+        memory.calls = 0;
+        session = before;
+        CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_ERR_MEMORY);
+        CHECK(!session);
+    }
+    memory.fail_at = 0;
+    dialog = model->task;
+    silent = *dialog;
+    silent.session = NULL;
+    model->task = &silent;
+    session = before;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the task dialog has no sessions");
+    CHECK(!session);
+    CHECK_INT(carnn_session_size(model, NULL), 0);
+    model->task = dialog;
+    model->desc.simd = "none";
+    session = before;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK(!session);
+    model->desc.simd = NULL;
+    carnn_model_free(model);
+    CHECK_INT(memory.blocks, 0);
+    carnn_dataset_free(data);
+}
+
 /* A session that keeps so many utterances says what a model does that reads no more, bit by bit,
    however long the dialog is. */
 static void test_capacity(void) {
@@ -459,6 +504,7 @@ int main(void) {
     test_explanations_add_up();
     test_explain_after_hearing();
     test_own_memory();
+    test_not_opened();
     test_capacity();
     test_trained_capacity();
     test_small_session();

@@ -1106,6 +1106,38 @@ static void test_vote_parts(void) {
     carnn_dataset_free(data);
 }
 
+static void wait_in_part(size_t model, double value, double weight, void *user) {
+    double start = carnn__clock();
+    (void)model, (void)value, (void)weight;
+    if (*(double *)user <= 0.0) wait_a_little();
+    *(double *)user += carnn__clock() - start;
+}
+
+/* The seconds of each score: no less than what a callback takes in one of the models, which are
+   scored together, and no more than the call. */
+static void test_seconds(void) {
+    carnn_dataset *data = load_dialog_text(dialogs);
+    carnn_model *models[2];
+    carnn_test_desc desc;
+    carnn_scores scores[3];
+    double waited = 0.0, start;
+    size_t i;
+    for (i = 0; i < 2; i++) models[i] = new_model("icarnn", 4, data);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = 1;
+    desc.part = wait_in_part;
+    desc.user = &waited;
+    memset(scores, 0, sizeof scores);
+    start = carnn__clock();
+    CHECK_INT(carnn_test_parts((const carnn_model *const *)models, 2, data, &desc, scores, NULL),
+              CARNN_OK);
+    start = carnn__clock() - start;
+    CHECK(waited > 0.119);
+    for (i = 0; i < 3; i++) CHECK(scores[i].seconds >= waited && scores[i].seconds <= start);
+    for (i = 0; i < 2; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(data);
+}
+
 static void test_votes_refused(void) {
     carnn_dataset *data = load_dialog_text(dialogs), *valid = load_dialog_text(others);
     carnn_model *a = new_model("icarnn", 8, data), *b = new_model("icarnn", 8, valid);
@@ -1156,7 +1188,9 @@ static void test_real_data(void) {
 
 /* A training that does not begin leaves all that is known of a model as it was. */
 static void test_not_begun(void) {
-    carnn_dataset *data = load_dialog_text(dialogs), *nothing;
+    static const char of_another[] = "the data set is of the task lm, the model of the task dialog";
+    carnn_dataset *data = load_dialog_text(dialogs), *other = test_data("lm", "a\n", 2, 0, 0);
+    carnn_dataset *nothing;
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(2);
     carnn_error error;
@@ -1169,6 +1203,10 @@ static void test_not_begun(void) {
     CHECK_TEXT(error.message, "there is no example to validate on");
     CHECK_INT(carnn_train(model, nothing, NULL, &train, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "there is no example to train on");
+    CHECK_INT(carnn_train(model, other, data, &train, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, of_another);
+    CHECK_INT(carnn_train(model, data, other, &train, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, of_another);
     train.epochs = 7;
     train.resume = 1;
     train.checkpoint = "no-such-file.resume";
@@ -1181,6 +1219,7 @@ static void test_not_begun(void) {
     CHECK(!memcmp(&scores, carnn_model_scores(model), sizeof scores));
     CHECK_INT(carnn_model_training(model)->epochs, 2);
     carnn_dataset_free(nothing);
+    carnn_dataset_free(other);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -1307,6 +1346,7 @@ int main(void) {
     test_no_allocation();
     test_out_of_memory();
     test_votes();
+    test_seconds();
     test_votes_refused();
     test_real_data();
     return test_end();
