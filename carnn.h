@@ -11758,7 +11758,7 @@ typedef struct carnn__work {
     carnn_allocator allocator;
     float *g;       /* gradients of the weights, added to; NULL: scoring only */
     double dropout, smoothing; /* in training; else 0 */
-    int64_t batch;  /* examples in a batch */
+    size_t batch;   /* examples in a batch */
     int voting;     /* the logits of a batch are kept: models vote on them */
     const carnn_test_desc *test; /* callbacks for parts and ranks, or NULL */
     size_t number;  /* of the model, for these callbacks; a vote has the number of models */
@@ -12449,7 +12449,7 @@ static size_t carnn__limit(const carnn__work *work, size_t k) {
     const carnn__limits *l = &work->model->task->limits;
     if (l->rows_per_example)
         return carnn__times(carnn__max(l->rows_per_example, carnn__corpus_of(work)->chunk),
-                            (size_t)work->batch);
+                            work->batch);
     return l->size[k] ? l->size[k] : SIZE_MAX;
 }
 
@@ -12524,10 +12524,10 @@ static void carnn__corpus_most(carnn__work *work) {
         for (k = 0; k < CARNN__SIZES; k++)
             largest[k] = carnn__max(largest[k], c->pieces[i].size[k]);
     }
-    c->most_items = carnn__min(count, (size_t)work->batch + items);
+    c->most_items = carnn__min(count, work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++) {
         size_t most = carnn__max(carnn__limit(work, k), largest[k]);
-        most = carnn__min(most, carnn__times((size_t)work->batch, largest[k]));
+        most = carnn__min(most, carnn__times(work->batch, largest[k]));
         c->most_size[k] = carnn__min(most, total[k]);
     }
     for (i = 0; i < data->item_count; i++)
@@ -12552,7 +12552,7 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     }
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
-        if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
+        if (!i || items >= work->batch || carnn__over(now, p->size, c->most_size)) {
             c->batch_start[batches++] = i;
             items = now[0] = now[1] = 0;
         }
@@ -12795,7 +12795,7 @@ static carnn_status carnn__running_cut(carnn__work *work, carnn__running *m, car
         end = carnn__running_text(work, i, &n);
         P += carnn__parts(n, m->T);
     }
-    m->rows = c->chunk ? carnn__min((size_t)work->batch, P) : P;
+    m->rows = c->chunk ? carnn__min(work->batch, P) : P;
     c->piece_count = P;
     m->ids = ids = (uint32_t *)carnn__own(&c->blocks, a, total, sizeof *ids);
     m->start = (carnn__piece_start *)carnn__own(&c->blocks, a, P, sizeof *m->start);
@@ -25479,7 +25479,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     t->train = carnn__scoring_work(model, train, &t->engine);
     t->valid = carnn__scoring_work(model, valid, &t->engine);
     t->train.g = t->gradient;
-    t->train.batch = t->desc.batch;
+    t->train.batch = (size_t)t->desc.batch;
     t->train.dropout = fmax(t->desc.dropout, 0.0);
     t->train.smoothing = fmax(t->desc.smoothing, 0.0);
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
