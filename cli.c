@@ -372,7 +372,9 @@ static void read_flag(const flag *f, const char *value) {
                 whole ? "whole " : "", low, value);
         if (whole) *(int64_t *)field = (int64_t)number;
         else *(double *)field = number == 0.0 ? CARNN_NONE : number;
-    } else *(const char **)field = value;
+    } else if (!strcmp(kind, "COLUMN") && strlen(value) >= CARNN_TEXT_MAX) /* else it is cut */
+        say(USAGE, "--%s: a text of more than %d bytes", f->name, CARNN_TEXT_MAX - 1);
+    else *(const char **)field = value;
 }
 
 static void set_option(const carnn_option *o, const char *value) {

@@ -1590,6 +1590,8 @@ run 2 train --task classify --train "$data/classify-train.tsv" --target far --ou
 says err 'target is an option of the tasks pair, signal, not of classify'
 run 2 test all.gguf --data "$data/dialog-dev.txt" --target far
 says err 'the task dialog has no rows of numbers'
+run 2 test g.gguf --data trips.csv --target "$(printf '%0256d' 0)"
+says err 'target: a text of more than 255 bytes$'
 printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >images
 printf '\000\000\010\001\000\000\000\002\001\002' >labels
 printf '1\n0\n' >order
