@@ -151,6 +151,8 @@ CARNN_SIMD=portable
 export CARNN_SIMD
 run 0 --version
 says out '(portable)$'
+run 0 bench exp
+says out '^kernel  exp  *[0-9.]* G/s'
 run 0 bench exp --json
 says out '"simd": "portable", "threads": [1-9]'
 CARNN_SIMD=nothing
@@ -559,6 +561,9 @@ for rule in mean vote greedy; do
     sed -n "s/^$rule *\(accuracy.*\)  (.*/\1/p" out >printed
     run 0 test all.gguf --data "$data/dialog-test.txt"
     check "another $rule from the file" grep -q -F -e "$(cat printed)" out
+    echo hello | "$carnn" chat all.gguf --explain >out 2>err
+    check "what $rule explains is said to be exact, or not to be" \
+        [ "$(grep -c '^not exact: the models vote' out)" -eq "$([ $rule = vote ]; echo $((!$?)))" ]
 done
 run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble mean --out all.gguf --json
 says out '^{"models": \[{.*}, {.*}, {.*}\], "ensemble": {.*"rule": "mean", "members": \["a.gguf", '
@@ -1286,6 +1291,9 @@ run 2 cloze --length 3 tales.txt
 run 2 hlep
 says err 'did you mean "help"'
 run 3 cloze /dev/null
+echo 'no name is said .' >nameless.txt
+run 3 cloze nameless.txt
+says err 'nameless.txt: expected names that are said twice within some sentences, found none'
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
 
@@ -1314,6 +1322,10 @@ printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >o
 check 'odd questions' [ $? -eq 0 ]
 printf 'who\0? XXXXX\tAda|Greta\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
 check 'candidates behind a NUL are lost' [ "$(grep -c -x -e Ada -e Greta out)" -eq 1 ]
+# shellcheck disable=SC2086
+run 0 train $small --model attentive --train stories.txt --epochs 1 --out attentive.gguf
+"$carnn" ask attentive.gguf --text tale.txt --explain <typed.txt >out 2>err
+says out '^attention says where it looked'
 run 2 ask z.gguf
 says err '.-text FILE is missing'
 run 2 ask z.gguf --text -
@@ -1823,6 +1835,8 @@ run 0 train --task answer --train "$data/answer-dev.tsv" --epochs 1 --hidden 4 -
 run 0 rank rank.gguf --question who --data before.tsv
 says err 'before.tsv: has tabs; each line is taken for one sentence'
 : >nothing.txt
+printf 'one\ntwo two\none\n' | "$carnn" rank rank.gguf --question who >out 2>err
+check 'a sentence that is there twice' [ "$(cut -f 2 out | grep -c -x one)" -eq 2 ]
 run 0 rank rank.gguf --question who --data nothing.txt
 says err 'nothing.txt: has no sentences to rank'
 printf 'zero \0 zero\n' | "$carnn" rank rank.gguf --question who | cut -f 2 | tr '\0' x >out
@@ -1830,6 +1844,10 @@ says out '^zero x zero$'
 gzip -c before.tsv | "$carnn" rank rank.gguf --question who >out 2>err
 says err '^carnn: standard input: is packed'
 run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --out talk.gguf
+run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 --embedding 4 --cell gru \
+    --out gru.gguf
+echo hello | "$carnn" chat gru.gguf --explain >out 2>err
+says out '^not exact for the cell gru: '
 echo hello | "$carnn" predict talk.gguf >out 2>err
 says err 'nothing to answer: .*; a user.s line ends with its tab'
 head -c 20000000 /dev/zero | "$carnn" chat talk.gguf >out 2>err
