@@ -1096,14 +1096,19 @@ static int on_progress(const carnn_progress *p, void *user) {
     return interrupted;
 }
 
+/* The number of the task. */
+static size_t known_task(const char *name) {
+    guess g = guess_for(name);
+    if (!is_one_of(&g, carnn_task_name)) unknown("task", &g);
+    return task_number(name);
+}
+
 /* Finds what is wrong before hours of work are lost. */
 static void check_training(int folds) {
-    guess g;
     if (arg.from) arg.model.from = load_file(arg.from);
     if (arg.from && !arg.task) arg.task = task_of(arg.model.from);
     if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
-    g = guess_for(arg.task);
-    if (!is_one_of(&g, carnn_task_name)) unknown("task", &g);
+    known_task(arg.task);
     arg.model.task = arg.task;
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
@@ -3070,6 +3075,7 @@ static void put_cases(int zsh) {
 
 static int put_fish(void) {
     size_t i, k;
+    puts("complete -c carnn -n __fish_use_subcommand -xa 'help version'");
     for (i = 0; i < COUNT(commands); i++) {
         printf("complete -c carnn -n __fish_use_subcommand -xa %s -d", commands[i].name);
         put_quoted("", "", commands[i].help);
@@ -3144,8 +3150,7 @@ static int run(int count, char **argument) {
     if (asks && is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
-    i = task_number(arg.task ? arg.task : "");
-    if (arg.help && carnn_task_name(i)) return help_task(i);
+    if (arg.help && arg.task) return help_task(known_task(arg.task));
     if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
     if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();

@@ -136,6 +136,8 @@ done
 run 0 help cells
 says out '^  icarnn  *CARNN whose gates read context and input$'
 run 2 help clasify
+run 2 train --task clasify --help
+says err 'unknown task "clasify"; did you mean "classify"?'
 says err 'did you mean "classify"?'
 run 0 help version
 says out '^  version  '
