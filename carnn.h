@@ -12250,6 +12250,7 @@ typedef struct carnn__corpus {
     uint32_t *order;       /* (groups) the first piece of each group, in this epoch's order */
     uint32_t *queue;       /* (pieces) in this epoch's order */
     size_t *batch_start;   /* (batches + 1) the first piece of each batch in queue */
+    size_t batches;        /* in this epoch; at first, where nothing is shuffled */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
     size_t chunk;          /* of text in chunks: rows of a piece, fewer of the last ones; 0: none */
     float *carried;        /* (carried_count) states carried from batch to batch; checkpoints have
@@ -12560,7 +12561,7 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
         carnn__grow(now, p->size);
     }
     c->batch_start[batches] = pieces;
-    return batches;
+    return c->batches = batches;
 }
 
 /* --- collecting a batch ---------------------------------------------------------------------- */
@@ -17093,7 +17094,7 @@ static void carnn__net_close(carnn__work *work) {
     work->state = NULL;
 }
 
-/* Makes the data ready for the model, for all epochs. */
+/* Makes the data ready for the model, for all epochs, with batches in the order of the data. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     const carnn__task *task = work->model->task;
     carnn_status status;
@@ -17102,9 +17103,13 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     status = carnn__corpus_tokens(work, error);
     if (!status) status = carnn__corpus_targets(work, error);
     if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
-    if (!status) carnn__corpus_most(work);
-    else carnn__net_close(work);
-    return status;
+    if (status) {
+        carnn__net_close(work);
+        return status;
+    }
+    carnn__corpus_most(work);
+    carnn__net_batches(work, 0);
+    return CARNN_OK;
 }
 
 /* Takes the memory of a batch. To be called again whenever another work has used the arena. */
@@ -25017,7 +25022,7 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
                                       carnn_error *error) {
     const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
     carnn__logits first, o;
-    size_t m, batches = carnn__net_batches(works[0], 0);
+    size_t m;
     memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
         b = carnn__corpus_of(works[m]);
@@ -25027,8 +25032,8 @@ static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
         }
         if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
             return carnn__not_alike(m, "their predictions are of another kind or number", error);
-        if (carnn__net_batches(works[m], 0) != batches ||
-            memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
+        if (a->batches != b->batches ||
+            memcmp(a->batch_start, b->batch_start, (a->batches + 1) * sizeof *a->batch_start))
             return carnn__not_alike(m, "they read texts up to different lengths", error);
     }
     return CARNN_OK;
@@ -25060,22 +25065,20 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
                             carnn__arena *arena, carnn_scores *scores) {
     carnn__tally *tally = carnn__scoring_carve(works, count, arena);
     carnn__work *first = works[0];
-    carnn_ensemble_rule rule = first->rule;
     double started = carnn__clock();
-    size_t m, i, batches, voted = votes ? carnn__net_batches(first, 0) : 0;
+    size_t m, i;
     memset(tally, 0, (count + 1) * sizeof *tally);
     for (m = 0; !votes && m < count; m++) /* whose batches may differ */
-        for (i = 0, batches = carnn__net_batches(works[m], 0); i < batches; i++)
+        for (i = 0; i < carnn__corpus_of(works[m])->batches; i++)
             carnn__net_batch(works[m], i, 0, &tally[m]);
-    for (i = 0; i < voted; i++) {
+    for (i = 0; votes && i < carnn__corpus_of(first)->batches; i++) {
+        carnn__work alone = *first;
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
         first->number = count; /* speaks for all */
         first->as_vote = 1;
         first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
         carnn__net_vote(works, count, &tally[count]);
-        first->rule = rule;
-        first->as_vote = 0;
-        first->number = 0;
+        *first = alone;
     }
     for (m = 0; scores && m < count + (votes > 0); m++)
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
@@ -25106,7 +25109,6 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
         status = carnn__net_open(work, error);
         if (status) return status;
         s->opened++;
-        carnn__net_batches(work, 0); /* in the order of the data */
     }
     lead->members = s->list + (lead - s->work);
     lead->member_count = model->member_count;
@@ -25443,7 +25445,8 @@ static void carnn__probe_run(carnn__training *t) {
     carnn_probe *probe = &t->probe;
     carnn__tally tally;
     double all = 0.0;
-    size_t batches = carnn__net_batches(work, 0), n = carnn__min(batches, CARNN__PROBE_TEXTS), i;
+    size_t batches = carnn__corpus_of(work)->batches, i;
+    size_t n = carnn__min(batches, CARNN__PROBE_TEXTS);
     memset(&tally, 0, sizeof tally);
     memset(probe, 0, sizeof *probe);
     memcpy(probe->step, step, sizeof step);
@@ -26450,7 +26453,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
     status = carnn__net_open(&s->work, s->error);
-    if (!status) s->batches = carnn__net_batches(&s->work, 0);
+    if (!status) s->batches = carnn__corpus_of(&s->work)->batches;
     return status;
 }
 
