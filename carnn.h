@@ -10396,13 +10396,15 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
                                          size_t columns) {
     const float *row = p->reading->row;
     carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
-    char what[64], found[32];
     double value;
     if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
-    snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
-    snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
-    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row)))
-        return carnn__misread(p->error, &p->lines, what, stbds_arrlenu(row) ? found : "none");
+    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row))) {
+        char what[64], found[32] = "none";
+        snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
+        if (stbds_arrlenu(row))
+            snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
+        return carnn__misread(p->error, &p->lines, what, found);
+    }
     r->begins = r->example = 1;
     r->columns = columns;
     r->has_target = target.length > 0;
