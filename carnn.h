@@ -17977,10 +17977,10 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
         return carnn__refuse(error, "an ensemble of the task %s does not explain: its members do, "
                              "each by itself", session->model->desc.task);
     if (session->members && !count) out = &one, count = 1; /* by it members are compared */
-    if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
-    if (session->parts && session->members)
-        return carnn__explain_members(session, count, out, explanation, error);
-    return CARNN_OK;
+    if (!session->parts) return CARNN_OK;
+    carnn__session_of(session)->explain(session, count, out, explanation);
+    return session->members ? carnn__explain_members(session, count, out, explanation, error)
+                            : CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
@@ -25792,17 +25792,13 @@ static void carnn__training_settle(carnn__training *t, int begun) {
     m->block = t->given_block;
 }
 
-CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
-                                   const carnn_dataset *valid, const carnn_train_desc *desc,
-                                   carnn_error *error) {
+/* Can the model be trained on these data? Completes t->desc. */
+static carnn_status carnn__training_check(carnn__training *t, const carnn_dataset *train,
+                                          const carnn_dataset *valid, carnn_error *error) {
+    const carnn_model *model = t->model;
     carnn_model_desc complete = model->desc; /* the model's own says what its weights are */
     volatile float least = FLT_MIN, half = least / 2.0f; /* a denormal number */
-    carnn__training t;
     carnn_status status;
-    int quantised = carnn__quantised(&model, 1);
-    memset(&t, 0, sizeof t);
-    t.model = model;
-    t.desc = *desc;
     if (half == 0.0f)
         return carnn__refuse(error, "this process takes denormal numbers for 0 (linked with "
                              "-ffast-math?), which gives other weights");
@@ -25811,15 +25807,30 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (!model->block)
         return carnn__refuse(error, "a model that is used in place in the caller's memory cannot "
                              "be trained");
-    if ((status = carnn_defaults(&complete, &t.desc, error)) != CARNN_OK) return status;
-    if ((status = carnn__same_task(model, train, error)) != CARNN_OK) return status;
-    if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
+    status = carnn_defaults(&complete, &t->desc, error);
+    if (!status) status = carnn__same_task(model, train, error);
+    if (!status && valid) status = carnn__same_task(model, valid, error);
+    if (status) return status;
     if (!train->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to train on");
     if (valid && !valid->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to validate on");
-    if (t.desc.resume && !t.desc.checkpoint)
+    if (t->desc.resume && !t->desc.checkpoint)
         return carnn__refuse(error, "resume: no checkpoint file is named");
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
+                                   const carnn_dataset *valid, const carnn_train_desc *desc,
+                                   carnn_error *error) {
+    carnn__training t;
+    carnn_status status;
+    int quantised = carnn__quantised(&model, 1);
+    memset(&t, 0, sizeof t);
+    t.model = model;
+    t.desc = *desc;
+    status = carnn__training_check(&t, train, valid, error);
+    if (status) return status;
     if (quantised) status = carnn__training_floats(&t, error);
     if (!status) status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
