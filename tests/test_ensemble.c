@@ -616,8 +616,8 @@ static void ensemble_allocates(void) {
     carnn_dataset_free(data);
 }
 
-/* In the caller's memory the sessions of all members are opened without the allocator. A member that
-   reads a text of 2^62 words has no room anywhere: the others add to no size that has wrapped. */
+/* In the caller's memory the sessions of all members are opened without the allocator. Where one
+   reads texts that no memory can hold, the sum of all sizes does not wrap. */
 static void ensemble_opens_in_own_memory(void) {
     test_memory memory = {0, 0, 0};
     carnn_allocator a = test_allocator(&memory);
@@ -647,7 +647,7 @@ static void ensemble_opens_in_own_memory(void) {
     }
     carnn_session_free(session);
     memory.fail_at = 0;
-    e->members[0]->desc.option[CARNN__CLASSIFY_MAX_WORDS] = 4611686018427387904.0;
+    e->members[0]->desc.option[CARNN__CLASSIFY_MAX_WORDS] = (double)(SIZE_MAX / 4 + 1);
     e->desc = e->members[0]->desc;
     CHECK(carnn_session_size(e, NULL) > SIZE_MAX / 2);
     CHECK_INT(carnn_session_open(&session, e, NULL, &error), CARNN_ERR_MEMORY);
