@@ -10614,7 +10614,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
         return carnn__misread(p->error, l, "images (idx3-ubyte) or text", "other bytes");
     count = carnn__idx_number(all.at + 4);
-    size = (size_t)carnn__idx_number(all.at + 8) * carnn__idx_number(all.at + 12);
+    size = carnn__times(carnn__idx_number(all.at + 8), carnn__idx_number(all.at + 12));
     carnn__skip(&all, 16);
     snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
     if (!size || !count)
@@ -17381,7 +17381,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->most_texts = T;
     c->most_steps = W;
     c->most_size[0] = kind->texts * W;
-    c->most_size[1] = 2 * W * W;
+    c->most_size[1] = carnn__times(2 * W, W);
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
