@@ -47,7 +47,7 @@ static void keep_score(const carnn_ranked *pair, void *user) {
 }
 
 /* The scores of all pairs, as a batch of `batch` pairs at least makes them. */
-static void score_pairs(const carnn_model *model, const carnn_dataset *data, int64_t batch,
+static void score_pairs(const carnn_model *model, const carnn_dataset *data, size_t batch,
                         size_t threads, float *score) {
     carnn_test_desc asked;
     test_work w;
@@ -386,7 +386,7 @@ static double plain_rank_loss(const carnn_model *model, const carnn_dataset *dat
 }
 
 /* The gradient of a step over both questions; returns the loss. */
-static double rank_step(const carnn_model *model, const carnn_dataset *data, int64_t batch,
+static double rank_step(const carnn_model *model, const carnn_dataset *data, size_t batch,
                         double dropout, float *gradient, size_t *steps) {
     test_work w;
     size_t batches, at;
