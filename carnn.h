@@ -12540,11 +12540,11 @@ static void carnn__corpus_most(carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-/* Makes the batches of an epoch of groups shuffled by `key` (0: not shuffled). Returns how many. A
-   batch ends when it has enough items or the next piece does not fit. */
-static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
+/* Makes the batches of an epoch of groups shuffled by `key` (0: not shuffled). A batch ends when it
+   has enough items or the next piece does not fit. */
+static void carnn__net_batches(carnn__work *work, uint64_t key) {
     carnn__corpus *c = carnn__corpus_of(work);
-    size_t i, j, groups = 0, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
+    size_t i, j, groups = 0, pieces = 0, items = 0, now[CARNN__SIZES] = {0};
     for (i = 0; i < c->piece_count; i++)
         if (!c->pieces[i].continues) c->order[groups++] = (uint32_t)i;
     if (key) carnn__shuffle(key, c->order, groups);
@@ -12553,17 +12553,16 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
         for (j = c->order[i] + 1; j < c->piece_count && c->pieces[j].continues; j++)
             c->queue[pieces++] = (uint32_t)j;
     }
-    for (i = 0; i < pieces; i++) {
+    for (c->batches = i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         if (!i || items >= work->batch || carnn__over(now, p->size, c->most_size)) {
-            c->batch_start[batches++] = i;
+            c->batch_start[c->batches++] = i;
             items = now[0] = now[1] = 0;
         }
         items += p->count;
         carnn__grow(now, p->size);
     }
-    c->batch_start[batches] = pieces;
-    return c->batches = batches;
+    c->batch_start[c->batches] = pieces;
 }
 
 /* --- collecting a batch ---------------------------------------------------------------------- */
@@ -25709,7 +25708,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     carnn_status status;
     t->arena.used = 0;
     carnn__net_carve(&t->train, &t->arena);
-    batches = carnn__net_batches(&t->train, key ? key : 1);
+    carnn__net_batches(&t->train, key ? key : 1);
+    batches = carnn__corpus_of(&t->train)->batches;
     status = carnn__training_steps(t, batches, stop, error);
     if (status) return status;
     broken = carnn__not_finite(store, store->value, store->trained);
