@@ -4298,15 +4298,13 @@ static inline carnn__matrix carnn__matrix_from(carnn__matrix m, size_t row) {
 /* Its numbers [column, column + count) of a row, as floats. */
 static void carnn__matrix_part(float *to, carnn__matrix m, size_t row, size_t column,
                                size_t count) {
-    const unsigned char *q = NULL, *block;
     size_t end = column + count;
-    if (m.q) q = m.q + row * carnn__q8_row(m.columns);
-    else memcpy(to, m.w + row * m.columns + column, count * sizeof *to);
-    while (q && column < end) {
+    m = carnn__matrix_from(m, row);
+    if (m.w) memcpy(to, m.w + column, count * sizeof *to);
+    while (m.q && column < end) {
+        const unsigned char *block = m.q + column / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
         size_t at = column % CARNN__Q8_NUMBERS;
-        float d;
-        block = q + column / CARNN__Q8_NUMBERS * CARNN__Q8_BYTES;
-        d = carnn__q8_scale(block);
+        float d = carnn__q8_scale(block);
         for (; at < CARNN__Q8_NUMBERS && column < end; at++, column++)
             *to++ = d * (float)(block[2 + at] - (block[2 + at] > 127 ? 256 : 0));
     }
