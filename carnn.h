@@ -2409,11 +2409,10 @@ typedef struct carnn__panel {
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const unsigned char *q,           \
        size_t row, float *c, size_t ldc))                                                          \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
-    /* @@CELL, on a range of blocks */                                                             \
+    /* @@CELL and @@PART, on a range of their output */                                            \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     X(listen, void, (const void *job, size_t from, size_t to))                                     \
     X(norm, void, (const void *job, size_t from, size_t to))                                       \
-    /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
     X(attend, void, (const void *job, size_t from, size_t to))                                     \
     X(reduce, void, (const void *job, size_t from, size_t to))                                     \
@@ -5032,7 +5031,7 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
    Backward, from the gradient G at h: the one at c is D = G * O + F_{t+1} * D_{t+1};
    ds1 = D * (c' - s3) * F (1 - F), ds2 = G * c * O (1 - O), raw G * c, ds3 = D * (1 - F).
 
-   Columns are independent: threads share blocks of sixteen of them. */
+   Columns are independent: threads share them. */
 
 static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, int back, size_t t,
                                                  size_t b, size_t j, size_t n) {
@@ -5060,22 +5059,22 @@ static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, int b
     storen(l->dc + b * l->h + j, n, mul(F, D));
 }
 
-static CARNN__INLINE void CARNN__K(listen_blocks)(const carnn__listener *l, size_t from, size_t to,
-                                                  int back) {
-    size_t i, b, j, end = carnn__min(16 * to, l->h);
+static CARNN__INLINE void CARNN__K(listen_steps)(const carnn__listener *l, size_t from, size_t to,
+                                                 int back) {
+    size_t i, b, j;
     for (i = 0; i < l->seq->steps; i++) {
         size_t t = back ? l->seq->steps - 1 - i : i;
         for (b = 0; b < l->seq->start[t + 1] - l->seq->start[t]; b++)
-            CARNN__COLUMNS(listen_lanes, j, 16 * from, end, l, back, t, b);
+            CARNN__COLUMNS(listen_lanes, j, from, to, l, back, t, b);
     }
 }
 
 static void CARNN__K(listen)(const void *job, size_t from, size_t to) {
-    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 0);
+    CARNN__K(listen_steps)((const carnn__listener *)job, from, to, 0);
 }
 
 static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
-    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 1);
+    CARNN__K(listen_steps)((const carnn__listener *)job, from, to, 1);
 }
 
 /* --- batch normalisation ------------------------------------------------------------------------
@@ -5089,7 +5088,7 @@ static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
      dv_i = gain / sqrt(variance + eps) * (g_i - mean(g) - x_i * mean(g * x))
 
    without the means where those of the population were used, which are constants. Sums are in the
-   order of the rows; columns are independent: threads share blocks of sixteen of them. */
+   order of the rows; columns are independent: threads share them. */
 
 #define CARNN__NORM_EPSILON 1e-5f
 
@@ -5158,14 +5157,14 @@ static CARNN__INLINE void CARNN__K(norm_back_columns)(const carnn__norm *s, size
 
 static void CARNN__K(norm)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    size_t j, end = carnn__min(16 * to, s->columns);
-    CARNN__COLUMNS(norm_columns, j, 16 * from, end, s);
+    size_t j;
+    CARNN__COLUMNS(norm_columns, j, from, to, s);
 }
 
 static void CARNN__K(norm_back)(const void *job, size_t from, size_t to) {
     const carnn__norm *s = (const carnn__norm *)job;
-    size_t j, end = carnn__min(16 * to, s->columns);
-    CARNN__COLUMNS(norm_back_columns, j, 16 * from, end, s);
+    size_t j;
+    CARNN__COLUMNS(norm_back_columns, j, from, to, s);
 }
 
 /* --- the scan -----------------------------------------------------------------------------------
@@ -5922,8 +5921,8 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
         m.dgain = carnn__piece(r->store, r->g, gain) + from[term];
         m.dshift = shifts ? carnn__piece(r->store, r->g, shift) : NULL;
     }
-    carnn__split(e, s->back ? e->k->norm_back : e->k->norm, &m,
-                 carnn__parts(m.columns, CARNN__LANES), 1, 4 * m.rows * m.columns);
+    carnn__split(e, s->back ? e->k->norm_back : e->k->norm, &m, m.columns, CARNN__LANES,
+                 4 * m.rows * m.columns);
 }
 
 /* px and ph of step t. */
@@ -13120,8 +13119,8 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
             s.new_variance = m->population.now[1];
         }
     }
-    carnn__split(work->engine, backward ? work->engine->k->norm_back : work->engine->k->norm, &s,
-                 carnn__parts(n, CARNN__LANES), 1, 4 * rows * n);
+    carnn__split(work->engine, backward ? work->engine->k->norm_back : work->engine->k->norm, &s, n,
+                 CARNN__LANES, 4 * rows * n);
 }
 
 /* --- linear layer -------------------------------------------------------------------------------
@@ -14035,8 +14034,8 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
     l->reversed = direction ? in->reversed : NULL;
     l->first = in->state ? in->state + at : NULL;
     if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
-    carnn__split(work->engine, backward ? k->listen_back : k->listen, l,
-                 carnn__parts(l->h, CARNN__LANES), 1, 16 * N * l->h);
+    carnn__split(work->engine, backward ? k->listen_back : k->listen, l, l->h, CARNN__LANES,
+                 16 * N * l->h);
     if (in->state && !backward)
         carnn__past_keep(in->packed, l->first, in->next + at, 1, l->c, l->h, NULL, l->h);
 }

@@ -77,12 +77,13 @@ static void rcrn_listener(carnn__engine *e) {
         double worst = 0.0, slopes = 0.0;
         size_t i, k;
         rcrn_listen_open(&x, variant & 1, variant & 2, variant & 4);
-        e->k->listen(&x.l, 0, 3);
-        e->k->listen_back(&x.l, 0, 3);
+        e->k->listen(&x.l, 0, RCRN_COLUMNS);
+        e->k->listen_back(&x.l, 0, RCRN_COLUMNS);
         rcrn_listen_open(&y, variant & 1, variant & 2, variant & 4);
         for (i = 0; i < 3; i++) {
-            e->k->listen(&y.l, 2 - i, 3 - i);
-            e->k->listen_back(&y.l, 2 - i, 3 - i);
+            size_t from = 16 * (2 - i), to = carnn__min(from + 16, RCRN_COLUMNS);
+            e->k->listen(&y.l, from, to);
+            e->k->listen_back(&y.l, from, to);
         }
         CHECK(!memcmp(x.out, y.out, sizeof x.out) && !memcmp(x.ds, y.ds, sizeof x.ds));
         rcrn_listen_loss(&x, &worst);
@@ -121,10 +122,10 @@ static void rcrn_golden(carnn__engine *e) {
     for (i = 0; i < 3; i++) l.s[i] = s[i];
     l.c = c;
     l.out = out;
-    e->k->listen(&l, 0, 1);
+    e->k->listen(&l, 0, 3);
     for (i = 0; i < 3; i++) CHECK_NEAR(out[6 + i], last[i], 1e-7);
     for (k = 0; k < 9; k++) s[0][k] = -1e4f;
-    e->k->listen(&l, 0, 1);
+    e->k->listen(&l, 0, 3);
     for (k = 0; k < 9; k++)
         CHECK_NEAR(out[k], test_sigmoid((double)s[1][k]) * (double)s[2][k], 1e-6);
 }
