@@ -2227,7 +2227,7 @@ typedef struct carnn__scan {
     int back;              /* backward; else forward */
     int stage;             /* of a step with two products */
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
-    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
+    const float *x;        /* (U, e) the inputs; a cell reads them where they are its candidate */
     float *px;             /* (U, gates h) input projections, with biases unless gates have vectors;
                               in a normalised cell (N, gates h) */
     float *pc;             /* (B, context gates h) context projections */
@@ -5600,12 +5600,12 @@ typedef struct carnn__cell_norm {
 
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
+    const carnn__cell_kind *kind; /* of the cell */
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
     const float *w;
     float *g;
     carnn__scan scan;
     size_t inputs;      /* U */
-    const float *x;     /* (U, e) */
     const float *c;     /* (B, d) */
     float *zeros;       /* (B, h) */
     float *previous;    /* (N, h): h_{t-1} of every row, for the gradient of Wh */
@@ -5620,14 +5620,13 @@ typedef struct carnn__cell_run {
 
 static void carnn__norm_plan(carnn__cell_run *r, carnn__arena *arena, size_t U, size_t N, size_t B,
                              const carnn__cell_run *other) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__cell_norm *m = &r->norm;
     size_t h = r->cell->h;
-    m->px = carnn__floats(arena, U, k->gates * h);
-    m->ph = carnn__floats(arena, N, k->recurrent_gates * h);
-    if (k->flags & CARNN__HAS_CELL_STATE) r->scan.tanh_c = carnn__floats(arena, N, h);
+    m->px = carnn__floats(arena, U, r->kind->gates * h);
+    m->ph = carnn__floats(arena, N, r->kind->recurrent_gates * h);
+    if (r->kind->flags & CARNN__HAS_CELL_STATE) r->scan.tanh_c = carnn__floats(arena, N, h);
     if (!r->g) return;
-    m->dpx = other ? other->norm.dpx : carnn__floats(arena, U, k->gates * h);
+    m->dpx = other ? other->norm.dpx : carnn__floats(arena, U, r->kind->gates * h);
     m->dc = other ? other->norm.dc : carnn__floats(arena, B, h);
     carnn__population_plan(&m->population, arena, r->store, r->cell->norm + CARNN__NORM_MEAN);
 }
@@ -5640,9 +5639,8 @@ static size_t carnn__cell_connection(const carnn__cell_run *r, size_t connection
 /* Memory for the weights of the products, packed, and for the backward pass transposed. Blocks that
    few sequences read are not packed: who has rounded a model to 8 bits is short of memory. */
 static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena, size_t B) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, recurrent = k->recurrent_gates, i, j;
-    r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
+    size_t h = r->cell->h, recurrent = r->kind->recurrent_gates, i, j;
+    r->products = !recurrent ? 0 : r->kind->flags & CARNN__TWO_STAGES ? 2 : 1;
     r->connections = r->cell->skip ? 2 : 1;
     for (i = 0; i < r->products; i++) {
         carnn__cell_product *p = &r->product[i];
@@ -5660,15 +5658,14 @@ static void carnn__cell_plan_products(carnn__cell_run *r, carnn__arena *arena, s
 /* Memory for the gradients. */
 static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_t U, size_t N,
                                   size_t B) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, recurrent = k->recurrent_gates;
+    size_t h = r->cell->h, recurrent = r->kind->recurrent_gates;
     carnn__scan *s = &r->scan;
     s->dh = carnn__floats(arena, B, h);
-    if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
-    s->dpx = carnn__floats(arena, U, k->gates * h);
-    s->dpc = carnn__floats(arena, B, k->context_gates * h);
+    if (r->kind->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
+    s->dpx = carnn__floats(arena, U, r->kind->gates * h);
+    s->dpc = carnn__floats(arena, B, r->kind->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
-    if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
+    if (r->kind->vectors) s->dvectors = carnn__floats(arena, B, 4 * r->kind->gates * h);
     if (recurrent) r->previous = carnn__floats(arena, N, h);
 }
 
@@ -5688,6 +5685,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         r->previous = other->previous;
     }
     r->cell = cell;
+    r->kind = k;
     r->store = store;
     r->w = w;
     r->g = g;
@@ -5750,12 +5748,11 @@ static float *carnn__cell_dpx(const carnn__cell_run *r) {
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
+    size_t h = r->cell->h, in = r->cell->e, width = r->kind->gates * h;
     size_t biased = carnn__cell_biased(r->cell) * h;
     carnn__matrix wx = carnn__cell_matrix(r, r->cell->input);
     float *px = (r->cell->normal ? r->norm.px : r->scan.px) + from * width;
-    r->x = r->scan.x = x;
+    r->scan.x = x;
     r->inputs = to;
     x += from * in;
     carnn__matmul_weights(e, CARNN__NT, to - from, biased, in, x, in, wx,
@@ -5770,8 +5767,7 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
 /* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
    cell that is declared without one (d is 0). */
 static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const float *c, size_t B) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t d = r->cell->d, width = k->context_gates * r->cell->h;
+    size_t d = r->cell->d, width = r->kind->context_gates * r->cell->h;
     r->c = c;
     if (!d) memset(r->scan.pc, 0, B * width * sizeof(float));
     else
@@ -5793,9 +5789,9 @@ static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *
 /* Where the recurrent products of step t are put. */
 static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
     const carnn__scan *s = &r->scan;
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t row = k->vectors || r->cell->normal ? s->seq->start[t] : 0;
-    return (r->cell->normal ? r->norm.ph : s->ph) + (row + s->first) * k->recurrent_gates * s->h;
+    size_t row = r->kind->vectors || r->cell->normal ? s->seq->start[t] : 0;
+    return (r->cell->normal ? r->norm.ph : s->ph) +
+           (row + s->first) * r->kind->recurrent_gates * s->h;
 }
 
 /* The products of a stage of step t, which read states k steps back: 1, or those of the skip
@@ -5805,9 +5801,8 @@ static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from, j;
-    size_t columns = p->gates * h, width = kind->recurrent_gates * h;
+    size_t columns = p->gates * h, width = r->kind->recurrent_gates * h;
     for (j = 0; j < r->connections; j++) {
         size_t k = j ? r->cell->skip : 1, before = t < k ? 0 : s->seq->start[t - k];
         const float *past = j ? r->past : s->h0; /* (k, B, h) */
@@ -5823,7 +5818,7 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
                                  : t < k ? past + t * s->seq->sequences * h
                                          : s->out + before * h;
             const float *bias =
-                kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+                r->kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
             int form = p->weight[j] ? CARNN__PACKED : CARNN__NT;
             carnn__matmul_weights(e, j ? form | CARNN__ADD : form, live, columns, h,
                                   state + from * h, h,
@@ -5899,8 +5894,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
     size_t from[CARNN__NORM_TERMS + 1], step = r->norm.before + t, W, at, gain = r->cell->norm;
     size_t shift = term == CARNN__NORM_C ? gain + CARNN__NORM_SHIFT : r->cell->bias;
-    int shifts = term == CARNN__NORM_C ||
-                 (term == CARNN__NORM_X && !carnn__cells[r->cell->kind].vectors);
+    int shifts = term == CARNN__NORM_C || (term == CARNN__NORM_X && !r->kind->vectors);
     carnn__norm_columns(r->cell, from);
     W = from[CARNN__NORM_TERMS];
     m.rows = s->seq->start[t + 1] - s->seq->start[t];
@@ -5928,8 +5922,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
 /* px and ph of step t. */
 static void carnn__norm_products(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t row = s->seq->start[t], wx = k->gates * s->h, wh = k->recurrent_gates * s->h;
+    size_t row = s->seq->start[t], wx = r->kind->gates * s->h, wh = r->kind->recurrent_gates * s->h;
     carnn__norm x, h;
     memset(&x, 0, sizeof x);
     h = x;
@@ -5939,7 +5932,7 @@ static void carnn__norm_products(const carnn__cell_run *r, carnn__engine *e, siz
     x.y = s->px + row * wx;
     h.stride = wh;
     h.v = r->norm.ph + row * wh;
-    h.y = s->ph + (k->vectors ? row * wh : 0);
+    h.y = s->ph + (r->kind->vectors ? row * wh : 0);
     if (s->back) {
         x.d = s->dpx + row * wx;
         h.d = s->dph + row * wh;
@@ -5951,20 +5944,20 @@ static void carnn__norm_products(const carnn__cell_run *r, carnn__engine *e, siz
 /* h = o * tanh(BN(c)) of step t; backward dc gains what D brings through it. */
 static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = s->h, row = s->seq->start[t], n = s->seq->start[t + 1] - row, b, j;
+    size_t width = r->kind->tape * h;
+    const float *tape = s->tape + row * width, *o = tape + 2 * h;
     float *y = s->tanh_c + row * h;
-    const float *tape = s->tape + row * k->tape * h;
     carnn__norm m;
     memset(&m, 0, sizeof m);
-    m.stride = k->tape * h;
-    m.v = tape + (k->tape - 1) * h;
+    m.stride = width;
+    m.v = tape + width - h;
     m.y = y;
     m.d = r->norm.dc;
     for (b = 0; s->back && b < n; b++)
         for (j = 0; j < h; j++) {
             float D = s->dout[(row + b) * h + j] + s->dh[b * h + j], z = y[b * h + j];
-            m.d[b * h + j] = D * tape[(b * k->tape + 2) * h + j] * (1.0f - z * z);
+            m.d[b * h + j] = D * o[b * width + j] * (1.0f - z * z);
         }
     carnn__norm_term(r, e, t, CARNN__NORM_C, m);
     if (s->back) {
@@ -5974,7 +5967,7 @@ static void carnn__norm_state(const carnn__cell_run *r, carnn__engine *e, size_t
     e->k->tanh_n(y, y, n * h);
     for (b = 0; b < n; b++)
         for (j = 0; j < h; j++)
-            s->out[(row + b) * h + j] = tape[(b * k->tape + 2) * h + j] * y[b * h + j];
+            s->out[(row + b) * h + j] = o[b * width + j] * y[b * h + j];
 }
 
 /* Adds dh, what later steps bring, to dout of step t, and clears dh. */
@@ -6063,7 +6056,7 @@ static void carnn__band_run(void *job_, size_t piece, size_t worker) {
 /* Takes all sequences through all steps, in bands where that pays. */
 static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
-    size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
+    size_t weights = r->kind->recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
     if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate && !r->cell->normal &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
@@ -6100,7 +6093,7 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
-    if (carnn__cells[r->cell->kind].vectors) {
+    if (r->kind->vectors) {
         s->bias = carnn__cell_weight(r, r->cell->bias);
         s->alpha = carnn__cell_weight(r, r->cell->alpha);
         s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
@@ -6130,25 +6123,24 @@ static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, 
 /* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
    of a second product the k that stands last on the tape. */
 static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
-    const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h;
+    const size_t h = s->h, N = s->seq->rows, width = r->kind->recurrent_gates * h;
     const carnn__cell_product *second = &r->product[1];
     float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
     carnn__delayed_gradient(e, s->seq, 1, r->product[0].gates * h, s->dph, width, h, s->out, s->h0,
                             r->previous, dwh);
     if (r->products > 1)
         carnn__matmul(e, CARNN__TN | CARNN__ADD, h, h, N, s->dph + second->first * h, width,
-                      s->tape + (k->tape - 1) * h, k->tape * h, NULL,
+                      s->tape + (r->kind->tape - 1) * h, r->kind->tape * h, NULL,
                       dwh + second->first * h * h, h);
-    if (k->recurrent_bias)
+    if (r->kind->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
 /* Gradients of alpha, beta1, beta2 and the bias. */
 static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
-    size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
+    size_t n = r->kind->gates * r->cell->h, i;
     for (i = 0; i < 4; i++)
         carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
                            carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
@@ -6161,16 +6153,15 @@ static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *dout, float *dx) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
-    size_t bytes = s->seq->sequences * s->h * sizeof(float), width = k->gates * s->h, row;
+    size_t bytes = s->seq->sequences * s->h * sizeof(float), width = r->kind->gates * s->h, row;
     s->back = 1;
     s->dout = dout;
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    memset(s->dpc, 0, k->context_gates * bytes);
-    if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
+    memset(s->dpc, 0, r->kind->context_gates * bytes);
+    if (r->kind->vectors) memset(s->dvectors, 0, 4 * r->kind->gates * bytes);
     if (r->shares) memset(carnn__cell_dpx(r), 0, r->inputs * width * sizeof(float));
     if (r->cell->normal) memset(s->dpx, 0, s->seq->rows * width * sizeof(float));
     carnn__cell_scan(r, e);
@@ -6179,16 +6170,15 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
                   r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
     if (r->cell->skip)
-        carnn__delayed_gradient(e, s->seq, r->cell->skip, k->recurrent_gates * s->h, s->dph,
-                                k->recurrent_gates * s->h, s->h, s->out, r->past, r->previous,
+        carnn__delayed_gradient(e, s->seq, r->cell->skip, r->kind->recurrent_gates * s->h, s->dph,
+                                r->kind->recurrent_gates * s->h, s->h, s->out, r->past, r->previous,
                                 carnn__piece(r->store, r->g, r->cell->skip_weight));
-    if (k->vectors) carnn__cell_vectors_gradient(r, e);
+    if (r->kind->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
 static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float *dc) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t d = r->cell->d, width = k->context_gates * r->cell->h, B = r->scan.seq->sequences;
+    size_t d = r->cell->d, width = r->kind->context_gates * r->cell->h, B = r->scan.seq->sequences;
     if (!d) return;
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
@@ -6199,13 +6189,12 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
 /* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
    data need no gradient), dWx += dpx^T x, db += sum of dpx. */
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
+    size_t h = r->cell->h, in = r->cell->e, width = r->kind->gates * h, U = r->inputs;
     const float *dpx = carnn__cell_dpx(r);
     if (dx)
         carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, dpx, width, r->x, in, NULL,
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, dpx, width, r->scan.x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
     carnn__column_sums(e, U, carnn__cell_biased(r->cell) * h, dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
@@ -6225,22 +6214,21 @@ static int carnn__cell_is_additive(size_t kind) {
    not additive. */
 static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t row, size_t slot,
                                      size_t j, double *w, double *A, double *k, double *bias) {
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
-    const float *px = r->scan.px + slot * kind->gates * h;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = r->scan.tape + row * kind->tape * h;
+    size_t h = r->cell->h, last = (r->kind->gates - 1) * h + j, i;
+    const float *px = r->scan.px + slot * r->kind->gates * h;
+    const float *pc = r->scan.pc + b * r->kind->context_gates * h;
+    const float *tape = r->scan.tape + row * r->kind->tape * h;
     double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
-    int from_input = (kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
-    int biased = !from_input && kind->bias_gates == kind->gates;
+    int from_input = (r->kind->flags & CARNN__INPUT_IS_CANDIDATE) != 0;
+    int biased = !from_input && r->kind->bias_gates == r->kind->gates;
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
-    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
-        g[i] = kind->tape ? (double)tape[i * h + j]
-                          : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
-    *k = (double)(from_input ? r->x[slot * h + j] : px[last]);
+    for (i = 0; i < 2 && i < r->kind->gates; i++) /* on the tape where they read the state */
+        g[i] = r->kind->tape ? (double)tape[i * h + j]
+                             : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
+    *k = (double)(from_input ? r->scan.x[slot * h + j] : px[last]);
     *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
-    *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
-    *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
+    *w = r->kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
+    *A = r->kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
     return 1;
 }
 
@@ -14005,7 +13993,7 @@ static void carnn__rnn_base_forward(const carnn__work *work, const carnn__rnn *m
                                     size_t b, size_t i, const carnn__rnn_input *in,
                                     const float *x) {
     carnn__cell_run *run = &carnn__rnn_base_of(m, l, b, i)->run;
-    const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+    const carnn__cell_kind *kind = run->kind;
     size_t h = run->cell->h, one = in->packed->sequences * h, at = (2 + m->skip) * b * one;
     const float *state = in->state ? in->state + at : NULL, *c = state ? state + one : NULL;
     float *next = in->state ? in->next + at : NULL;
