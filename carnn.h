@@ -1929,6 +1929,12 @@ static inline float carnn__q8_scale(const unsigned char *block) {
     return d;
 }
 
+typedef struct carnn__sums {
+    size_t rows, ldx;
+    const float *x; /* (rows, ldx) of which some columns are summed */
+    float *out;     /* (columns) added to */
+} carnn__sums;
+
 enum { /* in the order of carnn__optimizers (@@PARAM) */
     CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
     CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
@@ -2408,7 +2414,7 @@ typedef struct carnn__panel {
     X(few_blocks, void,                                                                            \
       (size_t m, size_t n, size_t k, const float *a, size_t lda, const unsigned char *q,           \
        size_t row, float *c, size_t ldc))                                                          \
-    X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    X(column_sums, void, (const void *job, size_t from, size_t to)) /* on columns */               \
     /* @@CELL and @@PART, on a range of their output */                                            \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     X(listen, void, (const void *job, size_t from, size_t to))                                     \
@@ -3813,13 +3819,14 @@ static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, siz
 
 /* out[j] += sum_i x[i][j], i ascending. Bound by memory, so four whole cache lines of each row are
    read. `carnn bench` measures the peaks of reading with it. */
-static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
-                                  float *out) {
-    size_t j;
-    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES)
-        CARNN__K(sum_columns)(rows, 4, CARNN__LANES, x + j, ldx, out + j);
-    for (; j < columns; j += CARNN__LANES)
-        CARNN__K(sum_columns)(rows, 1, carnn__min(columns - j, CARNN__LANES), x + j, ldx, out + j);
+static void CARNN__K(column_sums)(const void *job, size_t from, size_t to) {
+    const carnn__sums *s = (const carnn__sums *)job;
+    const float *x = s->x;
+    size_t rows = s->rows, ldx = s->ldx, j;
+    for (j = from; j + 4 * CARNN__LANES <= to; j += 4 * CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 4, CARNN__LANES, x + j, ldx, s->out + j);
+    for (; j < to; j += CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 1, carnn__min(to - j, CARNN__LANES), x + j, ldx, s->out + j);
 }
 
 #endif /* CARNN__ISA */
@@ -4168,23 +4175,11 @@ static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t
     carnn__matmul_weights(e, form, m, n, k, a, lda, carnn__floats_of(b, ldb), bias, c, ldc);
 }
 
-typedef struct carnn__sums {
-    const carnn__kernels *k;
-    size_t rows, ldx;
-    const float *x; /* (rows, ldx) of which some columns are summed */
-    float *out;     /* (columns) */
-} carnn__sums;
-
-static void carnn__sums_range(const void *job, size_t from, size_t to) {
-    const carnn__sums *s = (const carnn__sums *)job;
-    s->k->column_sums(s->rows, to - from, s->x + from, s->ldx, s->out + from);
-}
-
 /* out[j] += sum_i x[i][j]; x (rows, columns). */
 static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, const float *x,
                                size_t ldx, float *out) {
-    carnn__sums s = {e->k, rows, ldx, x, out};
-    carnn__split(e, carnn__sums_range, &s, columns, 4 * CARNN__LANES, rows * columns);
+    carnn__sums s = {rows, ldx, x, out};
+    carnn__split(e, e->k->column_sums, &s, columns, 4 * CARNN__LANES, rows * columns);
 }
 
 #endif /* CARNN_IMPLEMENTATION */
@@ -26779,7 +26774,8 @@ static void carnn__bench_fma(carnn__bench *b) {
 static void carnn__bench_read_range(const void *job, size_t from, size_t to) {
     const carnn__bench *b = (const carnn__bench *)job;
     float sum[64] = {0};
-    b->engine.k->column_sums(to - from, 64, b->x + from * 64, 64, sum);
+    carnn__sums s = {to - from, 64, b->x + from * 64, sum};
+    b->engine.k->column_sums(&s, 0, 64);
 }
 
 static void carnn__bench_read_call(carnn__bench *b) {
