@@ -5839,11 +5839,8 @@ static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size
     const carnn__state_gate *m = r->gate;
     size_t h = r->scan.h, from = m->step[t], n = m->step[t + 1] - from;
     float *k = m->k + from * h, *g = m->g + from * h;
-    size_t i;
-    for (i = 0; i < n; i++) {
-        memcpy(k + i * h, r->scan.out + m->row[from + i] * h, h * sizeof(float));
-        memcpy(g + i * h, m->a + m->pair[from + i] * h, h * sizeof(float));
-    }
+    carnn__matrix_rows(k, carnn__floats_of(r->scan.out, h), m->row + from, n);
+    carnn__matrix_rows(g, carnn__floats_of(m->a, h), m->pair + from, n);
     carnn__matmul_weights(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, NULL, g, h);
     e->k->sigmoid_n(g, g, n * h);
     carnn__gate_mix(r, t);
@@ -5895,7 +5892,7 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     m.rows = s->seq->start[t + 1] - s->seq->start[t];
     m.columns = from[term + 1] - from[term];
     m.own = carnn__norm_own(r, t);
-    if (m.own && step < CARNN__NORM_STEPS) {
+    if (m.own && !s->back && step < CARNN__NORM_STEPS) { /* forward moves the population */
         at = step * W + from[term];
         m.new_mean = r->norm.population.now[0] + at;
         m.new_variance = r->norm.population.now[1] + at;
@@ -5906,7 +5903,6 @@ static void carnn__norm_term(const carnn__cell_run *r, carnn__engine *e, size_t 
     m.gain = carnn__cell_weight(r, gain) + from[term];
     m.shift = shifts ? carnn__cell_weight(r, shift) : NULL;
     if (s->back) {
-        m.new_mean = NULL; /* forward has moved it */
         m.dgain = carnn__piece(r->store, r->g, gain) + from[term];
         m.dshift = shifts ? carnn__piece(r->store, r->g, shift) : NULL;
     }
