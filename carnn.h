@@ -2678,6 +2678,9 @@ CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), /* sign bit ? s : a, bit by bi
                 _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
                     _mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(s.x[i]),
                     _mm512_castps_si512(a.x[i]), 0xCA)))
+CARNN__LANEWISE(bytes, (const unsigned char *p),
+                _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
+                    _mm_loadu_si128((const __m128i *)(const void *)p))))
 #else
 #define CARNN__X86(name) _mm256_##name##_ps
 #define CARNN__LOW(v) v.x[0]
@@ -2732,17 +2735,11 @@ static CARNN__INLINE __m256 CARNN__V(part_scale2)(__m256 a, __m256 n) {
 }
 CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(_mm256_cvtps_epi32(n.x[i])))
 CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
-#endif
-CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
-#if defined(CARNN__AVX512)
-CARNN__LANEWISE(bytes, (const unsigned char *p),
-                _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
-                    _mm_loadu_si128((const __m128i *)(const void *)p))))
-#else
 CARNN__LANEWISE(bytes, (const unsigned char *p),
                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
                     _mm_loadl_epi64((const __m128i *)(const void *)(p + 8 * i)))))
 #endif
+CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
 static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
     CARNN__EACH(CARNN__X86(storeu)(p + i * CARNN__WIDTH, a.x[i]))
 }
