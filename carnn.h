@@ -11811,7 +11811,8 @@ typedef struct carnn__plan {
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
-    size_t piece;              /* items of a piece, at most; SIZE_MAX: a whole group */
+    size_t piece;              /* items of a piece, at most; SIZE_MAX: a whole group; 0: one, which
+                                  is shuffled by itself, whatever group it is of */
     size_t size[CARNN__SIZES]; /* of a batch, which a single item may exceed; 0: no limit */
     size_t rows_per_example;   /* not 0: the limit of both is this times the examples of a batch */
 } carnn__limits;
@@ -12466,26 +12467,17 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
         size_t size[CARNN__SIZES];
         int begins = !i || x->group != x[-1].group;
         (task->measure ? task->measure : carnn__item_rows)(work, i, size);
-        if (begins || now->count == most || carnn__over(now->size, size, limit) ||
+        if (begins || now->count >= most || carnn__over(now->size, size, limit) ||
             carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
             now = &c->pieces[c->piece_count++];
             memset(now, 0, sizeof *now);
             now->first = i;
-            now->continues = !begins;
+            now->continues = !begins && most;
         }
         now->count++;
         carnn__grow(now->size, size);
     }
     return CARNN_OK;
-}
-
-/* The same, for tasks whose items are shuffled one by one, whatever group they are of. */
-static carnn_status carnn__corpus_cut_items(carnn__work *work, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn_status status = carnn__corpus_cut(work, error);
-    size_t i;
-    for (i = 0; i < c->piece_count; i++) c->pieces[i].continues = 0;
-    return status;
 }
 
 /* The sizes of the largest batch that any order of the pieces can make. */
@@ -21198,9 +21190,8 @@ static const carnn__task carnn__classify_task = {
     "encoder=rnn normalise=none",
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
-    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, carnn__corpus_cut_items, carnn__classify_forward,
-    carnn__classify_output, carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL,
-    NULL,
+    {0, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
+    carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL, NULL,
     {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
@@ -22472,9 +22463,8 @@ static const carnn__task carnn__thought_task = {
     NULL, NULL, carnn__running_reserved, CARNN__COUNT(carnn__running_reserved),
     CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
-    {1, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, carnn__corpus_cut_items,
-    carnn__thought_forward, NULL, carnn__thought_loss,
-    CARNN__TRAIN_ONLY(carnn__thought_backward), NULL, carnn__thought_vote,
+    {0, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, NULL, carnn__thought_forward, NULL,
+    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), NULL, carnn__thought_vote,
     {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
     carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
     "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
