@@ -83,9 +83,10 @@
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
                  of which those with `labels` name the model's choices
-       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
-                 entry's `defaults` lists values, "cell=gru epochs=60". Their names are not those of
-                 shared options or of keys of model files (words, labels, seed, format, ..)
+       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option_whole, carnn__option and
+                 carnn__chosen; the entry's `defaults` lists values, "cell=gru epochs=60". Their
+                 names are not those of shared options or of keys of model files (words, labels,
+                 seed, format, ..)
        words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
@@ -11963,6 +11964,11 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
     return model->desc.option[number];
 }
 
+/* An option that is a whole number; 0 where it is off. */
+static inline size_t carnn__option_whole(const carnn_model *model, size_t number) {
+    return (size_t)fmax(carnn__option(model, number), 0.0);
+}
+
 /* --- words and choices of a new model -------------------------------------------------------- */
 
 /* Copies the choices without the blanks at their ends. */
@@ -12007,7 +12013,7 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
     carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
                            model->task->reserved_count, error);
     for (; o && o->name; o++)
-        if (!strcmp(o->name, "vocab")) v->most = (size_t)fmax(carnn__option(model, o->offset), 0.0);
+        if (!strcmp(o->name, "vocab")) v->most = carnn__option_whole(model, o->offset);
     if (!model->desc.from) return;
     carnn__vocabulary_keep(v, &model->desc.from->words);
     v->kept -= carnn__min(v->kept, model->desc.from->vector_words); /* no data had them */
@@ -13356,11 +13362,6 @@ typedef struct carnn__rnn_shape {
     size_t U, N, P; /* most inputs, packed rows, sequences of a batch: set by carnn__rnn_plan */
 } carnn__rnn_shape;
 
-/* T of its units, 0 where they are all the same. */
-static float carnn__memory(const carnn_model *model, size_t option) {
-    return (float)fmax(carnn__option(model, option + CARNN__ENCODER_MEMORY), 0.0);
-}
-
 /* 1: units of the encoder can remember. The options need not have been checked yet. */
 static int carnn__can_remember(const carnn_model_desc *model, size_t option) {
     size_t cell = carnn__cell_number(model->cell);
@@ -13385,12 +13386,13 @@ static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t op
     const carnn_model_desc *desc = &model->desc;
     carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
                           (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
-                          carnn__option(model, option + CARNN__ENCODER_RAW) > 0.0,
-                          (size_t)fmax(carnn__option(model, option + CARNN__ENCODER_SKIP), 0.0),
+                          carnn__option_whole(model, option + CARNN__ENCODER_RAW) > 0,
+                          carnn__option_whole(model, option + CARNN__ENCODER_SKIP),
                           carnn__chosen(model, option + CARNN__ENCODER_NORMALISE) !=
                               CARNN__NORMALISE_NONE,
                           model->graph, (float)carnn__option(model, option + CARNN__ENCODER_RANGE),
-                          carnn__memory(model, option), 0, 0, 0};
+                          (float)carnn__option_whole(model, option + CARNN__ENCODER_MEMORY), 0, 0,
+                          0};
     return s;
 }
 
@@ -15993,25 +15995,15 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
-/* 1: word vectors are trained. */
-static int carnn__two_tuned(const carnn_model *model) {
-    return carnn__option(model, CARNN__TWO_TUNE) > 0.0;
-}
-
-/* 1: words that both texts have are marked in the inputs and counted in the score. */
-static int carnn__two_overlaps(const carnn_model *model) {
-    return carnn__option(model, CARNN__TWO_OVERLAP) > 0.0;
-}
-
 /* It comes first among the parts. The caller has set the kinds of the pool. */
 static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
     size_t h = (size_t)model->desc.hidden, D = 2 * h;
-    size_t more = carnn__two_overlaps(model) ? CARNN__OVERLAPS : 0;
+    size_t more = carnn__option_whole(model, CARNN__TWO_OVERLAP) ? CARNN__OVERLAPS : 0;
     size_t e = (size_t)model->desc.embedding + more;
     int reads = !m->matches && carnn__reads_context(model->desc.cell);
-    int tuned = carnn__two_tuned(model);
+    int tuned = carnn__option_whole(model, CARNN__TWO_TUNE) > 0; /* word vectors are trained */
     carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__TWO_ENCODER, 2, h, reads ? h : 0);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__two_flag : NULL);
     if (tuned) m->words.table = carnn__declare_words(p, 0.1f);
@@ -16037,15 +16029,14 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
 
 /* The weights that are not trained. It comes last among the parts. */
 static void carnn__two_fixed(carnn__plan *p, carnn__two *m) {
-    int overlaps = carnn__two_overlaps(p->model);
+    size_t letters = carnn__option_whole(p->model, CARNN__TWO_OVERLAP);
     p->store->fixed = 1;
-    if (!carnn__two_tuned(p->model)) {
+    if (!carnn__option_whole(p->model, CARNN__TWO_TUNE)) {
         m->words.table = carnn__declare_words(p, 0.1f);
         m->overlap.vector = &m->words;
     }
-    if (overlaps || m->aligns || m->counts)
-        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                            overlaps ? carnn__option(p->model, CARNN__TWO_OVERLAP) : HUGE_VAL);
+    if (letters || m->aligns || m->counts)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, letters ? (double)letters : HUGE_VAL);
     carnn__embed_fixed(p, &m->words);
 }
 
@@ -18832,7 +18823,7 @@ static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
     m->choices.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
     if (!m->choices.at || !m->choices.ids) return carnn__out_of_memory(error);
     carnn__history_candidates(work->model, m->choices.ids, m->choices.at);
-    if (work->g && carnn__option(work->model, CARNN__DIALOG_EXCHANGE) > 0.0)
+    if (work->g && carnn__option_whole(work->model, CARNN__DIALOG_EXCHANGE))
         status = carnn__classes_find(work, &m->name_classes, &m->choices, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
@@ -18874,7 +18865,7 @@ static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
     size_t i;
     m->told_count = 0;
-    if (!p->work->data->member_count || carnn__option(p->model, CARNN__DIALOG_TOLD) <= 0.0) return;
+    if (!p->work->data->member_count || !carnn__option_whole(p->model, CARNN__DIALOG_TOLD)) return;
     m->told = carnn__indices(p->arena, tokens->count);
     for (i = 0; i < tokens->count; i++) {
         if (!carnn__history_fact(carnn__list_at(tokens, i)).word[0]) continue;
@@ -19160,9 +19151,9 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
                              (long long)model->desc.hidden, (long long)model->desc.embedding);
     if (model->desc.layers != 1)
         return carnn__refuse(error, "a dialog model has one recurrent layer");
-    if (carnn__option(model, CARNN__DIALOG_HOPS) <= 0.0 &&
-        (carnn__option(model, CARNN__DIALOG_AGES) > 0.0 ||
-         carnn__option(model, CARNN__DIALOG_GATED) > 0.0))
+    if (!carnn__option_whole(model, CARNN__DIALOG_HOPS) &&
+        (carnn__option_whole(model, CARNN__DIALOG_AGES) ||
+         carnn__option_whole(model, CARNN__DIALOG_GATED)))
         return carnn__refuse(error, "ages and gated are for models with hops: 1 or more");
     return CARNN_OK;
 }
@@ -19346,11 +19337,11 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__list_encoder_plan(p, &m->words, D);
     if (p->arena) carnn__history_plan(p, &m->read);
     B = carnn__min(m->read.most_turns, CARNN__DIALOG_CHUNK);
-    m->reduce.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_REDUCE), 0.0);
+    m->reduce.count = carnn__option_whole(p->model, CARNN__DIALOG_REDUCE);
     if (!m->reduce.count) /* a file may have both */
-        m->hops.count = (size_t)fmax(carnn__option(p->model, CARNN__DIALOG_HOPS), 0.0);
-    m->hops.gated = carnn__option(p->model, CARNN__DIALOG_GATED) > 0.0;
-    m->hops.has_ages = carnn__option(p->model, CARNN__DIALOG_AGES) > 0.0;
+        m->hops.count = carnn__option_whole(p->model, CARNN__DIALOG_HOPS);
+    m->hops.gated = carnn__option_whole(p->model, CARNN__DIALOG_GATED) > 0;
+    m->hops.has_ages = carnn__option_whole(p->model, CARNN__DIALOG_AGES) > 0;
     m->has_cell = !m->hops.has_ages && !m->reduce.count;
     if (m->reduce.count) carnn__reduce_declare(p, &m->reduce, D, m->read.most_lists, B);
     else carnn__hops_declare(p, &m->hops, D, B);
@@ -19650,7 +19641,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__
     said->role = role;
     carnn__keep_text(said->text, sizeof said->text, text);
     memset(&m->read.fact[m->heard], 0, sizeof *m->read.fact);
-    if (carnn__option(s->model, CARNN__DIALOG_TOLD) > 0.0)
+    if (carnn__option_whole(s->model, CARNN__DIALOG_TOLD))
         m->read.fact[m->heard] = carnn__history_fact(carnn__list_at(words, 0));
     said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
 }
@@ -19916,22 +19907,18 @@ static int carnn__lm_looks_back(const carnn_model *m) {
     return carnn__chosen(m, CARNN__LM_CONTEXT) == CARNN__LM_CONTEXT_PREVIOUS;
 }
 
-/* Words of a chunk; 0: each sentence is read by itself. */
-static size_t carnn__lm_chunk(const carnn_model *m) {
-    return (size_t)fmax(carnn__option(m, CARNN__LM_CHUNKS), 0.0);
-}
-
-/* Words of a piece at most. */
+/* Words of a piece at most: of a chunk, or of a sentence that is read by itself. */
 static size_t carnn__lm_steps(const carnn_model *m) {
-    return carnn__lm_chunk(m) ? carnn__lm_chunk(m) : CARNN__LM_STEPS;
+    size_t chunk = carnn__option_whole(m, CARNN__LM_CHUNKS);
+    return chunk ? chunk : CARNN__LM_STEPS;
 }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
     long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
-    if (carnn__lm_chunk(model) && carnn__lm_looks_back(model))
+    if (carnn__option_whole(model, CARNN__LM_CHUNKS) && carnn__lm_looks_back(model))
         return carnn__refuse(error, "--context previous is a sentence's; a text in chunks "
                              "(--chunk) has --context none");
-    if (!(carnn__option(model, CARNN__LM_TIED) > 0.0) || e == h) return CARNN_OK;
+    if (!carnn__option_whole(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
     return carnn__refuse(error, "--embedding is %lld and --hidden is %lld: a tied output needs the "
                          "same size", e, h);
 }
@@ -19940,7 +19927,7 @@ static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    int folds = carnn__option(model, CARNN__LM_LOWER) > 0.0;
+    int folds = carnn__option_whole(model, CARNN__LM_LOWER) > 0;
     if (carnn__lm_by_character(model)) return folds ? CARNN__LOWER_CHARACTERS : CARNN__CHARACTERS;
     return folds ? CARNN__LOWER : CARNN__SPACES;
 }
@@ -20020,7 +20007,7 @@ enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 /* Sets how long pieces and chunks are. */
 static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
     m->text.T = carnn__lm_steps(model);
-    m->net.corpus.chunk = carnn__lm_chunk(model);
+    m->net.corpus.chunk = carnn__option_whole(model, CARNN__LM_CHUNKS);
 }
 
 /* Memory of a batch, and what a session keeps. */
@@ -20067,7 +20054,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output,
-                             carnn__option(p->model, CARNN__LM_TIED) > 0.0 ? table : SIZE_MAX, N,
+                             carnn__option_whole(p->model, CARNN__LM_TIED) ? table : SIZE_MAX, N,
                              h);
     if (m->looks_back && labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, labels, 1, CARNN__LOGITS);
@@ -20696,10 +20683,10 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
 /* What is read of the other sentences of a question. */
 static int carnn__answer_others(const carnn_model *model) {
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA ||
-        !carnn__two_overlaps(model))
+        !carnn__option_whole(model, CARNN__TWO_OVERLAP))
         return 0;
-    return (carnn__option(model, CARNN__ANSWER_REDUNDANCY) > 0.0 ? CARNN__REDUNDANCY : 0) +
-           (carnn__option(model, CARNN__ANSWER_PLACE) > 0.0 ? CARNN__PLACE : 0);
+    return (carnn__option_whole(model, CARNN__ANSWER_REDUNDANCY) ? CARNN__REDUNDANCY : 0) +
+           (carnn__option_whole(model, CARNN__ANSWER_PLACE) ? CARNN__PLACE : 0);
 }
 
 /* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
@@ -21053,8 +21040,9 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, classes = p->model->choices.count, i;
-    size_t directions = (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS];
+    size_t directions = carnn__option_whole(p->model, CARNN__CLASSIFY_DIRECTIONS);
     size_t context = carnn__own_context(p->model, CARNN__CLASSIFY_CONTEXT, e);
+    size_t ngrams = carnn__option_whole(p->model, CARNN__CLASSIFY_NGRAMS);
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER, directions, e,
                                               context);
     carnn__texts_plan(p, t, 1, 1, NULL);
@@ -21071,9 +21059,8 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h, classes, 1,
                        CARNN__LOGITS);
     m->z = m->output.y;
-    if (d->option[CARNN__CLASSIFY_NGRAMS] > 0.0) {
-        carnn__ngrams_plan(p, &m->ngrams, (size_t)d->option[CARNN__CLASSIFY_NGRAMS], t->most_items,
-                           classes);
+    if (ngrams) {
+        carnn__ngrams_plan(p, &m->ngrams, ngrams, t->most_items, classes);
         m->z = carnn__plan_logits(p, t->most_items, classes);
     }
     carnn__embed_fixed(p, &m->words);
@@ -21158,7 +21145,7 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
 /* --- sessions, the entry --------------------------------------------------------------------- */
 
 static size_t carnn__classify_session_words(const carnn_model *model) {
-    return (size_t)carnn__option(model, CARNN__CLASSIFY_MAX_WORDS);
+    return carnn__option_whole(model, CARNN__CLASSIFY_MAX_WORDS);
 }
 
 static const char *const carnn__classify_variants[] = {
@@ -21348,7 +21335,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
-    if (carnn__two_overlaps(model))
+    if (carnn__option_whole(model, CARNN__TWO_OVERLAP))
         carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
 }
 
@@ -21608,7 +21595,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->kind = carnn__chosen(p->model, CARNN__CLOZE_MODEL);
     m->words[0].table = m->words[1].table = carnn__declare_words(p, 0.1f);
-    m->entities.anonymous = carnn__option(p->model, CARNN__CLOZE_ANONYMOUS) > 0.0;
+    m->entities.anonymous = carnn__option_whole(p->model, CARNN__CLOZE_ANONYMOUS) > 0;
     carnn__entities_plan(p, &m->entities);
     m->reader[1].pool.kinds = 1; /* g: the last states */
     m->reader[1].pool.kind[0] = CARNN__POOL_LAST;
@@ -21963,7 +21950,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     size_t C = (size_t)d->embedding, D, outputs;
-    size_t directions = (size_t)d->option[CARNN__SIGNAL_DIRECTIONS];
+    size_t directions = carnn__option_whole(p->model, CARNN__SIGNAL_DIRECTIONS);
     size_t context = carnn__own_context(p->model, CARNN__SIGNAL_CONTEXT, C);
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER, directions, C,
                                               context);
@@ -22249,7 +22236,7 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
     carnn__thought *m = (carnn__thought *)state;
     carnn__texts *t = &m->net.texts;
     size_t e = (size_t)p->model->desc.embedding, h = (size_t)p->model->desc.hidden, k;
-    size_t directions = (size_t)carnn__option(p->model, CARNN__THOUGHT_DIRECTIONS);
+    size_t directions = carnn__option_whole(p->model, CARNN__THOUGHT_DIRECTIONS);
     size_t N = m->net.corpus.most_size[1];
     if (p->arena && carnn__in_session(p->work)) N = 0; /* a session only encodes */
     carnn__texts_plan(p, t, 1, 1, NULL);
@@ -22836,9 +22823,10 @@ static carnn_status carnn__encoder_check(const carnn_model *model, carnn_error *
     const carnn__cell_kind *k = &carnn__cells[carnn__cell_number(model->desc.cell)];
     size_t at = encoder ? encoder->offset : 0; /* see CARNN__ENCODER_OPTIONS */
     int graph = encoder && carnn__chosen(model, at) == CARNN__GRAPH;
-    int skips = encoder && carnn__option(model, at + CARNN__ENCODER_SKIP) > 0.0;
+    int skips = encoder && carnn__option_whole(model, at + CARNN__ENCODER_SKIP);
     int normal = encoder && carnn__option(model, at + CARNN__ENCODER_NORMALISE) > 1.0;
-    if (encoder && carnn__memory(model, at) > 0.0f && !carnn__can_remember(&model->desc, at))
+    if (encoder && carnn__option_whole(model, at + CARNN__ENCODER_MEMORY) &&
+        !carnn__can_remember(&model->desc, at))
         return carnn__refuse(error, "memory: %s%s has no gate that keeps a state",
                              graph ? "a graph" : "the cell ", graph ? "" : model->desc.cell);
     if (skips && !k->recurrent_gates)
