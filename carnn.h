@@ -16158,17 +16158,16 @@ static void carnn__item_targets(const carnn__work *work, const carnn__texts *t, 
     for (i = 0; i < t->count; i++) target[i] = c->target[t->item[i]];
 }
 
-/* Softmax cross entropy (@@PART) of the rows of z that have a target; *known: how many. Returns the
-   sum; z->d becomes the gradient of the mean, times `scale`. */
+/* Softmax cross entropy (@@PART) of the rows of z that have a target. Returns the sum; z->d becomes
+   the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
-                                  const uint32_t *target, double scale, double smoothing,
-                                  size_t *known) {
-    size_t i, n = z->columns;
+                                  const uint32_t *target, double scale, double smoothing) {
+    size_t i, n = z->columns, known = 0;
     double sum = 0.0;
     float loss;
-    for (*known = i = 0; i < rows; i++) *known += target[i] < CARNN__UNSCORED;
+    for (i = 0; i < rows; i++) known += target[i] < CARNN__UNSCORED;
     memcpy(z->d, z->x, rows * n * sizeof(float));
-    scale /= (double)carnn__max(*known, 1);
+    scale /= (double)carnn__max(known, 1);
     for (i = 0; i < rows; i++) {
         carnn__losses(work, 1, carnn__own_choices(work, z, i), z->d + i * n, target + i,
                       (float)scale, smoothing, &loss);
@@ -16200,9 +16199,8 @@ static void carnn__choices_count(const carnn__work *work, const carnn__logits *o
 /* Softmax cross entropy of a head's output, whose decisions it counts. */
 static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     carnn__logits o = work->model->task->output(work);
-    size_t known;
     carnn__choices_count(work, &o, tally);
-    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing);
 }
 
 /* Returns the summed loss of a batch; adds to the metrics; sets the output's gradient. */
@@ -20232,16 +20230,19 @@ static size_t carnn__lm_label(const carnn__work *work, size_t piece) {
 }
 
 /* Finds the labels of a batch, and counts those whose logit is the largest. A label that the model
-   does not know counts as wrong, but has no loss. */
-static void carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tally) {
+   does not know counts as wrong, but has no loss. Returns how many it knows. */
+static double carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tally) {
     size_t K = m->label.y.columns, b;
+    double known = 0.0;
     for (b = 0; b < m->seq->packed.sequences; b++) {
         size_t label = carnn__lm_label(work, m->piece[b]);
         m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
         if (label == CARNN__NO_INDEX) continue;
+        known += label < K;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
+    return known;
 }
 
 /* The loss times the words of the batch; without gradients that of the words alone. */
@@ -20249,11 +20250,10 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__packed *packed = &m->seq->packed;
     double share = carnn__lm_label_share(work), labels = 0.0; /* l, L_l */
-    size_t known;
     if (m->label.y.columns) {
-        carnn__lm_labels(work, m, tally);
+        double known = carnn__lm_labels(work, m, tally);
         labels = carnn__softmax_loss(work, &m->label.y, packed->sequences, m->label_target, share,
-                                     0.0, &known) / (double)carnn__max(known, 1);
+                                     0.0) / fmax(known, 1.0);
     }
     return (1.0 - share) * carnn__lm_words_loss(work, m, tally) +
            share * labels * (double)packed->rows;
@@ -21129,17 +21129,15 @@ static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
-    size_t known;
+    double a = work->smoothing;
     int first = !tally->examples;
-    double sum = carnn__choices_loss(work, tally);
-    if (work->g && m->ngrams.longest)
-        sum = 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5,
-                                         work->smoothing, &known) +
-                     carnn__softmax_loss(work, &m->ngrams.z, o.count, o.target, 0.5,
-                                         work->smoothing, &known));
+    carnn__choices_count(work, &o, tally);
     /* the score divides by the examples */
     tally->sum[1] = work->g ? NAN : carnn__classify_f1(work, &o, first) * (double)tally->examples;
-    return sum;
+    if (!work->g || !m->ngrams.longest)
+        return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, a);
+    return 0.5 * (carnn__softmax_loss(work, &m->output.y, o.count, o.target, 0.5, a) +
+                  carnn__softmax_loss(work, &m->ngrams.z, o.count, o.target, 0.5, a));
 }
 
 /* --- sessions, the entry --------------------------------------------------------------------- */
@@ -21682,7 +21680,7 @@ static carnn__logits carnn__cloze_output(const carnn__work *work) {
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
     carnn__logits o = carnn__cloze_output(work);
-    size_t b, known;
+    size_t b;
     carnn__choices_count(work, &o, tally);
     for (b = 0; b < o.count; b++) {
         const float *z = o.z->x + b * o.z->columns;
@@ -21691,7 +21689,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     }
     if (m->kind == CARNN__CLOZE_SUM)
         return carnn__pointer_loss(work, &m->candidates, &m->net.texts, tally);
-    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing);
 }
 
 /* --- sessions ------------------------------------------------------------------------------------
