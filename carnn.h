@@ -11869,9 +11869,7 @@ struct carnn__task {
     double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) the sum; adds metrics to tally.
                                                                NULL: cross entropy */
     void (*backward)(carnn__work *work, uint64_t key);
-    /* (*) a step of its own in the place of forward, loss and backward; a vote of its own */
-    void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
-    void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally);
+    void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally); /* (*) its own */
     /* scores and predictions */
     carnn__metric metric[CARNN_SCORES_MAX + 1];
     void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) NULL: means of sums */
@@ -17148,7 +17146,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, carnn__tall
     if (works[0]->predict) carnn__net_report(works[0]);
 }
 
-/* From a batch to logits, of a task without `batch`. */
+/* From a batch to logits. */
 static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
     carnn__net *net = carnn__net_of(work);
     net->key = key;
@@ -17157,39 +17155,14 @@ static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
     work->model->task->forward(work, key);
 }
 
-/* One batch of an ensemble. What its members predict by themselves is not reported. */
-static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *tally) {
-    const carnn__task *task = work->model->task;
-    const carnn_test_desc *test = work->test;
-    const carnn_predict_desc *predict = work->predict;
-    carnn__tally own;
-    size_t i;
-    memset(&own, 0, sizeof own);
-    for (i = 0; i < work->member_count; i++) {
-        carnn__work *member = work->members[i];
-        if (!task->batch) { /* reports nothing */
-            carnn__net_forward(member, number, 0);
-            continue;
-        }
-        member->test = NULL;
-        member->predict = NULL;
-        task->batch(member, number, 0, &own);
-        member->test = test;
-        member->predict = predict;
-    }
-    carnn__net_vote(work->members, work->member_count, tally);
-}
-
 /* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
    masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
+    size_t i;
+    for (i = 0; i < work->member_count; i++) carnn__net_forward(work->members[i], number, 0);
     if (work->member_count) {
-        carnn__net_members(work, number, tally);
-        return;
-    }
-    if (task->batch) {
-        task->batch(work, number, key, tally);
+        carnn__net_vote(work->members, work->member_count, tally);
         return;
     }
     carnn__net_forward(work, number, key);
@@ -17804,11 +17777,12 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
+    const carnn__task *task = session->model->task;
     carnn__logits o;
-    /* without forward (dialog) the logits have become probabilities, and there is one part alone */
-    if (!session->model->task->forward || !session->model->task->output || part >= session->parts)
+    memset(&o, 0, sizeof o);
+    if (task->output && part < session->parts) o = task->output(&session->work);
+    if (!o.z || !o.z->d) /* without d the logits have become probabilities */
         return carnn__refuse(error, "the last prediction has no part %zu", part);
-    o = session->model->task->output(&session->work);
     *prediction = carnn__net_prediction(&session->work, &o, 0, part);
     return CARNN_OK;
 }
@@ -19225,6 +19199,13 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
+enum { /* sums of a tally: of the metrics, then turns whose reply is a candidate, dialogs */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
+    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
+    CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
+    CARNN__DIALOG_UNSURE /* above 0: the model can decline */
+};
+
 typedef struct carnn__dialog {
     carnn__net net;
     carnn__history read;     /* what is read: dialogs, candidates, the batch at hand */
@@ -19238,6 +19219,8 @@ typedef struct carnn__dialog {
     carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
+    float *loss;             /* (R), by chunks and in these by rank */
+    double sum[CARNN__DIALOG_METRICS]; /* metrics of the batch at hand that turns are counted for */
     carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
     carnn__mat logits;       /* (R, L) of all turns, if somebody reads them */
     float *packed_y;         /* where nothing is learnt: all of y, packed; y then has one panel */
@@ -19248,7 +19231,7 @@ typedef struct carnn__dialog {
     uint32_t *context, *label; /* (B) by rank: row of e that is c; the right candidate */
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
-    float *dh, *z, *loss;    /* (N, D); (B, L) logits, then their gradient; (B) */
+    float *dh, *z;           /* (N, D); (B, L) logits, then their gradient */
     float *Hy, *room;        /* (D) of explanations: H^T y, for a row of H */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
@@ -19295,7 +19278,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
     m->z = carnn__floats(p->arena, B, L);
-    m->loss = carnn__floats(p->arena, 1, B);
+    m->loss = carnn__floats(p->arena, 1, R);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     m->Hy = carnn__floats(p->arena, 1, D);
     m->room = carnn__floats(p->arena, 1, D);
@@ -19428,8 +19411,8 @@ static size_t carnn__dialog_choices(const carnn__dialog *m) {
     return m->read.choices.count + m->read.exchange.more.count;
 }
 
-/* From the packed histories to the logits of the candidates: z = o y^T. */
-static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
+/* A chunk, from its packed histories to the logits of the candidates: z = o y^T. */
+static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
@@ -19447,7 +19430,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o. The first chunk of a
    batch sets dy, the others add to it. */
-static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
+static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
@@ -19466,13 +19449,6 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     }
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
-
-enum { /* sums of a tally: of the metrics, then turns whose reply is a candidate, dialogs */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
-    CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
-    CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
-    CARNN__DIALOG_UNSURE /* above 0: the model can decline */
-};
 
 /* Counts the turns and dialogs of a batch, by m->right. */
 static void carnn__dialog_count_batch(const carnn__work *work, carnn__tally *tally) {
@@ -19504,62 +19480,77 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
 /* Counts a turn by its logits z (L), but none of the odd ones, which training adds behind the
    others. */
 static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const float *z, size_t L,
-                                     uint32_t right, carnn__tally *tally) {
+                                     uint32_t right, double *sum) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t best;
     if (turn >= m->read.turns - m->read.odd) return;
     best = work->engine->k->argmax(z, L);
     m->right[turn] = best == right;
-    tally->sum[CARNN__DIALOG_DECLINED] += best == work->model->unsure;
-    carnn__count_top(z, L, best, right, &tally->sum[CARNN__DIALOG_TOP]);
+    sum[CARNN__DIALOG_DECLINED] += best == work->model->unsure;
+    carnn__count_top(z, L, best, right, &sum[CARNN__DIALOG_TOP]);
 }
 
-static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
-                                carnn__tally *tally) {
+/* Dropout on e. There is none where names are exchanged: the exchange is noise enough, and to copy
+   a name the model has to tell it from all others. */
+static void carnn__dialog_drop_utterances(const carnn__work *work, float *e, uint64_t key) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__drop(work, e, m->read.lists.count * m->e.columns, m->read.exchange.image ? 0 : key,
+                CARNN__DROP_UTTERANCES);
+}
+
+/* All chunks of a batch; in training the gradients of e and y are added up over them. */
+static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__mat *e = &m->e;
-    /* no dropout on e where names are exchanged: the exchange is noise enough, and to copy a name
-       the model has to tell it from all others */
-    uint64_t drop = m->read.exchange.image ? 0 : key;
     size_t B, b, own = m->read.choices.count, L, U;
-    m->net.number = number;
-    carnn__history_collect(work, &m->read, number, key);
+    carnn__history_collect(work, &m->read, m->net.number, key);
     U = m->read.lists.count;
     L = carnn__dialog_choices(m);
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
     carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 0);
-    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 0);
-    carnn__drop(work, e->x, U * e->columns, drop, CARNN__DROP_UTTERANCES);
-    if (m->has_cell) carnn__cell_project(&m->run, work->engine, e->x, 0, U);
-    if (m->reduce.count) carnn__reduce_project(work, &m->reduce, e, 0, U);
-    carnn__mat_clear(e, U);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 0);
+    carnn__dialog_drop_utterances(work, m->e.x, key);
+    if (m->has_cell) carnn__cell_project(&m->run, work->engine, m->e.x, 0, U);
+    if (m->reduce.count) carnn__reduce_project(work, &m->reduce, &m->e, 0, U);
+    carnn__mat_clear(&m->e, U);
+    memset(m->sum, 0, sizeof m->sum);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
-        carnn__dialog_forward(work, key);
+        carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->order[b];
-            carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], tally);
+            carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], m->sum);
             if (m->logits.x) memcpy(m->logits.x + turn * L, m->z + b * L, L * sizeof(float));
             if (m->balance) work->engine->k->add(m->balance, m->z + b * L, own);
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
-                      m->loss);
-        for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
-        if (carnn__learns(work)) carnn__dialog_backward(work, key);
+                      m->loss + m->from);
+        if (carnn__learns(work)) carnn__dialog_chunk_back(work, key);
     }
+}
+
+/* Adds the losses of the turns one by one: none is left to return. */
+static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    size_t i;
+    for (i = 0; i < m->read.turns; i++) tally->loss += (double)m->loss[i];
+    for (i = 0; i < CARNN__DIALOG_METRICS; i++) tally->sum[i] += m->sum[i];
     carnn__dialog_count_batch(work, tally);
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
-    if (work->predict) carnn__net_report(work);
-    if (!carnn__learns(work)) return;
-    /* de and dy have been added up over the chunks */
-    if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, e->d);
-    if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, e, U);
-    carnn__drop(work, e->d, U * e->columns, drop, CARNN__DROP_UTTERANCES);
-    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, e, 0, 1);
+    return 0.0;
+}
+
+static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t own = m->read.choices.count, more = m->read.exchange.more.count;
+    size_t U = m->read.lists.count;
+    if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, m->e.d);
+    if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, &m->e, U);
+    carnn__dialog_drop_utterances(work, m->e.d, key);
+    carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 1);
     carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 1);
+    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, more, &m->y, own, 1);
 }
 
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
@@ -19568,7 +19559,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__t
     for (i = 0; i < m->read.turns; i++) {
         uint32_t target = m->net.corpus.target[m->read.turn[i]];
         double right = carnn__agree(works, count, i, target);
-        carnn__dialog_count_turn(works[0], i, m->logits.x + i * L, L, target, tally);
+        carnn__dialog_count_turn(works[0], i, m->logits.x + i * L, L, target, tally->sum);
         if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count_batch(works[0], tally);
@@ -19698,7 +19689,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     if (m->reduce.count)
         carnn__reduce_project(&s->work, &m->reduce, &m->e, m->projected, m->heard);
     m->projected = m->heard;
-    carnn__dialog_forward(&s->work, 0);
+    carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
 }
@@ -19801,8 +19792,9 @@ static const carnn__task carnn__dialog_task = {
     carnn__dialog_adapt, "carnn.candidates", carnn__history_reserved,
     CARNN__COUNT(carnn__history_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__history_tokens,
-    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure, carnn__dialog_pieces, NULL,
-    carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__history_measure, carnn__dialog_pieces,
+    carnn__dialog_forward, carnn__dialog_output, carnn__dialog_loss,
+    CARNN__TRAIN_ONLY(carnn__dialog_backward), carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
      {"accuracy_top5", 0, 1}, {"declined", 1, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
@@ -20511,7 +20503,7 @@ static const carnn__task carnn__lm_task = {
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens,
     {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, carnn__lm_forward, NULL, carnn__lm_loss,
-    CARNN__TRAIN_ONLY(carnn__lm_backward), NULL, carnn__lm_vote,
+    CARNN__TRAIN_ONLY(carnn__lm_backward), carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {"bpc", 1, 0}, {"bpc_chunked", 1, 0},
      {NULL, 0, 0}}, carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
@@ -20942,7 +20934,7 @@ static const carnn__task carnn__answer_task = {
     carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss,
-    CARNN__TRAIN_ONLY(carnn__answer_backward), NULL, NULL,
+    CARNN__TRAIN_ONLY(carnn__answer_backward), NULL,
     {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
@@ -21176,7 +21168,7 @@ static const carnn__task carnn__classify_task = {
     carnn__classify_adapt, "carnn.labels", NULL, 0, CARNN__TEXT_ONLY(carnn__net_build),
     carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL, NULL,
     {0, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL, carnn__classify_forward, carnn__classify_output,
-    carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL, NULL,
+    carnn__classify_loss, CARNN__TRAIN_ONLY(carnn__classify_backward), NULL,
     {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, &carnn__net_session,
     carnn__classify_session_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
@@ -21473,7 +21465,7 @@ static const carnn__task carnn__pair_task = {
     CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check, sizeof(carnn__pair), carnn__pair_parts,
     carnn__pair_init, carnn__two_tokens,
     {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces), carnn__pair_forward,
-    carnn__pair_output, carnn__pair_loss, CARNN__TRAIN_ONLY(carnn__pair_backward), NULL, NULL,
+    carnn__pair_output, carnn__pair_loss, CARNN__TRAIN_ONLY(carnn__pair_backward), NULL,
     {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
      {NULL, 0, 0}}, carnn__pair_score, &carnn__pair_session, NULL,
     "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
@@ -21766,7 +21758,7 @@ static const carnn__task carnn__cloze_task = {
     CARNN__TEXT_ONLY(carnn__words_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
-    carnn__cloze_output, carnn__cloze_loss, CARNN__TRAIN_ONLY(carnn__cloze_backward), NULL, NULL,
+    carnn__cloze_output, carnn__cloze_loss, CARNN__TRAIN_ONLY(carnn__cloze_backward), NULL,
     {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, NULL,
     &carnn__cloze_session, carnn__cloze_session_words,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
@@ -22112,7 +22104,7 @@ static const carnn__task carnn__signal_task = {
     sizeof(carnn__signal), carnn__signal_parts, carnn__signal_init, NULL,
     {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
     carnn__signal_forward, carnn__signal_output, carnn__signal_loss,
-    CARNN__TRAIN_ONLY(carnn__signal_backward), NULL, NULL,
+    CARNN__TRAIN_ONLY(carnn__signal_backward), NULL,
     {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score, &carnn__signal_session,
     NULL,
     "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
@@ -22449,7 +22441,7 @@ static const carnn__task carnn__thought_task = {
     CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
     {0, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, NULL, carnn__thought_forward, NULL,
-    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), NULL, carnn__thought_vote,
+    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), carnn__thought_vote,
     {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
     carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
     "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
