@@ -12293,7 +12293,8 @@ typedef struct carnn__net { /* what the state of every head begins with */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
-    float *word_loss;      /* (N) of tasks that predict words: -log P of each */
+    float *word_loss;      /* (words) of tasks that predict words: -log P of each */
+    size_t words;          /* of the batch at hand */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -16945,6 +16946,7 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     carnn__engine *e = work->engine;
     size_t D = h->columns, V = m->V, from, rows;
     carnn__matrix w = carnn__weights(work, m->weight);
+    carnn__net_of(work)->words = N;
     if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, m->forward);
     if (work->g) carnn__pack(e, CARNN__NN, D, V, w, m->backward);
     for (from = 0; from < N; from += rows) {
@@ -16961,10 +16963,10 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     }
 }
 
-/* Losses of the mean of the models' probabilities replace those of the first model. */
-static void carnn__word_softmax_mean(carnn__work *const *works, size_t count, size_t rows) {
+/* Losses of the mean of the models' probabilities of words replace those of the first model. */
+static void carnn__word_softmax_mean(carnn__work *const *works, size_t count) {
     size_t row, i;
-    for (row = 0; row < rows; row++) {
+    for (row = 0; row < carnn__net_of(works[0])->words; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++) p += exp(-(double)carnn__net_of(works[i])->word_loss[row]);
         carnn__net_of(works[0])->word_loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
@@ -17132,18 +17134,20 @@ static double carnn__agree(carnn__work *const *works, size_t count, size_t i, si
     return right;
 }
 
-/* The loss, metrics and predictions of models together, on the batch that each has just worked on.
-   `vote` of a task replaces it. */
+/* The loss, metrics and predictions of models together, on the batch that each has just worked on:
+   of the mean of what they say, or by the `vote` of their task. */
 static void carnn__net_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
     size_t i;
+    carnn__word_softmax_mean(works, count);
     if (task->vote) {
         task->vote(works, count, tally);
         return;
     }
-    for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
+    for (i = 0; task->output && i < task->output(works[0]).count; i++)
+        carnn__agree(works, count, i, SIZE_MAX);
     tally->loss += carnn__net_loss(works[0], tally);
-    if (works[0]->predict) carnn__net_report(works[0]);
+    if (works[0]->predict && task->output) carnn__net_report(works[0]);
 }
 
 /* From a batch to logits. */
@@ -20255,7 +20259,6 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
-    carnn__word_softmax_mean(works, count, first->seq->packed.rows);
     first->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__lm_words_loss(works[0], first, tally);
     if (!K) return;
@@ -20351,7 +20354,7 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
     size_t i, t;
     for (i = 0; i < carnn__max(s->members, 1); i++)
         carnn__lm_forward(i ? s->works[i] : &s->work, 0);
-    if (s->members) carnn__word_softmax_mean(s->works, s->members, m->seq->packed.rows);
+    if (s->members) carnn__word_softmax_mean(s->works, s->members);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
     p->score += nll;
     p->tokens += t;
@@ -22387,14 +22390,6 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     return sum;
 }
 
-static void carnn__thought_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
-    const carnn__thought *m = (const carnn__thought *)works[0]->state;
-    if (!works[0]->predict)
-        carnn__word_softmax_mean(works, count, m->decoder[0].seq.packed.rows +
-                                                   m->decoder[1].seq.packed.rows);
-    tally->loss += carnn__thought_loss(works[0], tally);
-}
-
 static void carnn__thought_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *nll = tally->sum + CARNN__THOUGHT_NLL;
     const double *words = tally->sum + CARNN__THOUGHT_COUNT;
@@ -22441,7 +22436,7 @@ static const carnn__task carnn__thought_task = {
     CARNN__TEXT_ONLY(carnn__words_build), carnn__thought_check, sizeof(carnn__thought),
     carnn__thought_parts, NULL, carnn__thought_tokens,
     {0, {0, 0}, CARNN__THOUGHT_ROWS}, carnn__thought_measure, NULL, carnn__thought_forward, NULL,
-    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), carnn__thought_vote,
+    carnn__thought_loss, CARNN__TRAIN_ONLY(carnn__thought_backward), NULL,
     {{"perplexity", 1, 0}, {"perplexity_next", 1, 1}, {"perplexity_previous", 1, 1}, {NULL, 0, 0}},
     carnn__thought_score, &carnn__thought_session, carnn__thought_session_words,
     "a b a b\nb a c\nc a\n\nd b a\nb b c\na c b b c\nb a\n",
