@@ -8157,10 +8157,9 @@ typedef struct carnn__vectors {
     size_t dimension;      /* 0 before the first file */
     size_t found;          /* words of the vocabulary that have a vector */
     carnn__names more;     /* growing: the other words */
-    float *value;          /* (rows, dimension): of the vocabulary, zero where none was found, and
-                              of the other words */
-    char *has;             /* (rows) */
-    size_t rows;           /* that there is memory for */
+    float *value;          /* (words, dimension) growing: of the vocabulary, zero where none was
+                              found, and of the other words */
+    char *has;             /* (words) growing */
     /* while a file is read */
     const carnn__names *words;
     const carnn_allocator *allocator;
@@ -8172,37 +8171,23 @@ typedef struct carnn__vectors {
 } carnn__vectors;
 
 static carnn_status carnn__vectors_drop(void *job) {
-    carnn__names_drop(&((carnn__vectors *)job)->more);
+    carnn__vectors *v = (carnn__vectors *)job;
+    carnn__names_drop(&v->more);
+    stbds_arrfree(v->value);
+    stbds_arrfree(v->has);
     return CARNN_OK;
 }
 
 static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__build(a, carnn__vectors_drop, v, NULL);
-    carnn__free_aligned(a, v->value);
-    carnn__free(a, v->has);
     memset(v, 0, sizeof *v);
 }
 
-/* Memory for so many rows. */
-static carnn_status carnn__vectors_rows(carnn__vectors *v, size_t rows) {
-    const carnn_allocator *a = v->allocator;
-    size_t row = carnn__times(v->dimension, sizeof(float));
-    float *value = (float *)carnn__alloc_aligned(a, rows, row);
-    char *has = (char *)carnn__alloc_zero(a, rows, 1);
-    if (value && has) {
-        if (v->rows) memcpy(value, v->value, v->rows * row);
-        if (v->rows) memcpy(has, v->has, v->rows);
-        memset(value + v->rows * v->dimension, 0, (rows - v->rows) * row);
-        carnn__free_aligned(a, v->value);
-        carnn__free(a, v->has);
-        v->value = value;
-        v->has = has;
-        v->rows = rows;
-        return CARNN_OK;
-    }
-    carnn__free_aligned(a, value);
-    carnn__free(a, has);
-    return carnn__out_of_memory(v->error);
+/* Adds rows of zeros for so many words. */
+static void carnn__vectors_grow(carnn__vectors *v, size_t words) {
+    size_t count = words * v->dimension;
+    memset(stbds_arraddnptr(v->value, count), 0, count * sizeof(float));
+    memset(stbds_arraddnptr(v->has, words), 0, words);
 }
 
 /* May a text have this word? It is as the tokeniser would fold it, and in one piece. */
@@ -8224,7 +8209,7 @@ static carnn_status carnn__vector_row(carnn__vectors *v, carnn__span word, float
         number = words + v->more.count;
         carnn__names_add(&v->more, word.at, word.length, 0);
         if (v->more.count == number - words) return CARNN_OK; /* it was there before */
-        if (number == v->rows && carnn__vectors_rows(v, 2 * v->rows + 1)) return CARNN_ERR_MEMORY;
+        carnn__vectors_grow(v, 1);
     }
     if (v->has[number]) return CARNN_OK;
     *row = v->value + number * v->dimension;
@@ -8393,9 +8378,10 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
                            carnn__name_end(l->name), v->dimension, dimension);
     /* 2. Memory */
     if (!v->dimension) {
+        if (carnn__times(v->words->count, dimension) > SIZE_MAX / 8)
+            return carnn__out_of_memory(v->error); /* where stb_ds would compute a smaller size */
         v->dimension = dimension;
-        status = carnn__vectors_rows(v, v->words->count);
-        if (status) return status;
+        carnn__vectors_grow(v, v->words->count);
     }
     /* 3. Only word2vec's may be binary. */
     if (!counts) return CARNN_OK;
