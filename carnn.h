@@ -24016,15 +24016,11 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
     size_t room = strlen(target ? target : name) + 16;
     FILE *file = NULL;
     if (!fill && CARNN__IS_PIPE(mode)) return CARNN_OK; /* its reader would end */
-    path = (char *)carnn__alloc(allocator, room, 1); /* where symbolic links lead to */
-    temporary = (char *)carnn__alloc(allocator, room, 1);
+    path = (char *)carnn__alloc(allocator, 2, room); /* where symbolic links lead to */
     if (path) strcpy(path, target ? target : name);
     free(target);
-    if (!path || !temporary) {
-        carnn__free(allocator, path);
-        carnn__free(allocator, temporary);
-        return carnn__out_of_memory(error);
-    }
+    if (!path) return carnn__out_of_memory(error);
+    temporary = path + room;
     if (special)
         file = carnn__open_file(name, "wb");
     else if (!*name)
@@ -24044,7 +24040,6 @@ static carnn_status carnn__file_save(carnn__file_fill fill, const void *content,
     if (!special && complete) carnn__sync_folder(path);
     else if (!special && opened) remove(temporary);
     carnn__free(allocator, path);
-    carnn__free(allocator, temporary);
     if (complete || (!fill && opened)) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
                        strerror(reason));
