@@ -9557,10 +9557,11 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
 
-/* A question or an answer has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
+/* Adds a sentence of a pair, which has words, and not too many. */
+static carnn_status carnn__pair_sentence(carnn__parser *p, carnn__record *r, const char *what,
                                          carnn__span text) {
-    size_t words;
+    size_t words, number = r->count;
+    carnn__record_text(r, (uint32_t)number, text);
     if (p->lenient) return CARNN_OK;
     words = carnn__count_words(CARNN__TOKENS, text);
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
@@ -9586,10 +9587,9 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     p->key = key;
     r->example = 1;
     r->value = (float)value;
-    carnn__record_text(r, 0, field[CARNN__ANSWER_QUESTION]);
-    carnn__record_text(r, 1, field[CARNN__ANSWER_SENTENCE]);
-    status = carnn__pair_sentence(p, "a question", 0, r->text[0]);
-    return status ? status : carnn__pair_sentence(p, "an answer", 1, r->text[1]);
+    status = carnn__pair_sentence(p, r, "a question", field[CARNN__ANSWER_QUESTION]);
+    if (status) return status;
+    return carnn__pair_sentence(p, r, "an answer", field[CARNN__ANSWER_SENTENCE]);
 }
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
@@ -9941,7 +9941,7 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
     carnn__span field[CARNN__PAIR_FIELDS];
-    size_t *c = p->column, count, i;
+    size_t *c = p->column, count;
     carnn_status status;
     if (!carnn__says_something(p)) return CARNN_OK;
     if (!p->style) {
@@ -9959,9 +9959,8 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, CARNN__PAIR_FIELDS, p->lines.line, field);
     r->begins = r->example = 1;
-    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[i]);
-    status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
-    if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
+    status = carnn__pair_sentence(p, r, "a first sentence", field[CARNN__FIRST]);
+    if (!status) status = carnn__pair_sentence(p, r, "a second sentence", field[CARNN__SECOND]);
     if (status || !field[CARNN__LABEL].at) return status;
     return carnn__pair_target(p, r, carnn__trim(field[CARNN__LABEL]));
 }
