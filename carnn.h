@@ -7132,6 +7132,29 @@ static const char *carnn__number_text(char text[CARNN__NUMBER_SIZE], int digits,
     return text;
 }
 
+/* --- numbers as little-endian bytes ---------------------------------------------------------- */
+
+static inline uint32_t carnn__get32(const unsigned char *b) {
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+static inline uint64_t carnn__get64(const unsigned char *b) {
+    return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
+}
+static inline void carnn__set64(unsigned char *b, uint64_t x) {
+    size_t i;
+    for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
+}
+
+/* Floats to little-endian bytes, or such bytes to floats. */
+static void carnn__convert_floats(void *to, const void *from, size_t count) {
+    const unsigned char *bytes = (const unsigned char *)from;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        uint32_t bits = carnn__get32(bytes + 4 * i);
+        memcpy((char *)to + 4 * i, &bits, sizeof bits);
+    }
+}
+
 /* --- tokenisers ---------------------------------------------------------------------------------
    Find the words of a text one at a time, as spans of it. Where a tokeniser folds upper to lower
    case, that is done when a word is hashed or compared. */
@@ -8314,13 +8337,10 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
     if (!found) status = carnn__vector_row(v, word, &row);
     if (status) return status;
     carnn__skip(front, found ? 0 : word.length + 1);
-    for (i = 0; row && i < v->dimension; i++) {
-        const unsigned char *b = (const unsigned char *)front->at + 4 * i;
-        uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-        memcpy(row + i, &bits, sizeof bits);
+    if (row) carnn__convert_floats(row, front->at, v->dimension);
+    for (i = 0; row && i < v->dimension; i++)
         if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
             found = "a float that is not from -1e6 to 1e6";
-    }
     if (found)
         return carnn__fail(v->error, CARNN_ERR_DATA, 0,
                            "%s: expected %zu vectors of %zu floats, found %s in number %zu",
@@ -23273,27 +23293,6 @@ enum { CARNN__GGUF_ALL_F32 = 0, CARNN__GGUF_MOSTLY_Q8_0 = 7 }; /* of files: gene
 #define CARNN__LITTLE_ENDIAN 0
 #endif
 #endif
-
-static inline uint32_t carnn__get32(const unsigned char *b) {
-    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-static inline uint64_t carnn__get64(const unsigned char *b) {
-    return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
-}
-static inline void carnn__set64(unsigned char *b, uint64_t x) {
-    size_t i;
-    for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
-}
-
-/* Floats to little-endian bytes, or such bytes to floats. */
-static void carnn__convert_floats(void *to, const void *from, size_t count) {
-    const unsigned char *bytes = (const unsigned char *)from;
-    size_t i;
-    for (i = 0; i < count; i++) {
-        uint32_t bits = carnn__get32(bytes + 4 * i);
-        memcpy((char *)to + 4 * i, &bits, sizeof bits);
-    }
-}
 
 /* --- checksum -----------------------------------------------------------------------------------
    XXH64 (Collet 2012) with seed 0: verifying a file costs less than reading it. */
