@@ -26591,7 +26591,7 @@ typedef struct carnn__bench {
     /* the row at hand */
     const size_t *n;             /* its sizes */
     double amount;               /* of what the value counts in a call; "ms" is the time of 1 */
-    double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
+    double bounded;              /* G that a call takes of what bounds it */
     double value;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
@@ -26615,7 +26615,6 @@ typedef struct carnn__bench_row {
     void (*open)(carnn__bench *b); /* makes ready and sets `amount`; sets `value` if that is all */
     void (*call)(carnn__bench *b); /* what is timed, or NULL */
     int bound;
-    double cost; /* what a unit of the value takes of that bound; 0: `bounded` says it */
     size_t n[5]; /* sizes, see `open` */
 } carnn__bench_row;
 
@@ -26732,13 +26731,14 @@ static void carnn__bench_matmul_call(carnn__bench *b) {
                   form & CARNN__NT ? K : N, NULL, b->z, N);
 }
 
-/* n: M, N, K, form. */
+/* n: M, N, K, form. A product with one row reads each weight once: 4 bytes for 2 operations. */
 static void carnn__bench_matmul(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     b->x = carnn__bench_floats(b, M * K);
     b->y = carnn__bench_floats(b, carnn__packed_size(N, K)); /* N K, rounded up */
     b->z = carnn__bench_floats(b, M * N);
     b->amount = 2e-9 * (double)M * (double)N * (double)K;
+    b->bounded = M == 1 ? 2.0 * b->amount : b->amount;
 }
 
 static void carnn__bench_exp(carnn__bench *b) { b->engine.k->exp_n(b->x, b->y, b->n[0]); }
@@ -26746,8 +26746,9 @@ static void carnn__bench_sigmoid(carnn__bench *b) { b->engine.k->sigmoid_n(b->x,
 static void carnn__bench_tanh(carnn__bench *b) { b->engine.k->tanh_n(b->x, b->y, b->n[0]); }
 static void carnn__bench_softmax(carnn__bench *b) { b->engine.k->softmax(b->x, b->n[0]); }
 
-/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is
-   one of that thread's part of the peak. */
+/* n: how many numbers, and vector operations for 16 of them, each of which takes the time of a
+   multiply-add. One thread, whatever the engine has: the share is one of that thread's part of the
+   peak. */
 static void carnn__bench_math(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
@@ -26759,13 +26760,15 @@ static void carnn__bench_adam_call(carnn__bench *b) {
     carnn__optimizer_step(&b->optimizer, &b->engine, b->x, b->y, 0.001, 1.0, 0.01);
 }
 
-/* n: how many weights. */
+/* n: how many weights. Adam with clipping reads five floats and writes four for each; its share is
+   above 1 where the third-level cache holds them. */
 static void carnn__bench_adam(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
     b->status = carnn__optimizer_open(&b->optimizer, CARNN__OPTIMIZER_adam, b->n[0],
                                       &b->engine.allocator, b->error);
     b->amount = 1e-6 * (double)b->n[0];
+    b->bounded = 36e-9 * (double)b->n[0];
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -27010,7 +27013,7 @@ static void carnn__bench_session(carnn__bench *b) {
 
 /* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
 #define CARNN__BENCH_KIND(name, unit, open, call, flag)                                            \
-    {"task", unit, name, carnn__bench_##open, call, CARNN__UNBOUND, 0.0, {0, 0, flag}},
+    {"task", unit, name, carnn__bench_##open, call, CARNN__UNBOUND, {0, 0, flag}},
 static const carnn__bench_row carnn__bench_kinds[] = {
     CARNN__BENCH_KIND("training", NULL, training, NULL, 0)
     CARNN__BENCH_KIND("training beside a busy thread", NULL, beside, NULL, 0)
@@ -27031,42 +27034,35 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-#define CARNN__BENCH_ROW(group, name, unit, open, call, bound, cost, ...)                          \
-    {group, unit, name, carnn__bench_##open, carnn__bench_##call, bound, cost, {__VA_ARGS__}},
+#define CARNN__BENCH_ROW(group, name, unit, open, call, bound, ...)                                \
+    {group, unit, name, carnn__bench_##open, carnn__bench_##call, bound, {__VA_ARGS__}},
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
     CARNN__BENCH_ROW("kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", matmul,             \
-                     matmul_call, CARNN__BOUND_FMA, 1.0, m, n, k, form)
+                     matmul_call, CARNN__BOUND_FMA, m, n, k, form)
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
 #define CARNN__BENCH_MATH(name, operations)                                                        \
-    CARNN__BENCH_ROW("kernel", #name, "G/s", math, name, CARNN__BOUND_FMA, 0.0, 4096, operations)
+    CARNN__BENCH_ROW("kernel", #name, "G/s", math, name, CARNN__BOUND_FMA, 4096, operations)
 #define CARNN__BENCH_SHAPE(id, name, ...)                                                          \
-    CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, 0.0,                   \
-                     CARNN__CELL_##id, __VA_ARGS__)
+    CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, CARNN__CELL_##id,      \
+                     __VA_ARGS__)
 #define CARNN__BENCH_CELL(id, functions, name, ...)                                                \
     CARNN__BENCH_SHAPE(id, name " A", 32, 50, 256, 1024)                                           \
     CARNN__BENCH_SHAPE(id, name " B", 32, 40, 300, 200)                                            \
     CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
 
-/* The peaks come first, in the order of their numbers. A product with one row reads each weight
-   once: 4 bytes for 2 operations. Functions (exp to softmax) have their vector operations for 16
-   numbers, each of which takes the time of a multiply-add. Adam with clipping reads five floats and
-   writes four for a weight; its share is above 1 where the third-level cache holds them. */
+/* The peaks come first, in the order of their numbers. */
 static const carnn__bench_row carnn__bench_rows[] = {
-    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, CARNN__BOUND_FMA,
-                     1.0, 0)
-    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call,
-                     CARNN__BOUND_READ_1, 1.0, 1)
-    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call,
-                     CARNN__BOUND_READ_4, 1.0, 4)
-    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call,
-                     CARNN__BOUND_READ_256, 1.0, 256)
+    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, CARNN__BOUND_FMA, 0)
+    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call, CARNN__BOUND_READ_1, 1)
+    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call, CARNN__BOUND_READ_4, 4)
+    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call, CARNN__BOUND_READ_256, 256)
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", matmul, matmul_call,
-                     CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NN)
+                     CARNN__BOUND_READ_4, 1, 1024, 1024, CARNN__NN)
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
-                     CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
+                     CARNN__BOUND_READ_4, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
     CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(32, 3072, 1024)
@@ -27081,18 +27077,17 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_MATH(tanh, 19)
     CARNN__BENCH_MATH(softmax, 18)
     CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", adam, adam_call,
-                     CARNN__BOUND_READ_256, 0.036, 8000000)
+                     CARNN__BOUND_READ_256, 8000000)
     CARNN__CELLS(CARNN__BENCH_CELL)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", recurrence, scan,
-                     CARNN__UNBOUND, 0.0, 1000000, 16)
+                     CARNN__UNBOUND, 1000000, 16)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
-                     loop, CARNN__UNBOUND, 0.0, 1000000, 16)
-    {"encoder", "texts/s", "rcrn 200, training", carnn__bench_encoder, NULL, CARNN__UNBOUND, 0.0,
-     {200, 0}},
+                     loop, CARNN__UNBOUND, 1000000, 16)
+    {"encoder", "texts/s", "rcrn 200, training", carnn__bench_encoder, NULL, CARNN__UNBOUND, {200}},
     {"encoder", "texts/s", "lstm 200, 3 layers, training", carnn__bench_encoder, NULL,
-     CARNN__UNBOUND, 0.0, {200, 3}},
+     CARNN__UNBOUND, {200, 3}},
     {"encoder", "MiB", "rcrn 200, memory of training", carnn__bench_encoder, NULL, CARNN__UNBOUND,
-     0.0, {200, 0, 1}},
+     {200, 0, 1}},
 };
 
 /* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
@@ -27138,7 +27133,7 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
         seconds = is_peak ? b->sample[0] : b->value;
         if (is_peak) m.share = seconds / b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
-        rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
+        rate = b->bounded / seconds;
     }
     m.value = b->value;
     carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
