@@ -11090,7 +11090,7 @@ CARNN_API void carnn_book_free(carnn_book *book) {
 
    The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
    delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
-   integers and in O(nodes * edges) time. Graph and working memory are one block each.
+   integers and in O(nodes * edges) time. A graph is one block of memory.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11128,8 +11128,8 @@ typedef struct carnn__graph_work {
     uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
     carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
                                                 and of -delay */
-    carnn__mean worst[CARNN__GRAPH_NODES]; /* (node) the largest (D_N - D_k) / (N - k) over k */
-    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES]; /* scratch */
+    int64_t *walk; /* (nodes + 1, nodes) D_k of carnn__graph_means */
+    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES]; /* scratch */
     uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
     char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
 } carnn__graph_work;
@@ -11360,33 +11360,22 @@ static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_
 
      mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
 
-   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
-   computed twice, so that they need not be kept. */
+   N may exceed the size of the component: a walk of N edges is still a path and cycles. */
 static void carnn__graph_means(carnn__graph_work *w, int sign) {
-    carnn__mean m, *mean = w->mean[sign < 0];
     size_t k, v, N = w->graph->node_count;
-    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
-    carnn__graph_walk(w, sign, NULL, last);
-    for (k = 0; k < N; k++) {
-        carnn__graph_walk(w, sign, last, next);
-        swap = last, last = next, next = swap;
-    }
-    memset(w->worst, 0, sizeof w->worst);
-    carnn__graph_walk(w, sign, NULL, now);
-    for (k = 0; k < N; k++) {
-        for (v = 0; v < N; v++) {
-            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
-            m.over = last[v] - now[v];
-            m.under = (int64_t)(N - k);
-            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
-        }
-        carnn__graph_walk(w, sign, now, next);
-        swap = now, now = next, next = swap;
-    }
+    const int64_t *last = w->walk + N * N;
+    for (k = 0; k <= N; k++)
+        carnn__graph_walk(w, sign, k ? w->walk + (k - 1) * N : NULL, w->walk + k * N);
     for (v = 0; v < N; v++) {
-        size_t c = w->component[v];
-        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
-            mean[c] = w->worst[v];
+        carnn__mean worst = {0, 0}, m, *least = &w->mean[sign < 0][w->component[v]];
+        for (k = 0; k < N; k++) {
+            int64_t weight = w->walk[k * N + v];
+            if (last[v] == CARNN__UNREACHED || weight == CARNN__UNREACHED) continue;
+            m.over = last[v] - weight;
+            m.under = (int64_t)(N - k);
+            if (!worst.under || carnn__mean_less(worst, m)) worst = m;
+        }
+        if (worst.under && (!least->under || carnn__mean_less(worst, *least))) *least = worst;
     }
 }
 
@@ -11578,8 +11567,11 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
 }
 
 static carnn_status carnn__graph_check(carnn__graph_work *w) {
+    size_t N = w->graph->node_count;
     carnn_status status = carnn__graph_check_delays(w);
     if (status) return status;
+    w->walk = (int64_t *)carnn__alloc(&w->graph->allocator, N + 1, N * sizeof *w->walk);
+    if (!w->walk) return carnn__out_of_memory(w->error);
     carnn__graph_components(w);
     carnn__graph_means(w, 1);
     carnn__graph_means(w, -1);
@@ -11631,6 +11623,7 @@ CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source 
 #ifndef CARNN_NO_TEXT
         carnn__input_close(&w->input, &a);
 #endif
+        carnn__free(&a, w->walk);
     } else carnn__out_of_memory(error);
     carnn__free(&a, w);
     if (status) carnn__free(&a, g);
