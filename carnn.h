@@ -8836,9 +8836,8 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
 
-/* Of a table: the columns of groups and targets; how many there are (parser.column), or the names
-   of those that are read (reading.table). */
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS, CARNN__TABLE_NAMES };
+/* In carnn__parser.column of a table: the columns of groups and targets, and how many there are. */
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS };
 
 enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* a text is a choice; that of a tree */
 
@@ -8847,7 +8846,7 @@ typedef struct carnn__reading {
     const carnn__reader *reader;
     carnn_allocator allocator;
     carnn__parser parser;
-    double option[CARNN_OPTIONS_MAX]; /* of the model, 0 where they are left open */
+    carnn_model_desc model; /* that will read the data; zeros where its options are left open */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *found;      /* (texts.count) of each: CARNN__FOUND_CHOICE, CARNN__FOUND_TREE */
@@ -8862,7 +8861,6 @@ typedef struct carnn__reading {
     char *links_name;
     size_t source;         /* number of the one that is read */
     /* of rows of numbers */
-    const char *table[CARNN__TABLE_NAMES]; /* "": not named */
     carnn__span *field;    /* of a line */
     uint32_t *inputs;      /* the columns of a table that are read */
     float *row;            /* numbers of the record at hand */
@@ -9103,7 +9101,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
     memset(&r->parser, 0, sizeof r->parser);
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
-    r->parser.option = r->option;
+    r->parser.option = r->model.option;
     r->parser.reading = r;
     if (!source->bytes && source->name && reader->folder)
         status = reader->folder(r, source->name, &folder);
@@ -9283,8 +9281,7 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 
 /* Are tables of numbers to be read? */
 static int carnn__reads_tables(const carnn__reading *r) {
-    return *r->table[CARNN__TABLE_GROUP] || *r->table[CARNN__TABLE_TARGET] ||
-           *r->table[CARNN__TABLE_COLUMNS];
+    return *r->model.group || *r->model.target || *r->model.inputs;
 }
 
 /* Is anything said of images? */
@@ -9312,30 +9309,12 @@ static carnn_status carnn__reading_all(void *job) {
                           "none to the end");
 }
 
-static const char *carnn__table_name(const carnn_model_desc *model, size_t number) {
-    return number == CARNN__TABLE_GROUP    ? model->group
-           : number == CARNN__TABLE_TARGET ? model->target
-                                           : model->inputs;
-}
-
-/* Takes over how the model reads files; what it leaves open is as in the model it goes on from. */
-static void carnn__reading_options(carnn__reading *r, const carnn_model_desc *model) {
-    const carnn_model_desc *from = model && model->from ? carnn_model_describe(model->from) : NULL;
-    size_t i;
-    if (from && strcmp(from->task, r->desc->task)) from = NULL; /* which is an error of the model */
-    for (i = 0; i < CARNN__TABLE_NAMES; i++) {
-        const char *own = model ? carnn__table_name(model, i) : "";
-        r->table[i] = *own || !from ? own : carnn__table_name(from, i);
-    }
-    for (i = 0; model && i < CARNN_OPTIONS_MAX; i++) {
-        r->option[i] = model->option[i];
-        if (r->option[i] == 0.0 && from) r->option[i] = from->option[i];
-    }
-}
-
 /* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
    name, and tells whether alignments belong to it. */
 static const carnn__reader *carnn__reader_of(carnn_dataset *data, const double *option);
+
+/* Sets the options that are left open to those of the model to go on from (@@TASKS). */
+static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *error);
 
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
@@ -9350,8 +9329,10 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     memset(&reading, 0, sizeof reading);
     reading.desc = desc;
     reading.draft.task = desc->task;
-    carnn__reading_options(&reading, desc->model);
-    reading.reader = carnn__reader_of(&reading.draft, reading.option);
+    if (desc->model) reading.model = *desc->model;
+    reading.model.task = desc->task;
+    if (reading.model.from) carnn__from_options(&reading.model, NULL); /* fails as the model will */
+    reading.reader = carnn__reader_of(&reading.draft, reading.model.option);
     if (!reading.reader)
         return carnn__refuse(error, "expected a task, found \"%.40s\"", desc->task);
     lists = desc->candidates && !reading.reader->candidates;
@@ -10470,8 +10451,7 @@ static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dat
 /* Finds the columns of numbers: those that are named, or all but group and target. */
 static carnn_status carnn__table_inputs(carnn__parser *p) {
     carnn__reading *r = p->reading;
-    const char *names = r->table[CARNN__TABLE_COLUMNS];
-    carnn__span rest = {names, strlen(names)}, name;
+    carnn__span rest = {r->model.inputs, strlen(r->model.inputs)}, name;
     size_t i;
     int named = rest.length > 0, more = named;
     carnn__empty(r->inputs);
@@ -10495,7 +10475,8 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
 
 /* The line that names the columns of a table. */
 static carnn_status carnn__table_names(carnn__parser *p) {
-    const char *const *wanted = p->reading->table;
+    const carnn_model_desc *model = &p->reading->model;
+    const char *const wanted[] = {model->group, model->target};
     carnn_dataset *d = &p->reading->draft;
     carnn_status status;
     size_t j;
@@ -10508,7 +10489,7 @@ static carnn_status carnn__table_names(carnn__parser *p) {
             return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.50s\"",
                                     wanted[j]);
     }
-    if (!*wanted[CARNN__TABLE_TARGET] && !p->lenient)
+    if (!*model->target && !p->lenient)
         return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
     if (p->column[CARNN__TABLE_GROUP] != SIZE_MAX &&
         p->column[CARNN__TABLE_GROUP] == p->column[CARNN__TABLE_TARGET])
@@ -10748,7 +10729,7 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.parser.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
-    r.reader = carnn__reader_of(&r.draft, r.option);
+    r.reader = carnn__reader_of(&r.draft, r.model.option);
     r.draft.linked = data->linked;
     r.draft.listed = data->listed;
     r.draft.whole = data;
@@ -22929,9 +22910,6 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     if (desc->task && strcmp(desc->task, old->task))
         return carnn__refuse(error, "the model to go on from is of the task %s, not %.60s",
                              old->task, desc->task);
-    if (desc->from->member_count)
-        return carnn__refuse(error, "the model to go on from is an ensemble: expected one of its "
-                             "members");
     desc->task = old->task;
     for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++) {
         double value;
@@ -22943,6 +22921,9 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
             strcpy(carnn__option_text(o, desc), carnn__option_text(o, old));
         else carnn__option_put(o, desc, NULL, value);
     }
+    if (desc->from->member_count)
+        return carnn__refuse(error, "the model to go on from is an ensemble: expected one of its "
+                             "members");
     if (!desc->unsure) desc->unsure = old->unsure;
     if (old->unsure && strcmp(desc->unsure, old->unsure))
         return carnn__refuse(error, "unsure: the model to go on from says \"%.60s\", not \"%.60s\"",

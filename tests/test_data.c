@@ -1022,7 +1022,6 @@ static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_erro
     r.allocator = carnn__allocator(NULL);
     r.parser.error = error;
     r.draft.task = "classify";
-    carnn__reading_options(&r, NULL);
     return carnn__reading_run(data, &r, carnn__reading_all);
 }
 
