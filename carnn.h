@@ -8770,15 +8770,15 @@ static int carnn__line_numbered(carnn__parser *p, int has) {
 /* What a field of a first line names. */
 typedef struct carnn__column_name {
     const char *name; /* in lower case */
-    size_t column;
+    size_t column; /* its kind */
 } carnn__column_name;
 
-/* Finds the columns that a first line names. column (kinds + 1): for each kind the number of its
-   column, of several the first, SIZE_MAX if there is none; then how many columns there are. */
-static void carnn__columns_named(const carnn__column_name *names, size_t count, carnn__span line,
-                                 size_t *column, size_t kinds) {
-    carnn__span field;
-    size_t at, i;
+/* Finds the columns that the first line names. p->column (kinds + 1): for each kind the number of
+   its column, of several the first, SIZE_MAX if there is none; then how many columns there are. */
+static void carnn__columns_named(carnn__parser *p, size_t kinds, const carnn__column_name *names,
+                                 size_t count) {
+    carnn__span line = p->lines.line, field;
+    size_t at, i, *column = p->column;
     int more = 1;
     for (i = 0; i < kinds; i++) column[i] = SIZE_MAX;
     for (at = 0; more; at++) {
@@ -9514,9 +9514,7 @@ static int carnn__spaced(const carnn_dataset *data) {
    numbers. Consecutive pairs with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair. carnn__parser.column has the column of each, SIZE_MAX where there is none,
-   and then the number of columns. */
-enum {
+enum { /* kinds of columns */
     CARNN__ANSWER_QUESTION,
     CARNN__ANSWER_SENTENCE,
     CARNN__ANSWER_LABEL,
@@ -9534,7 +9532,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     carnn__span field[CARNN__ANSWER_FIELDS], label;
     size_t *c = p->column, count, next;
     double value;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__ANSWER_FIELDS);
+    carnn__columns_named(p, CARNN__ANSWER_FIELDS, names, CARNN__COUNT(names));
     count = c[CARNN__ANSWER_FIELDS];
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
@@ -9713,8 +9711,7 @@ enum {
     CARNN__CLASS_NAMED       /* more than two columns; the first line says which */
 };
 
-/* In carnn__parser.column of these: which column is which, and how many there are. */
-enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS };
+enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS }; /* kinds of columns */
 
 /* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
@@ -9803,7 +9800,7 @@ static int carnn__class_header(carnn__parser *p) {
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
     if (!p->lines.rest.length) return 0;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__CLASS_COLUMNS);
+    carnn__columns_named(p, CARNN__CLASS_COLUMNS, names, CARNN__COUNT(names));
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
         if (!p->lenient || (!p->csv && c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT]))
@@ -9902,9 +9899,9 @@ static const carnn__reader carnn__class_reader = {
    are called elsewhere. By the task's options the label is a class or a grade. Where labels may be
    missing, so may their column. */
 
-/* The fields of a pair, whose columns are in carnn__parser.column, as those of answer. */
+/* Kinds of columns, and parser.style: how it is known which is which. */
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE, CARNN__PAIR_FIELDS };
-enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED }; /* columns, in parser.style */
+enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED };
 
 /* Is the first line a list of names? Then the columns are where they say. */
 static int carnn__pair_names(carnn__parser *p) {
@@ -9917,7 +9914,7 @@ static int carnn__pair_names(carnn__parser *p) {
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
     size_t *c = p->column;
-    carnn__columns_named(names, CARNN__COUNT(names), p->lines.line, c, CARNN__PAIR_FIELDS);
+    carnn__columns_named(p, CARNN__PAIR_FIELDS, names, CARNN__COUNT(names));
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
@@ -24126,8 +24123,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
 
-/* How many threads ran, and when the time was over, is not kept: a training that was stopped and
-   resumed gives the bytes of one that was not. */
+/* Is it more than an option of a run? */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
