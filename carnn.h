@@ -10663,11 +10663,11 @@ static const carnn__reader carnn__signal_reader = {
    first tree that has it. */
 
 /* The members of a group, items [i, end), each as a record. They reach to the next group; where
-   that may have been left out (`cleans`), to the end of the last item, as no reply follows it. */
+   groups have been left out, to the end of the last item, as no reply follows it. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->draft.whole;
     size_t first = data->items[i].first, m;
-    size_t last = r->reader->cleans ? data->items[end - 1].first + data->items[end - 1].count
+    size_t last = data->groups_left_out ? data->items[end - 1].first + data->items[end - 1].count
                   : end < data->item_count ? data->items[end].first : data->member_count;
     const char *origin = carnn__dataset_origin(data, i);
     carnn_status status = CARNN_OK;
@@ -10726,7 +10726,6 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.parser.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
-    r.reader = carnn__reader_of(&r.draft, r.model.option);
     r.draft.linked = data->linked;
     r.draft.listed = data->listed;
     r.draft.whole = data;
