@@ -19509,15 +19509,15 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     }
 }
 
-/* Adds the losses of the turns one by one: none is left to return. */
 static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
+    double sum = 0.0;
     size_t i;
-    for (i = 0; i < m->read.turns; i++) tally->loss += (double)m->loss[i];
+    for (i = 0; i < m->read.turns; i++) sum += (double)m->loss[i];
     for (i = 0; i < CARNN__DIALOG_METRICS; i++) tally->sum[i] += m->sum[i];
     carnn__dialog_count_batch(work, tally);
     tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
-    return 0.0;
+    return sum;
 }
 
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
