@@ -1010,9 +1010,9 @@ typedef struct carnn_explanation {
                    words each piece of 256 is a sentence of its own; of a text in chunks the words
                    of the chunk at hand are told, and the rest has the state that it began with
      answer, pair  the words of both texts with their shares: for each text these and its rest add
-                   up to 1, and `rest` is the sum of both. Where words have scores, too (models of
-                   answer that are told of common words), `rest` is the part of the score that the
-                   network gives to the pair
+                   up to 1 (to 0 where it has no words, or its states are 0), and `rest` is the sum
+                   of both. Where words have scores, too (models of answer that are told of common
+                   words), `rest` is the part of the score that the network gives to the pair
      cloze         the words of the text, to the probability of the answer, which by default is
                    exactly the sum of the attention to its places; of the models attentive and
                    weighted the rest is the answer's logit (of an ensemble 0)
@@ -4518,18 +4518,24 @@ typedef struct carnn__flat_norm_job {
     size_t size;
 } carnn__flat_norm_job;
 
+/* x . x in doubles, which hold the squares of all floats. */
+static double carnn__exact_squares(const float *x, size_t n) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
 /* Where squares are too large for a float they are summed up in a double: a gradient that explodes
    is clipped like any other. */
 static void carnn__flat_norm_range(const void *job_, size_t from, size_t to) {
     const carnn__flat_norm_job *job = (const carnn__flat_norm_job *)job_;
-    size_t piece, i;
+    size_t piece;
     for (piece = from; piece < to; piece++) {
         const float *x = job->x + piece * CARNN__FLAT_PIECE;
         size_t n = carnn__min(CARNN__FLAT_PIECE, job->size - piece * CARNN__FLAT_PIECE);
         double sum = job->k->sum_squares(x, n);
-        if (!(sum <= DBL_MAX))
-            for (sum = 0.0, i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-        job->partial[piece] = sum;
+        job->partial[piece] = sum <= DBL_MAX ? sum : carnn__exact_squares(x, n);
     }
 }
 
@@ -14060,13 +14066,11 @@ static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, siz
 /* Adds the states of the last layer in the forward direction, and their gradients, to a probe. */
 static void carnn__rnn_probe(carnn_probe *probe, const carnn__rnn *m, const carnn__packed *p) {
     carnn__mat s = carnn__rnn_states(m, &m->layer[m->layers - 1], 0);
-    size_t i, j, row;
+    size_t i, row;
     for (i = 0; i < CARNN_PROBE_STEPS; i++)
         for (row = p->start[carnn__min(probe->step[i] - 1, p->steps)];
              row < p->start[carnn__min(probe->step[i], p->steps)]; row++) {
-            double squares = 0.0;
-            for (j = 0; j < m->h; j++)
-                squares += (double)s.d[row * m->h + j] * (double)s.d[row * m->h + j];
+            double squares = carnn__exact_squares(s.d + row * m->h, m->h);
             probe->log_norm[i] += log(fmax(sqrt(squares), (double)FLT_MIN));
             probe->texts[i]++;
         }
@@ -17446,7 +17450,7 @@ static void carnn__explain_states(carnn_session *s, const carnn__rnn *m, size_t 
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
-    size_t b = t->rank[t->sequence[text]], i, j, r, h = m->h;
+    size_t b = t->rank[t->sequence[text]], i, r, h = m->h;
     carnn_contribution *own = from < count ? out + from : NULL;
     const float *v[2] = {NULL, NULL}; /* (h) of each direction */
     double squares = 0.0;
@@ -17454,7 +17458,7 @@ static void carnn__explain_states(carnn_session *s, const carnn__rnn *m, size_t 
     for (i = 0; n && i < m->directions; i++) { /* a listener always reads forwards */
         r = i && m->bases <= 1 ? t->at[text] : t->at[text + 1] - 1;
         v[i] = top->y.x + (r * m->directions + i) * h;
-        for (j = 0; j < h; j++) squares += (double)v[i][j] * (double)v[i][j];
+        squares += carnn__exact_squares(v[i], h);
     }
     if (!(squares > 0.0)) return;
     e->rest += 1.0;
@@ -17504,7 +17508,7 @@ static void carnn__two_explain(carnn_session *s, size_t count, carnn_contributio
     for (text = 0; text < t->texts; text++) {
         const float *y = v->x + text * v->columns;
         int weighs = w && (m->attends != CARNN__ATTENDS_ADDITIVE || text != m->aligned.first);
-        double squares = vectors ? (double)s->work.engine->k->dot(y, y, v->columns) : 0.0;
+        double squares = vectors ? carnn__exact_squares(y, v->columns) : 0.0;
         for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
             const float *weight = weighs ? w + r : NULL;
             carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
@@ -20420,7 +20424,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
     const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + m->at_hand.at[0];
     size_t first = m->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
-    double squares = 0.0, biases = 0.0;
+    double squares = first ? carnn__exact_squares(m->c.x, m->c.columns) : 0.0, biases = 0.0;
     const float *y;
     float *z;
     e->exact = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
@@ -20432,7 +20436,6 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
         if (i < first) word.role = "before", word.has = CARNN_HAS_SHARE;
         out[i] = word;
     }
-    for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
     if (squares > 0.0)
         carnn__explain_run(s, &m->encoder.layer->base->run, 0, first, 0, m->c.x, 1.0 / squares, out,
                            count, &biases);
@@ -22882,12 +22885,12 @@ static float *carnn__word_vector(const carnn_model *model, size_t word) {
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    double squares = 0.0;
     float scale = 1.0f;
     size_t i, j, D = v->dimension, V = v->has ? model->words.count : 0;
-    for (i = 0; V && i < (V - model->vector_words) * D; i++)
-        squares += (double)v->value[i] * (double)v->value[i];
-    if (v->found) scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
+    if (v->found) {
+        double squares = carnn__exact_squares(v->value, (V - model->vector_words) * D);
+        scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
+    }
     for (i = 0; i < V; i++) {
         float *row = carnn__word_vector(model, i);
         for (j = 0; j < D; j++) row[j] = v->has[i] ? v->value[i * D + j] : scale * row[j];

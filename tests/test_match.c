@@ -583,6 +583,30 @@ static void test_ranker_session(const char *options, int weighs_question, int we
     carnn_dataset_free(data);
 }
 
+/* Also of vectors whose squares are no normal floats the shares of a text are 1 in all. */
+static void test_ranker_small_vectors(void) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = test_model("answer", "model=cosine cell=rnn", NULL, data);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_explanation e;
+    carnn_prediction p;
+    carnn_error error;
+    double sum;
+    size_t i, w, words;
+    for (w = 0; w < model->params.trained; w++) model->params.value[w] *= 1e-11f;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < RANKER_PAIRS; i++) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+        for (sum = e.rest, words = 0; words < e.count; words++) sum += part[words].share;
+        CHECK_NEAR(sum, 2.0, 1e-5);
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Wrong answers are drawn where there are more than six: the mean is over six of these. */
 static void test_ranker_negatives(void) {
     char text[400] = "q r\tx\t1\n";
@@ -660,6 +684,7 @@ int main(void) {
     test_ranker_session("model=ca pooling=attention", 0, 1);
     test_ranker_session("model=ap", 1, 1);
     test_ranker_session("model=cosine", 0, 0);
+    test_ranker_small_vectors();
     test_ranker_negatives();
     test_ranker_refused();
     return test_end();
