@@ -18577,7 +18577,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
     int begins = 1; /* a sentence */
     size_t i;
     for (i = 0; i < CARNN__CLOZE_WORDS && carnn__next_word(&w); i++) { /* no model reads more */
-        listed.length = carnn__min(p.length, size ? size - 1 : 0);
+        if (p.length < size) listed.length = p.length; /* whole names: part of one may be another */
         if (carnn__spelled_as_name(w.word) &&
             carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX &&
             !(begins && carnn__prose_common(model, w.word, text)))

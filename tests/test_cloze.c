@@ -743,6 +743,9 @@ static void cloze_names(void) {
     memset(names, '#', sizeof names);
     CHECK(carnn_prose_names(model, text, names, 7) >= 27);
     CHECK(!memcmp(names, "Mona|F\0#", 8));
+    for (i = 0; i < 9; i++) /* the part of a name that has room is no name */
+        CHECK(carnn_prose_names(NULL, "so Tom-Ann and Tom", i ? names : NULL, i) == 11);
+    CHECK_TEXT(names, "Tom-Ann");
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
