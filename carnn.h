@@ -566,8 +566,8 @@ CARNN_API void carnn_model_free(carnn_model *model);
 /* The scores of a model on a data set: the mean loss in nats and the metrics of the task by name;
    metric[0] is the one that chooses the best epoch. */
 typedef struct carnn_scores {
-    size_t examples;
-    size_t tokens;   /* words scored (language models), 0 elsewhere */
+    size_t examples; /* rows where each has a class (signal) */
+    size_t tokens;   /* words scored (lm, skip-thought), 0 elsewhere */
     double loss;     /* 0 where no target has one */
     double seconds;  /* that scoring took once the data were ready; of several models at once, of
                         all together */
@@ -591,7 +591,7 @@ struct carnn_progress {
     int64_t epoch, epochs;     /* from 1 */
     double done;               /* of this epoch, 0 to 1 */
     double loss;               /* mean over this epoch so far */
-    double rate;               /* examples a second; of language models, words */
+    double rate;               /* examples or, where carnn_scores has them, tokens a second */
     double lr;
     double gradient_norm;      /* of the last step, before it is clipped */
     double seconds;            /* so far, with those before a resume */
