@@ -913,10 +913,10 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file, where the first one may
    decide how all are read: what people type is better given to carnn_session_predict. `number` is
-   the line's, for errors, which call its file "standard input". signal: a line is a row of a
-   sequence, an empty one begins the next sequence. answer: the other sentences of the question
-   count only where carnn_session_candidate has told them. Models that read alignments do not
-   predict from lines. */
+   the line's, from 1, where a byte order mark may be; errors tell it, and call its file "standard
+   input". signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the
+   other sentences of the question count only where carnn_session_candidate has told them. Models
+   that read alignments do not predict from lines. */
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error);
@@ -17991,6 +17991,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.number = number;
     p->lines.line.at = line;
     p->lines.line.length = length;
+    if (number == 1) carnn__skip_order_mark(&p->lines.line);
     if (kind->row) return carnn__session_row_line(session, top, found, prediction, error);
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
