@@ -24409,11 +24409,12 @@ static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *err
     return carnn__refuse(error, "models 1 and %zu cannot be averaged: %s", m + 1, why);
 }
 
-/* The option by which two models read the same text as other words or pieces, or NULL. */
+/* The option by which two models choose for other parts of the same example (rows, or all), or read
+   the same text as other words or pieces, which does not matter where they choose; or NULL. */
 static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_model *b) {
-    static const char *const reads[] = {"unit", "lower", "chunk"};
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(reads); i++) {
+    static const char *const reads[] = {"target_kind", "unit", "lower", "chunk"};
+    size_t i, count = a->task->output ? 1 : CARNN__COUNT(reads);
+    for (i = 0; i < count; i++) {
         const carnn_option *o = carnn__option_named(a->desc.task, reads[i]);
         if (o && fmax(carnn__option_value(o, &a->desc, NULL), 0.0) !=
                      fmax(carnn__option_value(o, &b->desc, NULL), 0.0))
@@ -24438,7 +24439,7 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
         if (!carnn__same_names(a, b))
             return carnn__not_alike(m, words ? "their words differ"
                                              : "their candidates or classes differ", error);
-        other = words ? carnn__reads_otherwise(models[0], models[m]) : NULL;
+        other = carnn__reads_otherwise(models[0], models[m]);
         if (!other) continue;
         snprintf(why, sizeof why, "they were not made with the same --%s", other);
         return carnn__not_alike(m, why, error);

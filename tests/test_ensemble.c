@@ -277,6 +277,34 @@ static void ensemble_of_words(void) {
     carnn_dataset_free(data);
 }
 
+/* Models that choose a class for each row do not vote with one that chooses for all rows. */
+static void ensemble_of_rows(void) {
+    static const char rows[] = "a,1\nb,2\na,3\n";
+    const carnn_model *pair[2];
+    carnn_model *models[2], *e = NULL;
+    carnn_dataset *data;
+    carnn_source source = test_source("rows", rows, sizeof rows - 1);
+    carnn_ensemble_desc desc;
+    carnn_scores scores[3];
+    carnn_error error;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    CHECK_INT(test_linked(&data, "signal", "columns=1", source, NULL, &error), CARNN_OK);
+    for (i = 0; i < 2; i++)
+        pair[i] = models[i] = test_model("signal", i ? "columns=1 embedding=1 target_kind=steps"
+                                                     : "columns=1 embedding=1", NULL, data);
+    for (i = 0; i < 2; i++) {
+        pair[0] = models[i];
+        pair[1] = models[!i];
+        CHECK_INT(carnn_model_ensemble(&e, pair, 2, &desc, &error), CARNN_ERR_ARGUMENT);
+        CHECK_TEXT(error.message, "models 1 and 2 cannot be averaged: they were not made with the "
+                   "same --target_kind");
+        CHECK_INT(carnn_test(pair, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+    }
+    for (i = 0; i < 2; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(data);
+}
+
 /* Members read the pieces of a text together, so these are to be of the same words and length. */
 static void ensemble_of_pieces(void) {
     static const char text[] = "a b a\nb a\n";
@@ -1017,6 +1045,7 @@ int main(void) {
     ensemble_unknown_replies();
     ensemble_of_words();
     ensemble_of_pieces();
+    ensemble_of_rows();
     ensemble_greedy();
     ensemble_many_batches();
     ensemble_lower();
