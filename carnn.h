@@ -123,9 +123,10 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
-       CARNN_TASKS                     the tasks that the program has, X(dialog) X(lm)
-       CARNN_EXTRA_HEADS               tasks of your own (above)
-       CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
+       CARNN_TASKS(X)                  the tasks that the program has, X(dialog) X(lm); skip-thought
+                                       is X(thought)
+       CARNN_EXTRA_HEADS(X)            tasks of your own (above)
+       CARNN_EXTRA_CELLS(X)            cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
