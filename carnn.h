@@ -24812,7 +24812,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
-    if (g.status == CARNN_ERR_IO && error) {
+    if (g.status == CARNN_ERR_IO && error && carnn__absent(file)) {
         carnn_error why = *error;
         carnn__fail(error, CARNN_ERR_IO, 0, "%.440s (is the training done already?)", why.message);
     }

@@ -392,6 +392,10 @@ says err 'bad.txt:2: expected '
 empty out
 run 1 $train --out f.gguf --resume
 says err '^carnn: f.gguf.resume: No such file or directory (is the training done already?)$'
+mkdir f.gguf.resume
+run 1 $train --out f.gguf --resume
+says err '^carnn: f.gguf.resume: not a regular file$'
+rmdir f.gguf.resume
 check 'a failed training left a file' [ ! -e f.gguf ]
 if [ "$(id -u)" = 0 ]; then
     : >owned.gguf
