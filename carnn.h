@@ -451,6 +451,9 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+/* The path that a model description with this `simd` asks for; NULL, with words, where this machine
+   cannot run it. */
+CARNN_API const char *carnn_simd_used(const char *simd, carnn_error *error);
 /* How many threads a call uses: `threads`, at most 1,024; 0 or less: as many as there are
    processors that this program may use. Always 1 with CARNN_NO_THREADS. */
 CARNN_API size_t carnn_thread_count(int64_t threads);
@@ -2578,6 +2581,11 @@ static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
                              "process does not round to the nearest number, which gives other "
                              "numbers", (*k)->name);
     return CARNN_OK;
+}
+
+CARNN_API const char *carnn_simd_used(const char *simd, carnn_error *error) {
+    const carnn__kernels *k;
+    return carnn__simd_open(&k, simd, error) ? NULL : k->name;
 }
 
 #endif /* CARNN_IMPLEMENTATION */

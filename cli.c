@@ -618,15 +618,6 @@ static double peak_memory(void) {
 /* Neither colours nor carriage returns, as no-color.org has it. */
 static int is_plain(void) { return getenv("NO_COLOR") && *getenv("NO_COLOR"); }
 
-/* The instruction set that $CARNN_SIMD asks for, or the best one. */
-static const char *simd_used(void) {
-    const char *name, *asked = getenv("CARNN_SIMD");
-    size_t i;
-    for (i = 0; asked && (name = carnn_simd_name(i)) != NULL; i++)
-        if (!strcmp(name, asked)) return name;
-    return carnn_simd_name(0);
-}
-
 /* "45 s", "3 min 20 s", "2 h 05 min" */
 static const char *duration(double seconds) {
     static char text[32];
@@ -1138,7 +1129,7 @@ static void print_start(void) {
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
-            arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
+            carnn_simd_used(arg.simd, NULL), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
 }
 
@@ -3127,6 +3118,13 @@ static int help(int asked) {
     return asked ? DONE : USAGE;
 }
 
+static int version(void) {
+    const char *simd = carnn_simd_used(NULL, &error);
+    if (!simd) return failed();
+    printf("carnn %s (%s)\n", CARNN_VERSION, simd);
+    return DONE;
+}
+
 static int run(int count, char **argument) {
     const command *c = NULL;
     const char *word = count > 1 ? argument[1] : "";
@@ -3134,8 +3132,7 @@ static int run(int count, char **argument) {
     size_t i;
     guess g;
     if (count < 2 || (asks && count == 2)) return help(asks);
-    if (!strcmp(word, "--version") || !strcmp(word, "version"))
-        return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used()), DONE;
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) return version();
     if (asks && !strcmp(argument[2], "--man")) return man_page();
     if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
     g = guess_for(asks ? argument[2] : word);

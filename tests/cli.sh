@@ -158,7 +158,8 @@ says out '^kernel  exp  *[0-9.]* G/s'
 run 0 bench exp --json
 says out '"simd": "portable", "threads": [1-9]'
 CARNN_SIMD=nothing
-run 0 --version
+run 2 --version
+says err '^carnn: simd: "nothing" is no path of this machine (the best here is "'
 run 2 bench exp --json
 empty out
 unset CARNN_SIMD

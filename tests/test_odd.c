@@ -167,6 +167,8 @@ static void odd_tables(void) {
     CHECK(carnn_task_name(SIZE_MAX) == NULL && carnn_task_title(SIZE_MAX) == NULL);
     CHECK(carnn_task_data(SIZE_MAX) == NULL && carnn_optimizer_name(SIZE_MAX) == NULL);
     CHECK(carnn_simd_name(SIZE_MAX) == NULL);
+    CHECK(!strcmp(carnn_simd_used(carnn_simd_name(0), NULL), carnn_simd_name(0)));
+    CHECK(carnn_simd_used("no such path", &error) == NULL && strstr(error.message, "no such path"));
     memset(&model, 0, sizeof model);
     memset(&train, 0, sizeof train);
     for (i = 0; (o = carnn_option_at(NULL, i)) != NULL; i++) {
