@@ -129,12 +129,13 @@ static void add_number(numbers *n, double item) {
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
     const char *from, *unsure, *ensemble, *text, *group, *target, *permutation, *probe, *asked;
+    const char *shell;
     double share;
     list train, valid, test, data, vectors, labels, files; /* files: what is no option */
     list typed; /* files of data, in the order in which they are named */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, stride, folds;
-    int json, quiet, resume, explain, help, counts, clean, color, report, stream, quantise;
+    int json, quiet, resume, explain, help, man, counts, clean, color, report, stream, quantise;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -152,7 +153,7 @@ static const char *command_names(unsigned bits);
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
     BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, CLOZE = 8192,
-    ALL = 16383,
+    HELP = 16384, VERSION = 32768, ALL = 65535,
     READS_IMAGES = TRAIN | TEST | PREDICT
 };
 
@@ -225,6 +226,8 @@ static const flag flags[] = {
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
+    {"man", NULL, "print a man page: the help of all commands", HELP, AT(man)},
+    {"complete", "SHELL", "print a completion script for bash, zsh or fish", HELP, AT(shell)},
     {"help", NULL, "this text", ALL, AT(help)},
 };
 
@@ -479,7 +482,7 @@ static void read_arguments(const command *c, int count, char **argument) {
     if (!arg.help && arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
     if (!arg.help && arg.files.count > c->most)
-        say(USAGE, "%s: \"%s\" is one file too many%s", c->name, arg.files.item[c->most],
+        say(USAGE, "%s: \"%s\" is one too many%s", c->name, arg.files.item[c->most],
             c->bit == TRAIN ? "; each file has its option: --train A --train B"
             : c->bit & commands_with("data") ? "; data are given by --data FILE"
                                              : "; options begin with --");
@@ -2821,6 +2824,15 @@ static int depth(void) {
 }
 
 /* ==== Commands and help ====================================================================== */
+static int version(void) {
+    const char *simd = carnn_simd_used(NULL, &error);
+    if (!simd) return failed();
+    printf("carnn %s (%s)\n", CARNN_VERSION, simd);
+    return DONE;
+}
+
+static int help(void);
+
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
      "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
@@ -2882,6 +2894,10 @@ static const command commands[] = {
      "multiply-adds, or of its memory. It can be above 100 % where operations run beside\n"
      "multiply-adds (exp), or where what counts as memory lies in a cache (adam).\n", BENCH, bench,
      0, 1},
+    {"help", "[NAME] [options]", "lists commands, or says all about a command, a task or \"cells\"",
+     "  carnn help train\n  carnn help dialog\n  carnn help cells\n", HELP, help, 0, 1},
+    {"version", "[options]", "says which carnn this is, and the instruction set in use",
+     "  carnn version\n", VERSION, version, 0, 0},
 };
 
 /* "train, test" */
@@ -3045,18 +3061,26 @@ static void put_quoted(const char *dashes, const char *word, const char *text) {
     putchar('\'');
 }
 
+static void put_commands(int explained) {
+    size_t i;
+    for (i = 0; i < COUNT(commands); i++)
+        put_quoted("", commands[i].name, explained ? commands[i].help : "");
+    putchar(' ');
+}
+
+/* What else there is help for. */
+static void put_topics(void) { put_words(&add_entry("task", NULL, NULL, 0)->words, "cells "); }
+
 /* What bash and zsh complete, by "number of the word:command:word before". */
 static void put_cases(int zsh) {
     size_t i, k;
-    printf("1:*|2:help:*) list=(help version");
-    for (i = 0; i < COUNT(commands); i++)
-        put_quoted("", commands[i].name, zsh ? commands[i].help : "");
-    puts(") ;;");
+    printf("1:*) list=("), put_commands(zsh), puts(") ;;");
     for (i = 0; i < entry_count; i++)
         if (entries[i].value)
             printf("*:--%s) list=(", entries[i].name), put_words(&entries[i].words, ") ;;\n");
     for (i = 0; i < COUNT(commands); i++) {
         printf("*:%s:*) list=(", commands[i].name);
+        if (commands[i].bit == HELP) put_commands(zsh), put_topics();
         for (k = 0; k < entry_count; k++)
             if (entries[k].commands & commands[i].bit)
                 put_quoted("--", entries[k].name, zsh ? entries[k].help : "");
@@ -3066,7 +3090,8 @@ static void put_cases(int zsh) {
 
 static int put_fish(void) {
     size_t i, k;
-    puts("complete -c carnn -n __fish_use_subcommand -xa 'help version'");
+    printf("complete -c carnn -n '__fish_seen_subcommand_from help' -xa \"");
+    put_commands(0), put_topics(), puts("\"");
     for (i = 0; i < COUNT(commands); i++) {
         printf("complete -c carnn -n __fish_use_subcommand -xa %s -d", commands[i].name);
         put_quoted("", "", commands[i].help);
@@ -3100,57 +3125,65 @@ static int complete(const char *shell) {
     return DONE;
 }
 
-static int help(int asked) {
-    FILE *to = asked ? stdout : stderr;
+static int list_commands(FILE *to) {
     size_t i;
     fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  help       this text, or all about a command, a task or cells; --man: a man "
-            "page;\n             --complete bash, zsh or fish: a completion script\n"
-            "  version    that of carnn, and the instruction set in use\n\ntasks:\n");
+    fprintf(to, "\ntasks:\n");
     for (i = 0; carnn_task_name(i); i++)
         fprintf(to, "  %-14s%s\n", carnn_task_name(i), carnn_task_title(i));
     fprintf(to, "\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
-    return asked ? DONE : USAGE;
+    return to == stdout ? DONE : USAGE;
 }
 
-static int version(void) {
-    const char *simd = carnn_simd_used(NULL, &error);
-    if (!simd) return failed();
-    printf("carnn %s (%s)\n", CARNN_VERSION, simd);
-    return DONE;
-}
-
-static int run(int count, char **argument) {
-    const command *c = NULL;
-    const char *word = count > 1 ? argument[1] : "";
-    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+/* The command that `g` is about; NULL: none. */
+static const command *command_named(guess *g) {
+    const command *found = NULL;
     size_t i;
-    guess g;
-    if (count < 2 || (asks && count == 2)) return help(asks);
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) return version();
-    if (asks && !strcmp(argument[2], "--man")) return man_page();
-    if (asks && !strcmp(argument[2], "--complete")) return complete(count > 3 ? argument[3] : "");
-    g = guess_for(asks ? argument[2] : word);
-    if (is_word(&g, "help") || is_word(&g, "version")) return help(1);
     for (i = 0; i < COUNT(commands); i++)
-        if (is_word(&g, commands[i].name)) c = &commands[i];
-    for (i = 0; asks && carnn_task_name(i); i++) {
+        if (is_word(g, commands[i].name)) found = &commands[i];
+    return found;
+}
+
+static int help(void) {
+    guess g = guess_for(arg.files.count ? *arg.files.item : "");
+    const command *c = command_named(&g);
+    size_t i;
+    if ((int)arg.files.count + arg.man + (arg.shell != NULL) > 1)
+        say(USAGE, "help: expected one of NAME, --man and --complete SHELL");
+    if (arg.man) return man_page();
+    if (arg.shell) return complete(arg.shell);
+    if (!arg.files.count) return list_commands(stdout);
+    for (i = 0; carnn_task_name(i); i++) {
         if (!is_word(&g, carnn_task_name(i))) continue;
         if (c) help_command(c), putchar('\n'); /* a name of both */
         return help_task(i);
     }
-    if (asks && is_word(&g, "cells")) return help_cells();
+    if (is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
-    if (!asks) read_arguments(c, count, argument);
+    return help_command(c);
+}
+
+static int run(int count, char **argument) {
+    const char *word = count > 1 ? argument[1] : "";
+    const command *c;
+    guess g;
+    if (count < 2) return list_commands(stderr);
+    if (!strcmp(word, "-h") || !strcmp(word, "--help") || !strcmp(word, "--version"))
+        word = strstr(word, "version") ? "version" : "help";
+    g = guess_for(word);
+    c = command_named(&g);
+    if (!c) unknown("command", &g);
+    read_arguments(c, count, argument);
     if (arg.help && arg.task) return help_task(known_task(arg.task));
+    if (arg.help) return help_command(c);
     if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
-    if (!arg.help) check_files();
-    return asks || arg.help ? help_command(c) : c->run();
+    check_files();
+    return c->run();
 }
 
 int main(int count, char **argument) {

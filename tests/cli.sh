@@ -44,7 +44,8 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for name in train test predict chat explain rank generate info plot gradcheck bench; do
+for name in train test predict chat explain rank generate info plot gradcheck bench help \
+    version; do
     run 0 help $name
     says out "^usage: carnn $name"
     says out '^examples:'
@@ -67,7 +68,8 @@ check 'an option of one task is among those of another' \
 
 # ---- the man page has what help has, and shells complete it
 
-for name in train test predict chat explain ask cloze rank generate info plot depth gradcheck bench; do
+for name in train test predict chat explain ask cloze rank generate info plot depth gradcheck bench help \
+    version; do
     run 0 help $name
     grep -o '^  --[a-z0-9-]*' out | sed 's/.*--/--/'
 done | sort -u >options
@@ -106,6 +108,9 @@ for shell in bash zsh fish; do
     completes tra train
     completes de depth help
     completes ver version
+    completes --ma --man help
+    completes ver version help
+    completes clas classify help
     completes --dropo --dropout train
     completes --exp --explain chat model.gguf
     completes '' '' train --lr
@@ -139,8 +144,18 @@ run 2 help clasify
 run 2 train --task clasify --help
 says err 'unknown task "clasify"; did you mean "classify"?'
 says err 'did you mean "classify"?'
-run 0 help version
-says out '^  version  '
+for words in 'help train' 'help cells' 'help lm' 'help --man' 'help --complete bash' version; do
+    # shellcheck disable=SC2086  # words
+    run 2 $words more
+    says err '"more" is one too many\|expected one of NAME, --man and --complete SHELL$'
+    empty out
+done
+run 2 help --complete zsh --man
+run 2 help train --json
+run 2 version --json
+says err '.-json is an option of train, .*, not of version$'
+run 2 test --man
+says err '.-man is an option of help, not of test$'
 run 2 versoin
 says err 'did you mean "version"?'
 run 2 help --complete zish
@@ -205,9 +220,9 @@ says err '--quiet is an option of train, not of predict$'
 run 2 train --task lm --train x --out y --batch-size 4
 says err 'unknown option --batch-size; did you mean --batch?'
 run 2 train --task lm --train x y --out z
-says err '"y" is one file too many; each file has its option: --train A --train B'
+says err '"y" is one too many; each file has its option: --train A --train B'
 run 2 predict x y
-says err '"y" is one file too many; data are given by --data FILE'
+says err '"y" is one too many; data are given by --data FILE'
 run 2 $train --told -1 --out d.gguf
 says err '^carnn: --told: expected a whole number from 0 to 1, found "-1"$'
 run 2 train --task answer --train x --out y --overlap much
