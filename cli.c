@@ -2151,13 +2151,15 @@ static void json_info(const char *file) {
     json(stdout, "]}\n");
 }
 
+#define FIELD "%-16s" /* of all that is shown the name, such as raw_output_gate */
+
 static void print_members(void) {
     const carnn_model *m;
     size_t i;
     for (i = 0; (m = carnn_model_member(model, i)) != NULL; i++) {
         const carnn_model_desc *d = carnn_model_describe(m);
-        if (!i) printf("%-14s%s\n", "ensemble", rule_of(model));
-        printf("member %-7zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
+        if (!i) printf(FIELD "%s\n", "ensemble", rule_of(model));
+        printf("member %-9zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
                (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
         print_metrics(carnn_model_scores(m), 0);
         printf("\n");
@@ -2171,29 +2173,29 @@ static void print_info(const char *file) {
     const carnn_option *o;
     carnn_tensor t;
     size_t i;
-    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
-    printf("%-14s%s\n", "task", d->task);
+    printf(FIELD "%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
+    printf(FIELD "%s\n", "task", d->task);
     print_members();
     for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         const char *text = option_text(o, d, trained);
         if (o->kind >= CARNN_OPTION_NAME && !*text) continue;
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
-            printf("%-13s %s\n", o->name, text);
+            printf(FIELD "%s\n", o->name, text);
     }
-    if (d->unsure) printf("%-14s%s\n", "unsure", d->unsure);
-    printf("%-14s%zu\n", "parameters", carnn_model_parameters(model));
-    printf("%-14s%zu\n", words_called(), carnn_model_word_count(model));
-    printf("%-14s%zu\n", "choices", carnn_model_choice_count(model));
-    printf("%-14s%zu bytes\n", "session", carnn_session_size(model, NULL));
+    if (d->unsure) printf(FIELD "%s\n", "unsure", d->unsure);
+    printf(FIELD "%zu\n", "parameters", carnn_model_parameters(model));
+    printf(FIELD "%zu\n", words_called(), carnn_model_word_count(model));
+    printf(FIELD "%zu\n", "choices", carnn_model_choice_count(model));
+    printf(FIELD "%zu bytes\n", "session", carnn_session_size(model, NULL));
     if (s->count) {
-        printf("%-14s", "scores");
+        printf(FIELD, "scores");
         if (carnn_model_best_epoch(model))
             printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
         print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
-        printf("%-14s%s (%zu, %zu)%s\n", i ? "" : "tensors", t.name, t.rows, t.columns,
+        printf(FIELD "%s (%zu, %zu)%s\n", i ? "" : "tensors", t.name, t.rows, t.columns,
                t.bits == 8 ? ", 8 bits" : "");
 }
 

@@ -595,7 +595,7 @@ check 'an ensemble is replaced by one that is not scored' cmp -s all.gguf kept.g
 run 0 test all.gguf --data "$data/dialog-test.txt" --counts
 says out 'accuracy_top2 0.*accuracy_top5 '
 run 0 info all.gguf
-says out '^ensemble      mean$'
+says out '^ensemble        mean$'
 says out '^member 2 '
 check 'options of one member' [ "$(grep -c '^cell ' out)" -eq 0 ]
 run 0 info all.gguf --json
@@ -634,7 +634,7 @@ check 'a file of 8 bits is no smaller' [ "$(wc -c <eight.gguf)" -lt "$(wc -c <a.
 run 0 test eight.gguf --data "$data/dialog-test.txt"
 check 'another model from the file of 8 bits' grep -q -F -e "$(cat printed)" out
 run 0 info eight.gguf
-says out '^tensors       word.weight ([0-9]*, [0-9]*), 8 bits$'
+says out '^tensors         word.weight ([0-9]*, [0-9]*), 8 bits$'
 run 0 info eight.gguf --json
 says out '"name": "word.weight", "rows": [0-9]*, "columns": [0-9]*, "bits": 8}'
 run 0 test a.gguf eight.gguf --data "$data/dialog-test.txt" --quantise --ensemble mean --out two.gguf
@@ -1018,6 +1018,11 @@ run 0 info l.gguf
 says out '^task  *lm$'
 says out '^scores  *epoch 1: perplexity '
 check 'options without a value' [ "$(grep -c -e '^[a-z_]* *$' out)" -eq 0 ]
+# shellcheck disable=SC2086
+run 0 train $small --encoder rcrn --out gated.gguf
+run 0 info gated.gguf
+says out '^raw_output_gate 0$'
+check 'values that are not below each other' [ "$(cut -c 16 out | sort -u)" = ' ' ]
 run 0 explain l.gguf --data "$data/lm-test.txt" --example 2
 says out '^example 2: '
 says out '^next word: .'
@@ -1525,7 +1530,7 @@ rm network
 run 0 generate network.gguf --sentences 2
 lines out 2
 run 0 info network.gguf
-says out '^graph         network$'
+says out '^graph           network$'
 run 0 info network.gguf --json
 says out '"graph": "network"'
 run 2 train --task dialog --graph td --train x --out y
