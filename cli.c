@@ -2852,15 +2852,15 @@ static const command commands[] = {
      "  (echo predicted; carnn predict c.gguf --data table.tsv) | paste table.tsv -\n"
      "\nData are as for train, but what is right may be missing. A first line that names columns\n"
      "is no example.\n", PREDICT, predict, 1, 1},
-    {"chat", "MODEL", "talks with a dialog model; an empty line begins a new dialog",
+    {"chat", "MODEL [--explain]", "talks with a dialog model; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n"
      "\nEvery line is what the user says; but one that begins with a tab is a fact, such as the "
      "bot\nasks for by api_call, \"<tab>lemon_tree R_wait 40\". It is told without an answer, "
      "which a line\n<SILENCE> asks for then.\n", CHAT, chat, 1, 1},
-    {"explain", "MODEL [--data FILE] [--example N]",
+    {"explain", "MODEL [--data FILE] [options]",
      "shows what words or utterances contribute to an output",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
-    {"ask", "MODEL --text FILE [< QUESTIONS]",
+    {"ask", "MODEL --text FILE [options] [< QUESTIONS]",
      "answers questions that leave out a word of a text (task cloze)",
      "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
      "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
@@ -2870,7 +2870,7 @@ static const command commands[] = {
      "\nA book is a file with a sentence a line. Where a sentence has a name of the N before it,\n"
      "it becomes a question for this name, with up to ten candidates.\n",
      CLOZE, cloze, 1, SIZE_MAX},
-    {"rank", "MODEL --question TEXT [--data FILE]",
+    {"rank", "MODEL --question TEXT [--data FILE] [--top K]",
      "sorts sentences, the best answer first (task answer)",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a model of the task lm, a sentence a line",
@@ -2888,7 +2888,8 @@ static const command commands[] = {
      "\"edge FROM TO DELAY\", or one of these names: sh, st, bu, td, grid:RxF (of recurrent\n"
      "depth R and feedforward depth F), fig4.3a:K and fig4.3b:N:K (with skips of K steps).\n",
      DEPTH, depth, 1, MODELS},
-    {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
+    {"gradcheck", "[NAME] [--seed N]",
+     "compares all derivatives, or those of NAME, with differences",
      "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
      "  carnn bench cell --threads 1\n"

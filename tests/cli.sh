@@ -44,12 +44,16 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for name in train test predict chat explain rank generate info plot gradcheck bench help \
-    version; do
+names='train test predict chat explain ask cloze rank generate info plot depth gradcheck bench help version'
+for name in $names; do
     run 0 help $name
     says out "^usage: carnn $name"
     says out '^examples:'
     empty err
+    sed -n '/^  --help /d;s/^  \(--[a-z-]*\).*/\1/p' out | while read -r option; do
+        grep -q -e '^usage: .*\[options\]' -e "^usage: .*$option" out || echo "$option"
+    done >missing
+    check "usage of $name lacks $(tr '\n' ' ' <missing)" [ ! -s missing ]
     run 0 $name --help
 done
 run 0 help train
@@ -68,8 +72,7 @@ check 'an option of one task is among those of another' \
 
 # ---- the man page has what help has, and shells complete it
 
-for name in train test predict chat explain ask cloze rank generate info plot depth gradcheck bench help \
-    version; do
+for name in $names; do
     run 0 help $name
     grep -o '^  --[a-z0-9-]*' out | sed 's/.*--/--/'
 done | sort -u >options
