@@ -840,6 +840,13 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 CARNN_API carnn_status carnn_file_write(const char *file, const void *bytes, size_t size,
                                         carnn_error *error);
 
+#ifndef CARNN_NO_TEXT
+/* All of a source, read as data are: unpacked, without the byte order mark of UTF-8. A NUL follows
+   the text; free() it. */
+CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, size_t *length,
+                                       carnn_error *error);
+#endif
+
 /* --- sessions --------------------------------------------------------------------------------- */
 
 /* Prediction. A session belongs to one thread; any number of sessions share one const model. */
@@ -8085,6 +8092,24 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     if (!status) carnn__skip_order_mark(&in->lines.rest);
     if (!status) status = carnn__input_want(in, want, a, error);
     if (status) carnn__input_close(in, a);
+    return status;
+}
+
+CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, size_t *length,
+                                       carnn_error *error) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__input in;
+    carnn_status status = carnn__input_open(&in, source, SIZE_MAX, &a, error);
+    *text = NULL;
+    *length = 0;
+    if (status) return status;
+    *text = (char *)carnn__alloc(&a, in.lines.rest.length + 1, 1);
+    if (*text) {
+        *length = in.lines.rest.length;
+        if (*length) memcpy(*text, in.lines.rest.at, *length);
+        (*text)[*length] = '\0';
+    } else status = carnn__out_of_memory(error);
+    carnn__input_close(&in, &a);
     return status;
 }
 

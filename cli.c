@@ -695,14 +695,6 @@ static const char *task_of(const carnn_model *m) { return carnn_model_describe(m
 /* What messages call a file. */
 static const char *called(const char *name) { return strcmp(name, "-") ? name : STANDARD_INPUT; }
 
-static FILE *open_input(const char *name) {
-    static int taken;
-    FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
-    if (in == stdin && taken++) say(USAGE, "standard input can be read only once");
-    if (!in) say(FAILED, "%s: %s", name, strerror(errno));
-    return in;
-}
-
 static int is_file(const char *name) {
     struct stat found;
     return !stat(name, &found) && S_ISREG(found.st_mode);
@@ -779,34 +771,37 @@ static void check_files(void) {
 }
 
 /* What begins like a file of gzip is no text, nor is /dev/zero, which has no end. */
-static void check_plain(const line *l, const char *name) {
+static void check_plain(const line *l) {
     static const char zeros[8] = {0};
     if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
-        say(BAD_DATA, "%s: is packed; unpack it first with gzip -d", name);
+        say(BAD_DATA, STANDARD_INPUT ": is packed; unpack it first with gzip -d");
     if (l->length >= sizeof zeros && !memcmp(l->text, zeros, sizeof zeros))
-        say(BAD_DATA, "%s: begins with NUL bytes, expected text", name);
+        say(BAD_DATA, STANDARD_INPUT ": begins with NUL bytes, expected text");
 }
 
-/* Adds all of a file. */
-static void read_all(FILE *in, const char *name, line *l) {
-    while (!feof(in) && !ferror(in)) {
-        l->text = (char *)grow(l->text, l->length, &l->room, 1);
-        l->length += fread(l->text + l->length, 1, l->room - l->length, in);
-        check_plain(l, name);
+/* All of standard input. */
+static const line *read_input(void) {
+    static line all;
+    if (all.number++) say(USAGE, "standard input can be read only once");
+    while (!feof(stdin) && !ferror(stdin)) {
+        all.text = (char *)grow(all.text, all.length, &all.room, 1);
+        all.length += fread(all.text + all.length, 1, all.room - all.length, stdin);
+        check_plain(&all);
     }
-    if (ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
+    if (ferror(stdin)) say(FAILED, STANDARD_INPUT ": %s", strerror(errno));
+    return &all;
 }
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
-    static line all;
+    const line *all;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
         sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
-        read_all(open_input("-"), STANDARD_INPUT, &all);
-        sources[i] = (carnn_source){STANDARD_INPUT, all.text, all.length};
+        all = read_input();
+        sources[i] = (carnn_source){STANDARD_INPUT, all->text, all->length};
     }
     return sources;
 }
@@ -815,6 +810,30 @@ static carnn_source *open_sources(const list *names) {
 static carnn_source *open_source(const char *name) {
     list names = {.item = &name, .count = 1};
     return name ? open_sources(&names) : NULL;
+}
+
+/* All of a file, which cut_line() takes apart. */
+static line read_text(const char *name) {
+    line all = {NULL, 0, 0, 0};
+    carnn_source *source = open_source(name);
+    check(carnn_file_read(source, &all.text, &all.length, &error));
+    free(source);
+    return all;
+}
+
+/* Moves on to the next line, and takes it from the front of a text; 0: there is none. */
+static int cut_line(line *text, line *l) {
+    char *end = text->length ? (char *)memchr(text->text, '\n', text->length) : NULL;
+    size_t cut = end ? (size_t)(end - text->text) + 1 : text->length;
+    if (!cut) return 0;
+    l->text = text->text;
+    l->length = cut - (end != NULL);
+    if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    l->text[l->length] = '\0';
+    l->number++;
+    text->text += cut;
+    text->length -= cut;
+    return 1;
 }
 
 static int has_option(const carnn_model *m, const char *name, const char *value) {
@@ -916,21 +935,22 @@ static void close_result(FILE *file, const char *name) {
             lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
-/* Reads the next line, whatever bytes are in it; 0 at the end of the file. It has a limit, as input
-   without an end may have no lines. */
-static int next_line(FILE *in, const char *name, line *l) {
-    int c = getc(in);
-    if (c == EOF && ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
+/* Reads the next line of standard input, whatever bytes are in it; 0 at its end. It has a limit, as
+   input without an end may have no lines. */
+static int next_line(line *l) {
+    int c = getchar();
+    if (c == EOF && ferror(stdin)) say(FAILED, STANDARD_INPUT ": %s", strerror(errno));
     if (c == EOF) return 0;
-    for (l->length = 0;; c = getc(in)) {
+    for (l->length = 0;; c = getchar()) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
         if (c == EOF || c == '\n') break;
         if (l->length == (size_t)1 << 24)
-            say(BAD_DATA, "%s:%zu: expected a line of at most 16 MiB", name, l->number + 1);
+            say(BAD_DATA, STANDARD_INPUT ":%zu: expected a line of at most 16 MiB",
+                l->number + 1);
         l->text[l->length++] = (char)c;
     }
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
-    if (!l->number) check_plain(l, name);
+    if (!l->number) check_plain(l);
     if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
         memmove(l->text, l->text + 3, l->length -= 3);
     l->text[l->length] = '\0';
@@ -1651,7 +1671,7 @@ static int next_said(void) {
     int found;
     if (is_talk()) fputs("> ", stdout);
     fflush(stdout);
-    found = next_line(stdin, STANDARD_INPUT, &input);
+    found = next_line(&input);
     if (!found && is_talk()) putchar('\n');
     for (i = 0; found && i < input.length; i++)
         if (!input.text[i]) input.text[i] = ' ';
@@ -1693,7 +1713,7 @@ static void predict_lines(void) {
     carnn_prediction p;
     size_t i;
     int found;
-    while (next_line(stdin, STANDARD_INPUT, &input)) {
+    while (next_line(&input)) {
         check(carnn_session_line(session, input.text, input.length, input.number, (size_t)arg.top,
                                  &found, &p, &error));
         if (found) on_prediction(&p, NULL);
@@ -1938,21 +1958,19 @@ static int rank(void) {
     carnn_text pair[2];
     carnn_prediction p;
     const char *name;
-    FILE *in;
+    line text;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
     open_session("answer");
     name = called(*arg.data.item);
-    in = open_input(*arg.data.item);
+    text = read_text(*arg.data.item);
     pair[0] = text_of(arg.question);
-    for (; next_line(in, name, &input); count++) {
+    for (; cut_line(&text, &input); count++) {
         tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
             check(carnn_session_candidate(session, input.text, input.length, &error));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
         sentences[count] = (sentence){0.0, count, {input.text, input.length}};
-        input.text = NULL; /* the next line has its own */
-        input.room = 0;
     }
     for (i = 0; i < count; i++) {
         pair[1] = sentences[i].text;
@@ -2089,15 +2107,12 @@ static int ask(void) {
     int shown = arg.explain || is_terminal(stdout);
     char *text, *names, *at;
     size_t words = 1;
-    line all = {NULL, 0, 0, 0};
-    FILE *in;
+    line all;
     if (!arg.text || !strcmp(arg.text, "-"))
         say(USAGE, "ask: --text %s what the questions are about; they come from standard input",
             arg.text ? "- is not a file," : "FILE is missing,");
     open_session("cloze");
-    in = open_input(arg.text);
-    read_all(in, arg.text, &all);
-    fclose(in);
+    all = read_text(arg.text);
     text = words_of(all.text, all.length);
     if (!*text) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
     names = (char *)resize(NULL, strlen(text) + 1, 1);
@@ -2317,11 +2332,10 @@ static int read_epoch(history *h, double *e, const char *s) {
 /* Reads a file to runs[*count] and on: a run, or its folds one after the other. */
 static void read_histories(history runs[MODELS], size_t *count, const char *file) {
     const char *name = called(file);
-    FILE *in = open_input(file);
-    line l = {NULL, 0, 0, 0};
+    line all = read_text(file), rest = all, l = {NULL, 0, 0, 0};
     history *h = NULL;
     size_t i;
-    while (next_line(in, name, &l)) {
+    while (cut_line(&rest, &l)) {
         double e[LOGGED];
         size_t fold = 0;
         int right;
@@ -2343,8 +2357,7 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     }
     if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", name);
-    fclose(in);
-    free(l.text);
+    free(all.text);
 }
 
 /* "fold 1, perplexity 3.4448 at epoch 20": the best score, or the last loss. */

@@ -915,6 +915,10 @@ says out "^[-0-9.e+]*${tab}it rained \.\$"
 check 'the best is not first' [ "$(sort -gr out | cmp -s - out; echo $?)" -eq 0 ]
 check 'other scores of sentences from standard input' [ "$("$carnn" rank q.gguf \
     --question 'where does edith elster live ?' <sentences)" = "$(cat out)" ]
+gzip -c sentences >sentences.gz
+cp out ranked
+run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences.gz
+check 'other scores of packed sentences' cmp -s ranked out
 run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences --top 1
 lines out 1
 awk -F '\t' 'NR == 2 { asked = $2 } NR > 1 && $2 == asked { print $3 }' "$data/answer-test.tsv" >sentences
@@ -1335,6 +1339,10 @@ lines out 3
 check 'an answer that is no name' [ "$(sed -n 1p out | grep -c -x -e Mona -e Felix -e Greta)" -eq 1 ]
 check 'an answer that is no candidate' [ "$(sed -n 3p out | grep -c -x -e Ada -e Greta)" -eq 1 ]
 says err 'standard input:3: expected a question with XXXXX'
+cp out answers
+gzip -c tale.txt >tale.gz
+"$carnn" ask z.gguf --text tale.gz <typed.txt >out 2>err
+check 'other answers about a packed text' cmp -s answers out
 "$carnn" ask z.gguf --text tale.txt --top 9 <typed.txt >out 2>err
 check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6 ]
 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
@@ -1397,6 +1405,12 @@ run 0 plot log.jsonl
 says out '^loss$'
 says out '^accuracy$'
 says out '  a  log.jsonl: accuracy 0\.[0-9]* at epoch [12]$'
+sed 's/ log.jsonl:/ log.gz:/' out >plotted
+gzip -c log.jsonl >log.gz
+run 0 plot log.gz
+check 'another plot of a packed log' cmp -s plotted out
+"$carnn" plot - <log.jsonl | sed 's/ standard input:/ log.gz:/' | cmp -s - plotted
+check 'another plot of standard input' [ $? -eq 0 ]
 printf '{"epoch": 1, "loss": 4}\n{"epoch":2,"loss":9e9}\n{"epoch": 2, "loss": 3.0}\n' >'<a&b>'
 printf '{"epoch": 3, "loss": 2, "who": "\\"\\\\", "valid": {"tokens": 1, "loss": null, "map": 0.5}}\r' \
     >>'<a&b>'

@@ -583,6 +583,31 @@ static void test_packed_files(void) {
     remove(temporary);
 }
 
+/* What a program gets of a source: text that a NUL follows, in memory of malloc's. */
+static void test_read_files(void) {
+    carnn_source source = test_source("bytes", "\xEF\xBB\xBF" "a\r\n\0b", 8);
+    carnn_error error;
+    char *text;
+    size_t length;
+    CHECK_INT(carnn_file_read(&source, &text, &length, &error), CARNN_OK);
+    CHECK(length == 5 && !memcmp(text, "a\r\n\0b", 6));
+    free(text);
+    source.size = 0;
+    CHECK_INT(carnn_file_read(&source, &text, &length, &error), CARNN_OK);
+    CHECK(length == 0 && text && !*text);
+    free(text);
+    source = test_source("no-such-file", NULL, 0);
+    CHECK_INT(carnn_file_read(&source, &text, &length, &error), CARNN_ERR_IO);
+    CHECK(!text && !length && strstr(error.message, "no-such-file: ") == error.message);
+    if (!gzip_at_hand()) return;
+    test_write(temporary, packed, sizeof packed);
+    source.name = temporary;
+    CHECK_INT(carnn_file_read(&source, &text, &length, &error), CARNN_OK);
+    CHECK(length == 11000 && strlen(text) == length);
+    free(text);
+    remove(temporary);
+}
+
 /* A name that a shell would take apart, and a reader that stops before the end. */
 static void test_packed_name(void) {
     static const char *odd = "-test '$(exit)\" `x`;&.tmp";
@@ -1157,6 +1182,7 @@ int main(void) {
     test_lines();
     test_pieces();
     test_packed_files();
+    test_read_files();
     test_packed_name();
     test_packed_input();
     test_numbers();
