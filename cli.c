@@ -3135,9 +3135,12 @@ static int complete(const char *shell) {
               : "#compdef carnn\nlocal -a list\n"
                 "case $((CURRENT-1)):${words[2]}:${words[CURRENT-1]} in");
     put_cases(zsh);
-    puts(bash ? "esac\nCOMPREPLY=($(compgen -W \"${list[*]}\" -- \"${COMP_WORDS[at]}\"))\n}\n"
+    /* options are offered for what begins like one: else a file may be meant */
+    puts(bash ? "esac\n[[ ${COMP_WORDS[at]} == -* ]] || list=(\"${list[@]/#-*}\")\n"
+                "COMPREPLY=($(compgen -W \"${list[*]}\" -- \"${COMP_WORDS[at]}\"))\n}\n"
                 "complete -o default -F _carnn carnn"
-              : "esac\n_describe carnn list || _files");
+              : "esac\n[[ ${words[CURRENT]} == -* ]] || list=(${list:#-*})\n"
+                "_describe carnn list || _files");
     return DONE;
 }
 

@@ -117,11 +117,22 @@ for shell in bash zsh fish; do
     completes --dropo --dropout train
     completes --exp --explain chat model.gguf
     completes '' '' train --lr
+    completes '' '' info
+    completes --j --json info
     completes cl 'classify cloze' train --task
     completes icar icarnn train --task dialog --cell
     completes sia siamese train --model
 done
+if command -v zsh >where; then
+    "$carnn" help --complete zsh >completion
+    for word in '' --j; do
+        zsh -fc '_describe() { [[ -n ${(P)2} ]] && print -l -- ${(P)2}; }; _files() { print files; }
+            words=(carnn info "$1"); CURRENT=3; . ./completion' zsh "$word"
+    done >out 2>err
+    check 'zsh offers files, then options' [ "$(cut -d : -f 1 out | tr '\n' ' ')" = 'files --json --help ' ]
+fi
 if command -v fish >where; then
+    "$carnn" help --complete fish >completion
     fish -c 'source completion; complete -C "carnn train --task cla"' >out 2>err
     says out '^classify'
 fi
