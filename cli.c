@@ -770,13 +770,13 @@ static void check_files(void) {
     free((void *)paths.item);
 }
 
-/* What begins like a file of gzip is no text, nor is /dev/zero, which has no end. */
+/* Refuses what begins as no text does, such as /dev/zero, which has no end. */
 static void check_plain(const line *l) {
-    static const char zeros[8] = {0};
-    if (l->length >= 2 && !memcmp(l->text, "\x1F\x8B", 2))
-        say(BAD_DATA, STANDARD_INPUT ": is packed; unpack it first with gzip -d");
-    if (l->length >= sizeof zeros && !memcmp(l->text, zeros, sizeof zeros))
-        say(BAD_DATA, STANDARD_INPUT ": begins with NUL bytes, expected text");
+    carnn_source source = {STANDARD_INPUT, l->text, l->length};
+    char *text;
+    size_t length;
+    check(carnn_file_read(&source, &text, &length, &error));
+    free(text);
 }
 
 /* All of standard input. */
@@ -784,9 +784,10 @@ static const line *read_input(void) {
     static line all;
     if (all.number++) say(USAGE, "standard input can be read only once");
     while (!feof(stdin) && !ferror(stdin)) {
+        size_t before = all.length;
         all.text = (char *)grow(all.text, all.length, &all.room, 1);
         all.length += fread(all.text + all.length, 1, all.room - all.length, stdin);
-        check_plain(&all);
+        if (!before) check_plain(&all);
     }
     if (ferror(stdin)) say(FAILED, STANDARD_INPUT ": %s", strerror(errno));
     return &all;

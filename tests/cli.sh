@@ -1909,6 +1909,11 @@ head -c 20000000 /dev/zero | "$carnn" chat talk.gguf >out 2>err
 says err '^carnn: standard input:1: expected a line of at most 16 MiB'
 head -c 1000 /dev/zero | "$carnn" test talk.gguf --data - >out 2>err
 says err '^carnn: standard input: begins with NUL bytes'
+printf '\377\376h\0i\0\n\0' | "$carnn" chat talk.gguf >out 2>err
+check 'UTF-16 is talked to' [ $? -eq 3 ]
+says err '^carnn: standard input: is UTF-16, expected UTF-8'
+"$carnn" predict talk.gguf <talk.gguf >out 2>err
+says err '^carnn: standard input: is a model file, expected data$'
 run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
 says err 'dialog-dev.txt: has only [0-9]* examples'
 printf '1 hello\tHi .\n' >one.txt
