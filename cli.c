@@ -67,6 +67,11 @@ static int failed(void) {
 /* Ends the program where a call of the library has failed. */
 static void check(carnn_status status) { if (status) exit(failed()); }
 
+/* Ends the program where what it has printed cannot be written: the disk may be full. */
+static void flush_output(int code) {
+    if (fflush(stdout) || ferror(stdout)) say(code, "cannot write to standard output");
+}
+
 /* Memory, without which the program ends. */
 static void *resize(void *block, size_t count, size_t size) {
     void *larger = count < SIZE_MAX / size ? realloc(block, count * size) : NULL;
@@ -1273,7 +1278,7 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
     if (arg.json) return;
     printf("fold %zu of %zu  ", number + 1, count), print_metrics(s, 0);
     printf("  (%zu examples)\n", s->examples);
-    fflush(stdout);
+    flush_output(FAILED);
 }
 
 /* The model is not trained: it tells what those of the folds have in common. */
@@ -1671,7 +1676,7 @@ static int next_said(void) {
     size_t i;
     int found;
     if (is_talk()) fputs("> ", stdout);
-    fflush(stdout);
+    flush_output(FAILED);
     found = next_line(&input);
     if (!found && is_talk()) putchar('\n');
     for (i = 0; found && i < input.length; i++)
@@ -1722,7 +1727,7 @@ static void predict_lines(void) {
             check(carnn_session_part(session, i, &p, &error));
             on_prediction(&p, NULL);
         }
-        fflush(stdout);
+        flush_output(FAILED);
     }
 }
 
@@ -2010,7 +2015,7 @@ static int generate(void) {
         check(carnn_session_generate(session, &arg.sampling, prompt, strlen(prompt), text, room,
                                      &error));
         puts(text);
-        fflush(stdout);
+        flush_output(FAILED);
     }
     return DONE;
 }
@@ -2542,7 +2547,7 @@ static int check_row(const carnn_check *c, void *user) {
     *(int *)user += !c->passed;
     printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s%s\n", c->group, c->name,
            c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG: ", c->passed ? "" : c->worst);
-    fflush(stdout);
+    flush_output(FAILED);
     return 0;
 }
 
@@ -2575,7 +2580,7 @@ static int bench_row(const carnn_measure *m, void *user) {
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
     if (m->share > 0.0) printf("%4.0f%%", 100.0 * m->share);
     putchar('\n');
-    fflush(stdout);
+    flush_output(FAILED);
     return 0;
 }
 
@@ -3220,7 +3225,6 @@ int main(int count, char **argument) {
     await_interrupt(SIGINT);
     await_interrupt(SIGTERM);
     result = run(count, argument);
-    if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
-        say(result ? result : FAILED, "cannot write to standard output");
+    flush_output(result ? result : FAILED);
     return result;
 }

@@ -1903,6 +1903,12 @@ run 0 train --task dialog --train "$data/dialog-dev.txt" --epochs 1 --hidden 4 -
     --out gru.gguf
 echo hello | "$carnn" chat gru.gguf --explain >out 2>err
 says out '^not exact for the cell gru: '
+if [ -c /dev/full ]; then
+    { yes hello | head -n 50000; echo $? >written; } 2>where | "$carnn" chat talk.gguf >/dev/full 2>err
+    check 'what is said to a full disk is read to its end' [ "$(cat written)" -ne 0 ]
+    says err '^carnn: cannot write to standard output$'
+    lines err 1
+fi
 echo hello | "$carnn" predict talk.gguf >out 2>err
 says err 'nothing to answer: .*; a user.s line ends with its tab'
 head -c 20000000 /dev/zero | "$carnn" chat talk.gguf >out 2>err
