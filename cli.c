@@ -368,6 +368,8 @@ static void read_flag(const flag *f, const char *value) {
     const char *kind = f->value ? f->value : "";
     int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
     if (!*kind) *(int *)field = 1;
+    else if (!strncmp(kind, "FILE", 4) && !*value) /* such as "$FORGOTTEN" */
+        say(USAGE, "--%s: expected the name of a file, found \"\"", f->name);
     else if (!strcmp(kind, "FILE...")) {
         add_item((list *)field, value);
         if (field != &arg.vectors && field != &arg.labels) add_item(&arg.typed, value);
@@ -481,11 +483,14 @@ static void read_arguments(const command *c, int count, char **argument) {
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
+        else if (!*word) say(USAGE, "%s: expected no empty argument", c->name);
         else if (only_files || *word != '-' || !word[1]) add_item(&arg.files, word);
         else read_option(c, count, argument, &at);
     }
     if (!arg.help && arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
+    if (!arg.help && arg.files.count > c->most && c->most > 1)
+        say(USAGE, "%s: expected at most %zu files, found %zu", c->name, c->most, arg.files.count);
     if (!arg.help && arg.files.count > c->most)
         say(USAGE, "%s: \"%s\" is one too many%s", c->name, arg.files.item[c->most],
             c->bit == TRAIN ? "; each file has its option: --train A --train B"

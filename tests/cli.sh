@@ -237,6 +237,19 @@ run 2 train --task lm --train x y --out z
 says err '"y" is one too many; each file has its option: --train A --train B'
 run 2 predict x y
 says err '"y" is one too many; data are given by --data FILE'
+for option in --train --out --vectors --from --log; do
+    run 2 train --task lm "$option" ''
+    says err "^carnn: $option: expected the name of a file, found \"\"\$"
+done
+for name in info test plot help; do
+    run 2 $name ''
+    says err "^carnn: $name: expected no empty argument\$"
+done
+# shellcheck disable=SC2046  # 65 words
+for name in test plot depth; do
+    run 2 $name $(seq 65) --out x
+    says err "^carnn: $name: expected at most 64 files, found 65\$"
+done
 run 2 $train --told -1 --out d.gguf
 says err '^carnn: --told: expected a whole number from 0 to 1, found "-1"$'
 run 2 train --task answer --train x --out y --overlap much
