@@ -1736,6 +1736,13 @@ static void predict_lines(void) {
     }
 }
 
+/* There are data, but no example in them. */
+static void say_empty(int code, const char *verb) {
+    const char *task = task_of(model);
+    say(code, "nothing to %s: no line is an example of %s, whose data are %s%s", verb, task,
+        data_of(task), strcmp(task, "dialog") ? "" : "; a user's line ends with its tab");
+}
+
 /* Files are predicted in batches. A sequence of rows, and the sentences of a question, are read to
    the end on standard input, too, unless --stream asks for answers to single lines. */
 static int predict(void) {
@@ -1759,10 +1766,7 @@ static int predict(void) {
                 "known begins with its tab or comma");
         check(carnn_predict(model, data, &desc, &error));
     } else predict_lines();
-    if (!predicted)
-        say(DONE, "nothing to answer: no line is an example of %s, whose data are %s%s",
-            task_of(model), data_of(task_of(model)),
-            strcmp(task_of(model), "dialog") ? "" : "; a user's line ends with its tab");
+    if (!predicted) say_empty(DONE, "answer");
     return DONE;
 }
 
@@ -1918,6 +1922,7 @@ static int explain(void) {
     check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
     data = load_data(task_of(model), &arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
+    if (!count) say_empty(BAD_DATA, "explain");
     if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called(*arg.data.item), count,
                         count == 1 ? "" : "s");
     check(carnn_session_example(session, data, i, 1, &p, &error));

@@ -1935,6 +1935,9 @@ says err '^carnn: standard input: is UTF-16, expected UTF-8'
 says err '^carnn: standard input: is a model file, expected data$'
 run 3 explain talk.gguf --data "$data/dialog-dev.txt" --example 100000
 says err 'dialog-dev.txt: has only [0-9]* examples'
+echo hello | "$carnn" explain talk.gguf >out 2>err
+check 'nothing is explained' [ $? -eq 3 ]
+says err 'nothing to explain: .*; a user.s line ends with its tab'
 printf '1 hello\tHi .\n' >one.txt
 run 3 explain talk.gguf --data one.txt --example 2
 says err 'one.txt: has only 1 example$'
