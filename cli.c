@@ -514,6 +514,12 @@ static size_t utf8(const char *text) {
     return length;
 }
 
+static size_t characters(const char *text) {
+    size_t count = 0;
+    for (; *text; text += most(utf8(text), 1)) count++;
+    return count;
+}
+
 /* Prints the first `width` characters of a text, a shorter one with blanks on its left or right. */
 static void print_cut(const char *text, int width, int on_left) {
     const char *end = text;
@@ -1544,10 +1550,11 @@ static void json_test(void) {
 static void print_test(void) {
     const carnn_scores *s = tested.scores;
     size_t i, width = 0;
-    for (i = 0; i < tested.voices; i++) width = most(width, strlen(scored_name(i)));
+    for (i = 0; i < tested.voices; i++) width = most(width, characters(scored_name(i)));
     for (i = 0; i < tested.voices; i++, s++) {
         double p = i ? significance(i) : NAN;
-        printf("%-*s  ", (int)width, scored_name(i));
+        print_cut(scored_name(i), (int)width, 0);
+        printf("  ");
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (is_finite(p)) printf(", p %.4f against the first", p);

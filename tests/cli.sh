@@ -575,6 +575,10 @@ says out '^{"models": \[{.*}, {.*}, {.*}\], "vote": {.*}}$'
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt"
 says out '^vote '
 lines out 3
+cp a.gguf 'ä€.gguf'
+run 0 test 'ä€.gguf' b.gguf --data "$data/dialog-test.txt"
+says out '^ä€.gguf  accuracy '
+says out '^b.gguf   accuracy '
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --json
 says out '"vote": .*"cell": "icarnn", "parameters": [0-9]*, "seed": null, ' # of several there is none
 for order in '-k 1' '-r'; do # the same classes, in other orders: no vote
