@@ -56,6 +56,7 @@ yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2)
 cells | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
 cells MEMBER=icarnn,ncarnn,scarnn,icarnn ncarnn scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > cells.managers
 cells MEMBER=icarnn,ncarnn,scarnn;OPTION=--seed 2,--seed 3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt OPTION > cells.managers
+cells BY=managers,dev | | CELLS="icarnn ncarnn scarnn reduce=2" sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > four.BY
 cells BY=managers,dev | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt > nine.BY
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
