@@ -479,7 +479,6 @@ static void read_option(const command *c, int count, char **argument, int *at) {
 
 static void read_arguments(const command *c, int count, char **argument) {
     int at, only_files = 0;
-    size_t sources;
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
@@ -487,17 +486,17 @@ static void read_arguments(const command *c, int count, char **argument) {
         else if (only_files || *word != '-' || !word[1]) add_item(&arg.files, word);
         else read_option(c, count, argument, &at);
     }
-    if (!arg.help && arg.files.count < c->least)
+    if (arg.help) return;
+    if (arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
-    if (!arg.help && arg.files.count > c->most && c->most > 1)
+    if (arg.files.count > c->most && c->most > 1)
         say(USAGE, "%s: expected at most %zu files, found %zu", c->name, c->most, arg.files.count);
-    if (!arg.help && arg.files.count > c->most)
+    if (arg.files.count > c->most)
         say(USAGE, "%s: \"%s\" is one too many%s", c->name, arg.files.item[c->most],
             c->bit == TRAIN ? "; each file has its option: --train A --train B"
             : c->bit & commands_with("data") ? "; data are given by --data FILE"
                                              : "; options begin with --");
-    sources = arg.train.count + arg.valid.count + arg.test.count + arg.data.count;
-    if (!arg.help && arg.labels.count > most(sources, 1)) /* 1: standard input */
+    if (arg.labels.count > most(arg.typed.count, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
 }
 
@@ -752,8 +751,7 @@ static void check_files(void) {
     static const char *const outputs[] = {"out", "log", "probe", "qrels", "run"};
     const char *one[] = {arg.out,        arg.log,      arg.probe, arg.qrels, arg.run,
                          arg.candidates, arg.folds_by, arg.from,  arg.permutation};
-    const list *many[] = {&arg.train, &arg.valid,   &arg.test,  &arg.data,
-                          &arg.files, &arg.vectors, &arg.labels};
+    const list *many[] = {&arg.typed, &arg.files, &arg.vectors, &arg.labels};
     list paths = {NULL, 0, 0}; /* those that are written first */
     size_t i, k, written = arg.training.checkpoint != NULL;
     if (written) add_path(&paths, arg.training.checkpoint, "");
@@ -765,7 +763,7 @@ static void check_files(void) {
     for (i = 0; i < COUNT(many); i++)
         for (k = 0; k < many[i]->count; k++) {
             add_path(&paths, many[i]->item[k], "");
-            if (i < 4) add_path(&paths, many[i]->item[k], ".align"); /* beside data */
+            if (!i) add_path(&paths, many[i]->item[k], ".align"); /* beside data */
         }
     for (i = 0; i < arg.own.count; i += 2)
         if (!strcmp(arg.own.item[i], "graph")) add_path(&paths, arg.own.item[i + 1], "");
