@@ -301,11 +301,11 @@ static int is_word(guess *g, const char *name) {
     return !strcmp(word, name);
 }
 
-/* Is it one of the names that `name` counts, such as carnn_task_name? */
-static int is_one_of(guess *g, const char *(*name)(size_t number)) {
-    int found = 0;
-    size_t i;
-    for (i = 0; name(i); i++) found |= is_word(g, name(i));
+/* Which it is, from 1, of the names that `name` counts, such as carnn_task_name; 0: none. */
+static size_t which_of(guess *g, const char *(*name)(size_t number)) {
+    size_t i, found = 0;
+    for (i = 0; name(i); i++)
+        if (is_word(g, name(i))) found = i + 1;
     return found;
 }
 
@@ -871,11 +871,12 @@ static const carnn_model *reads_most(void) {
     return model;
 }
 
-/* The number of a task, behind the last one where there is none of this name. */
+/* Ends the program where no task has this name. */
 static size_t task_number(const char *name) {
-    size_t i = 0;
-    while (carnn_task_name(i) && strcmp(carnn_task_name(i), name)) i++;
-    return i;
+    guess g = guess_for(name);
+    size_t which = which_of(&g, carnn_task_name);
+    if (!which) unknown("task", &g);
+    return which - 1;
 }
 
 /* What the data of a task look like. */
@@ -1125,20 +1126,12 @@ static int on_progress(const carnn_progress *p, void *user) {
     return interrupted;
 }
 
-/* The number of the task. */
-static size_t known_task(const char *name) {
-    guess g = guess_for(name);
-    if (!is_one_of(&g, carnn_task_name)) unknown("task", &g);
-    return task_number(name);
-}
-
 /* Finds what is wrong before hours of work are lost. */
 static void check_training(int folds) {
     if (arg.from) arg.model.from = load_file(arg.from);
     if (arg.from && !arg.task) arg.task = task_of(arg.model.from);
     if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
-    known_task(arg.task);
-    arg.model.task = arg.task;
+    arg.model.task = arg.task = carnn_task_name(task_number(arg.task));
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
@@ -2572,8 +2565,8 @@ static int gradcheck(void) {
                                           check_row, &wrong, &error);
     if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
-        int is_cell = is_one_of(&g, carnn_cell_name), is_task = is_one_of(&g, carnn_task_name);
-        if (!is_cell && !is_task && *g.best) unknown("cell or task", &g);
+        size_t cell = which_of(&g, carnn_cell_name), task = which_of(&g, carnn_task_name);
+        if (!cell && !task && *g.best) unknown("cell or task", &g);
     }
     check(status);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
@@ -3192,17 +3185,15 @@ static const command *command_named(guess *g) {
 static int help(void) {
     guess g = guess_for(arg.files.count ? *arg.files.item : "");
     const command *c = command_named(&g);
-    size_t i;
+    size_t task;
     if ((int)arg.files.count + arg.man + (arg.shell != NULL) > 1)
         say(USAGE, "help: expected one of NAME, --man and --complete SHELL");
     if (arg.man) return man_page();
     if (arg.shell) return complete(arg.shell);
     if (!arg.files.count) return list_commands(stdout);
-    for (i = 0; carnn_task_name(i); i++) {
-        if (!is_word(&g, carnn_task_name(i))) continue;
-        if (c) help_command(c), putchar('\n'); /* a name of both */
-        return help_task(i);
-    }
+    task = which_of(&g, carnn_task_name);
+    if (task && c) help_command(c), putchar('\n'); /* a name of both */
+    if (task) return help_task(task - 1);
     if (is_word(&g, "cells")) return help_cells();
     if (!c) unknown("command", &g);
     return help_command(c);
@@ -3219,7 +3210,7 @@ static int run(int count, char **argument) {
     c = command_named(&g);
     if (!c) unknown("command", &g);
     read_arguments(c, count, argument);
-    if (arg.help && arg.task) return help_task(known_task(arg.task));
+    if (arg.help && arg.task) return help_task(task_number(arg.task));
     if (arg.help) return help_command(c);
     if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
     check_files();
