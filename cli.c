@@ -599,24 +599,12 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-/* Whether two names are those of one file; columns of a line that does not wrap; the most memory so
-   far in MiB, 0: not known. */
+/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
 #ifdef _WIN32
-static int is_same_file(const char *a, const char *b) {
-    char x[_MAX_PATH], y[_MAX_PATH];
-    return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
-}
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 #else
-static int is_same_name(const char *a, const char *b);
-static int is_same_file(const char *a, const char *b) {
-    struct stat x, y;
-    if (stat(a, &x)) return is_same_name(a, b);
-    return (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode)) && !stat(b, &y) && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
     struct winsize size;
@@ -729,17 +717,27 @@ static char *folder_of(const char *name) {
     return folder;
 }
 
-#ifndef _WIN32
-/* Of files that are not there yet: do both have the same name in the same folder? */
-static int is_same_name(const char *a, const char *b) {
-    char *one = folder_of(a), *other = folder_of(b);
-    const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
-    int same = !strcmp(x ? x + 1 : a, y ? y + 1 : b) && is_same_file(one, other);
+/* Do both name one file? One that is not there yet is the same if its folder and name are. */
+static int is_same_file(const char *a, const char *b) {
+#ifdef _WIN32
+    char x[_MAX_PATH], y[_MAX_PATH];
+    return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
+#else
+    struct stat x, y;
+    const char *at = strrchr(a, '/'), *bt = strrchr(b, '/');
+    char *one, *other;
+    int same;
+    if (!stat(a, &x))
+        return (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode)) && !stat(b, &y) &&
+               x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    one = folder_of(a);
+    other = folder_of(b);
+    same = !strcmp(at ? at + 1 : a, bt ? bt + 1 : b) && is_same_file(one, other);
     free(one);
     free(other);
     return same;
-}
 #endif
+}
 
 /* Adds what the system calls a file, or one beside it. */
 static void add_path(list *paths, const char *name, const char *ending) {
