@@ -901,16 +901,16 @@ static list labels_of(const list *names) {
 }
 
 /* One file or several as one data set; NULL where there is none. */
-static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
-                                int clean, int lenient) {
+static carnn_dataset *load_data(const list *names, const char *candidates, int clean, int lenient) {
     static carnn_source *order; /* of all images the same */
+    const carnn_model_desc *form = reads_as();
     list own = labels_of(names);
     carnn_source *sources = open_sources(names), *choices = open_source(candidates);
     carnn_source *labels = open_sources(&own);
     carnn_images_desc images = {own.count ? labels : NULL, own.count, NULL};
-    carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
+    carnn_dataset_desc desc = {.task = form->task, .sources = sources, .source_count = names->count,
                                .candidates = choices, .clean = clean, .lenient = lenient,
-                               .model = reads_as(), .images = &images};
+                               .model = form, .images = &images};
     carnn_dataset *loaded = NULL;
     if (!order) order = open_source(arg.permutation);
     images.permutation = order;
@@ -918,7 +918,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
         int code = failed();
         if (code == BAD_DATA)
             say(DONE, "the %s %s, whose data are %s", model ? "model is of the task" : "task is",
-                task, data_of(task));
+                form->task, data_of(form->task));
         exit(code);
     }
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
@@ -1307,9 +1307,9 @@ static int train(void) {
     if (!folds) signal(SIGPIPE, SIG_IGN); /* progress that nobody reads ends no training */
 #endif
     check_training(folds);
-    data = load_data(arg.task, &arg.train, arg.candidates, folds && arg.clean, 0);
-    known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
-    known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
+    data = load_data(&arg.train, arg.candidates, folds && arg.clean, 0);
+    known[0] = job.valid = load_data(&arg.valid, NULL, arg.clean, 0);
+    known[1] = job.test = load_data(&arg.test, NULL, arg.clean, 0);
     arg.model.simd = arg.simd;
     arg.model.unsure = arg.unsure;
     arg.model.vectors = arg.vectors.count ? open_sources(&arg.vectors) : NULL;
@@ -1586,7 +1586,7 @@ static void make_ensemble(void) {
     size_t i;
     if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
     desc.greedy = !strcmp(arg.ensemble, "greedy");
-    desc.valid = load_data(task_of(model), &arg.valid, NULL, arg.clean, 0);
+    desc.valid = load_data(&arg.valid, NULL, arg.clean, 0);
     check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
                                tested.count, &desc, &error));
     if (!desc.valid) return;
@@ -1632,7 +1632,7 @@ static int test(void) {
         if (arg.quantise) check(carnn_model_quantise(models[i], &error));
     }
     if (arg.ensemble) make_ensemble();
-    data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
+    data = load_data(&arg.data, NULL, arg.clean, 0);
     score_models(&desc);
     warn_of(tested.scores, *arg.data.item);
     if (desc.ranked && !tested.ranked)
@@ -1755,7 +1755,7 @@ static int predict(void) {
     if (arg.stream && !waits)
         say(USAGE, "--stream: this model answers each line at once without it");
     if (whole) {
-        data = load_data(task_of(model), &arg.data, NULL, 0, 1);
+        data = load_data(&arg.data, NULL, 0, 1);
         if (carnn_session_columns(session) && !*reads_as()->target && !*reads_as()->group &&
             !arg.labels.count && lacks_classes())
             say(DONE, "no line begins with a class that the model knows: a line whose class is not "
@@ -1916,7 +1916,7 @@ static int explain(void) {
     carnn_prediction p;
     open_session(NULL);
     check(carnn_session_explain(session, 0, NULL, &e, &error)); /* not every model can */
-    data = load_data(task_of(model), &arg.data, NULL, 0, 1);
+    data = load_data(&arg.data, NULL, 0, 1);
     count = carnn_dataset_examples(data);
     if (!count) say_empty(BAD_DATA, "explain");
     if (i >= count) say(BAD_DATA, "%s: has only %zu example%s", called(*arg.data.item), count,
