@@ -326,11 +326,11 @@ static entry *entries;
 static size_t entry_count, entry_room;
 
 /* Adds an option of these commands: one that any of them has by this name becomes that of all. To
-   other commands the same name means something else. No commands: finds that of any command. */
+   other commands the same name means something else. */
 static entry *add_entry(const char *name, const char *value, const char *text, unsigned bits) {
     size_t i = 0;
-    while (i < entry_count && (strcmp(entries[i].name, dashed(name)) ||
-                               (bits && !(entries[i].commands & bits)))) i++;
+    while (i < entry_count &&
+           (strcmp(entries[i].name, dashed(name)) || !(entries[i].commands & bits))) i++;
     if (i == entry_count) {
         entries = (entry *)grow(entries, entry_count++, &entry_room, sizeof *entries);
         entries[i] = (entry){.value = value, .help = text};
@@ -347,6 +347,8 @@ static void add_once(list *l, const char *item) {
     add_item(l, item);
 }
 
+static list *task_words(void) { return &add_entry("task", NULL, NULL, TRAIN)->words; }
+
 static void add_entries(void) {
     const char *task, *word;
     const carnn_option *o;
@@ -354,7 +356,7 @@ static void add_entries(void) {
     for (i = 0; i < COUNT(flags); i++)
         add_entry(flags[i].name, flags[i].value, flags[i].help, flags[i].commands);
     for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
-        add_once(&add_entry("task", NULL, NULL, 0)->words, task);
+        add_once(task_words(), task);
         for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
             entry *e = add_entry(o->name, "N", o->help, option_commands(o));
             for (k = 0; (word = carnn_option_choice(o, k)) != NULL; k++) add_once(&e->words, word);
@@ -3096,9 +3098,6 @@ static void put_commands(int explained) {
     putchar(' ');
 }
 
-/* What else there is help for. */
-static void put_topics(void) { put_words(&add_entry("task", NULL, NULL, 0)->words, "cells "); }
-
 /* What bash and zsh complete, by "number of the word:command:word before". */
 static void put_cases(int zsh) {
     size_t i, k;
@@ -3108,7 +3107,7 @@ static void put_cases(int zsh) {
             printf("*:--%s) list=(", entries[i].name), put_words(&entries[i].words, ") ;;\n");
     for (i = 0; i < COUNT(commands); i++) {
         printf("*:%s:*) list=(", commands[i].name);
-        if (commands[i].bit == HELP) put_commands(zsh), put_topics();
+        if (commands[i].bit == HELP) put_commands(zsh), put_words(task_words(), "cells ");
         for (k = 0; k < entry_count; k++)
             if (entries[k].commands & commands[i].bit)
                 put_quoted("--", entries[k].name, zsh ? entries[k].help : "");
@@ -3119,7 +3118,7 @@ static void put_cases(int zsh) {
 static int put_fish(void) {
     size_t i, k;
     printf("complete -c carnn -n '__fish_seen_subcommand_from help' -xa \"");
-    put_commands(0), put_topics(), puts("\"");
+    put_commands(0), put_words(task_words(), "cells \"\n");
     for (i = 0; i < COUNT(commands); i++) {
         printf("complete -c carnn -n __fish_use_subcommand -xa %s -d", commands[i].name);
         put_quoted("", "", commands[i].help);
