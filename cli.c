@@ -399,15 +399,6 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(dashed(o->name), &g);
 }
 
-/* The flag that `g` is about; NULL: none. */
-static const flag *flag_named(unsigned bit, guess *g) {
-    const flag *found = NULL;
-    size_t i;
-    for (i = 0; i < COUNT(flags); i++)
-        if ((flags[i].commands & bit) && is_word(g, flags[i].name)) found = &flags[i];
-    return found;
-}
-
 /* The option of a task that `g` is about; NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
@@ -452,12 +443,13 @@ static void read_option(const command *c, int count, char **argument, int *at) {
     const char *next = *at + 1 < count ? argument[*at + 1] : "--"; /* begins so: no value */
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
-    const flag *f;
+    const flag *f = NULL;
     const carnn_option *o = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
-    f = flag_named(c->bit, &g);
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & c->bit) && is_word(&g, flags[i].name)) f = &flags[i];
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, c->bit, &g);
     if (!f && !o && commands_with(word))
         say(USAGE, "--%s is an option of %s, not of %s", dashed(word),
