@@ -974,17 +974,17 @@ static const char *decimal(double value) {
     return text;
 }
 
-/* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
-static void print_metrics(const carnn_scores *s, int counts) {
+/* "accuracy 0.8123  loss 0.5012"; with --counts the secondary ones, too. */
+static void print_metrics(const carnn_scores *s) {
     const char *gap = "";
     size_t i;
-    for (i = 0; i <= s->count; i++) {
-        double number = i < s->count ? s->metric[i].value : loss_of(s);
-        if (i < s->count && !counts && s->metric[i].secondary) continue;
-        if (!is_finite(number)) continue;
-        printf("%s%s %s", gap, i < s->count ? s->metric[i].name : "loss", decimal(number));
+    for (i = 0; i < s->count; i++) {
+        if (s->metric[i].secondary && !arg.counts) continue;
+        if (!is_finite(s->metric[i].value)) continue;
+        printf("%s%s %s", gap, s->metric[i].name, decimal(s->metric[i].value));
         gap = "  ";
     }
+    if (is_finite(loss_of(s))) printf("%sloss %s", gap, decimal(loss_of(s)));
 }
 
 /* Says what makes scores on a file doubtful. */
@@ -1226,8 +1226,8 @@ static void print_training(void) {
     printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", arg.out,
            carnn_model_parameters(model), (long long)carnn_model_best_epoch(model),
            duration(job.seconds), job.valid ? "valid" : "train");
-    print_metrics(carnn_model_scores(model), 0);
-    if (job.test) printf("\ntest   "), print_metrics(&job.tested, 0);
+    print_metrics(carnn_model_scores(model));
+    if (job.test) printf("\ntest   "), print_metrics(&job.tested);
     printf("\n");
 }
 
@@ -1270,7 +1270,7 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
     job.before += job.seconds;
     job.seconds = 0.0;
     if (arg.json) return;
-    printf("fold %zu of %zu  ", number + 1, count), print_metrics(s, 0);
+    printf("fold %zu of %zu  ", number + 1, count), print_metrics(s);
     printf("  (%zu examples)\n", s->examples);
     flush_output(FAILED);
 }
@@ -1288,8 +1288,8 @@ static void cross_validate(void) {
     check(status);
     if (arg.json) json_training(&mean, &sd);
     else {
-        printf("mean  "), print_metrics(&mean, 0);
-        printf("\nsd    "), print_metrics(&sd, 0);
+        printf("mean  "), print_metrics(&mean);
+        printf("\nsd    "), print_metrics(&sd);
         printf("\n");
     }
 }
@@ -1538,7 +1538,7 @@ static void print_test(void) {
         double p = i ? significance(i) : NAN;
         print_cut(scored_name(i), (int)width, 0);
         printf("  ");
-        print_metrics(s, arg.counts);
+        print_metrics(s);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (is_finite(p)) printf(", p %.4f against the first", p);
         printf(")\n");
@@ -2182,7 +2182,7 @@ static void print_members(void) {
         if (!i) printf(FIELD "%s\n", "ensemble", rule_of(model));
         printf("member %-9zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
                (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
-        print_metrics(carnn_model_scores(m), 0);
+        print_metrics(carnn_model_scores(m));
         printf("\n");
     }
 }
@@ -2212,7 +2212,7 @@ static void print_info(const char *file) {
         printf(FIELD, "scores");
         if (carnn_model_best_epoch(model))
             printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
-        print_metrics(s, 0);
+        print_metrics(s);
         printf(" on %zu examples\n", s->examples);
     }
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
