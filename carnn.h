@@ -11884,7 +11884,8 @@ struct carnn__task {
     double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) the sum; adds metrics to tally.
                                                                NULL: cross entropy */
     void (*backward)(carnn__work *work, uint64_t key);
-    void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally); /* (*) its own */
+    /* (*) loss and metrics of what models say together; NULL: those of the mean over all choices */
+    void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally);
     /* scores and predictions */
     carnn__metric metric[CARNN_SCORES_MAX + 1];
     void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) NULL: means of sums */
