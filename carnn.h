@@ -21886,6 +21886,15 @@ static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset 
     return status == CARNN_ERR_MEMORY ? carnn__out_of_memory(error) : CARNN_OK;
 }
 
+/* Fails where a target is no number. */
+static carnn_status carnn__signal_numbers(const carnn_dataset *data, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < data->item_count; i++)
+        if (data->items[i].value != data->items[i].value)
+            return carnn__target_fail(data, i, "a number as the target", error);
+    return CARNN_OK;
+}
+
 /* The choices: whole targets where these are classes; of steps their words; of numbers none. */
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
@@ -21900,6 +21909,8 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
         status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
                                     "class takes them as names)", error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
+    if (!status && carnn__signal_is(model, CARNN__SIGNAL_NUMBER))
+        status = carnn__signal_numbers(data, error);
     if (status || carnn__signal_is(model, CARNN__SIGNAL_CLASS)) return status;
     carnn__names_free(&model->choices, &model->allocator);
     carnn__vocabulary_init(&v, &model->allocator, error);
@@ -21919,15 +21930,14 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
 static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
     const carnn_dataset *data = work->data;
     size_t i;
-    for (i = 0; !work->predict && i < data->item_count; i++) {
-        float y = data->items[i].value;
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
-            return carnn__target_fail(data, i, "a number as the target", error);
+    if (!work->predict && carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) &&
+        carnn__signal_numbers(data, error))
+        return CARNN_ERR_DATA;
+    for (i = 0; !work->predict && i < data->item_count; i++)
         if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
             carnn__target_length(data, i) != 1 &&
             carnn__target_length(data, i) != carnn__item_length(data, i))
             return carnn__target_fail(data, i, "a class for each row, or one", error);
-    }
     return carnn__corpus_cut(work, error);
 }
 

@@ -610,7 +610,7 @@ static void signal_kinds(void) {
                {"1,1\n2,1\n30,1\n", "1", "", CARNN__SIGNAL_CLASS, 3},
                {"1,1\n2,1\n30,1\n", "1", "target_kind=number", CARNN__SIGNAL_NUMBER, 0}};
     carnn_model_desc desc;
-    carnn_model *model;
+    carnn_model *model, *other;
     carnn_dataset *data;
     carnn_error error;
     size_t i;
@@ -667,8 +667,18 @@ static void signal_kinds(void) {
     CHECK_NEAR(*test_weight(model, "target.deviation"), 1.0, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
-    data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
+    data = signal_text("1,1,2\n2,3,4\n", "2", NULL);
     model = signal_model("target_kind=number", data);
+    carnn_dataset_free(data);
+    data = signal_text(signal_gestures, "2", NULL); /* words are no numbers, nor classes of rows */
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    CHECK_INT(carnn_set(&desc, NULL, "target_kind", "number", &error), CARNN_OK);
+    desc.from = model; /* or without */
+    CHECK_INT(carnn_model_create(&other, &desc, data, &error), CARNN_ERR_DATA);
+    desc.from = NULL;
+    CHECK_INT(carnn_model_create(&other, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "1: expected a number as the target, found \"") != NULL);
     CHECK_INT(signal_fit(model, data, 1), CARNN_ERR_DATA);
     CHECK_INT(test_predict_all(model, data, 1).count, data->item_count); /* they are not read */
     carnn_model_free(model);
