@@ -21930,12 +21930,11 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
 static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) {
     const carnn_dataset *data = work->data;
     size_t i;
-    if (!work->predict && carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) &&
-        carnn__signal_numbers(data, error))
+    if (work->predict) return carnn__corpus_cut(work, error);
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && carnn__signal_numbers(data, error))
         return CARNN_ERR_DATA;
-    for (i = 0; !work->predict && i < data->item_count; i++)
-        if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
-            carnn__target_length(data, i) != 1 &&
+    for (i = 0; carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) && i < data->item_count; i++)
+        if (carnn__target_length(data, i) != 1 &&
             carnn__target_length(data, i) != carnn__item_length(data, i))
             return carnn__target_fail(data, i, "a class for each row, or one", error);
     return carnn__corpus_cut(work, error);
