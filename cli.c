@@ -828,6 +828,13 @@ static line read_text(const char *name) {
     return all;
 }
 
+/* Ends a line that has been found: it is counted, without what Windows puts at its end. */
+static void end_line(line *l) {
+    if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    l->text[l->length] = '\0';
+    l->number++;
+}
+
 /* Moves on to the next line, and takes it from the front of a text; 0: there is none. */
 static int cut_line(line *text, line *l) {
     char *end = text->length ? (char *)memchr(text->text, '\n', text->length) : NULL;
@@ -835,9 +842,7 @@ static int cut_line(line *text, line *l) {
     if (!cut) return 0;
     l->text = text->text;
     l->length = cut - (end != NULL);
-    if (l->length && l->text[l->length - 1] == '\r') l->length--;
-    l->text[l->length] = '\0';
-    l->number++;
+    end_line(l);
     text->text += cut;
     text->length -= cut;
     return 1;
@@ -957,11 +962,10 @@ static int next_line(line *l) {
                 l->number + 1);
         l->text[l->length++] = (char)c;
     }
-    if (l->length && l->text[l->length - 1] == '\r') l->length--;
     if (!l->number) check_plain(l);
-    if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
+    if (!l->number && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
         memmove(l->text, l->text + 3, l->length -= 3);
-    l->text[l->length] = '\0';
+    end_line(l);
     return 1;
 }
 
