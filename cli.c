@@ -3137,17 +3137,22 @@ static int complete(const char *shell) {
     if (!bash && !zsh && !fish) unknown("shell", &g);
     add_entries();
     if (fish) return put_fish();
+    /* --cell=icarnn is three words of bash and one of zsh */
     puts(bash ? "_carnn() {\nlocal list=() at=$COMP_CWORD\n"
-                "case $at:${COMP_WORDS[1]}:${COMP_WORDS[at-1]} in"
+                "local word=${COMP_WORDS[at]#=} before=${COMP_WORDS[at-1]}\n"
+                "[[ $before != = ]] || before=${COMP_WORDS[at-2]}\n"
+                "case $at:${COMP_WORDS[1]}:$before in"
               : "#compdef carnn\nlocal -a list\n"
-                "case $((CURRENT-1)):${words[2]}:${words[CURRENT-1]} in");
+                "local word=${words[CURRENT]} before=${words[CURRENT-1]}\n"
+                "if [[ $word == --*=* ]]; then\n"
+                "before=${word%%=*} word=${word#*=}\ncompset -P 1 '*='\nfi\n"
+                "case $((CURRENT-1)):${words[2]}:$before in");
     put_cases(zsh);
     /* options are offered for what begins like one: else a file may be meant */
-    puts(bash ? "esac\n[[ ${COMP_WORDS[at]} == -* ]] || list=(\"${list[@]/#-*}\")\n"
-                "COMPREPLY=($(compgen -W \"${list[*]}\" -- \"${COMP_WORDS[at]}\"))\n}\n"
+    puts(bash ? "esac\n[[ $word == -* ]] || list=(\"${list[@]/#-*}\")\n"
+                "COMPREPLY=($(compgen -W \"${list[*]}\" -- \"$word\"))\n}\n"
                 "complete -o default -F _carnn carnn"
-              : "esac\n[[ ${words[CURRENT]} == -* ]] || list=(${list:#-*})\n"
-                "_describe carnn list || _files");
+              : "esac\n[[ $word == -* ]] || list=(${list:#-*})\n_describe carnn list || _files");
     return DONE;
 }
 

@@ -121,15 +121,18 @@ for shell in bash zsh fish; do
     completes --j --json info
     completes cl 'classify cloze' train --task
     completes icar icarnn train --task dialog --cell
+    completes icar icarnn train --task dialog --cell =
+    completes = 'sgd adagrad rmsprop adadelta adam' train --optimizer
     completes sia siamese train --model
 done
 if command -v zsh >where; then
     "$carnn" help --complete zsh >completion
-    for word in '' --j; do
+    for word in '' --j --task=; do
         zsh -fc '_describe() { [[ -n ${(P)2} ]] && print -l -- ${(P)2}; }; _files() { print files; }
-            words=(carnn info "$1"); CURRENT=3; . ./completion' zsh "$word"
+            compset() { :; }; words=(carnn info "$1"); CURRENT=3; . ./completion' zsh "$word"
     done >out 2>err
-    check 'zsh offers files, then options' [ "$(cut -d : -f 1 out | tr '\n' ' ')" = 'files --json --help ' ]
+    check 'zsh offers files, options, then tasks' [ "$(cut -d : -f 1 out | sed 5q | tr '\n' ' ')" = \
+        'files --json --help dialog lm ' ]
 fi
 if command -v fish >where; then
     "$carnn" help --complete fish >completion
