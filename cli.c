@@ -3198,12 +3198,12 @@ static int help(void) {
 }
 
 static int run(int count, char **argument) {
-    const char *word = count > 1 ? argument[1] : "";
+    const char *word = count > 1 ? argument[1] : "", *name = word + strspn(word, "-");
     const command *c;
     guess g;
     if (count < 2) return list_commands(stderr);
-    if (!strcmp(word, "-h") || !strcmp(word, "--help") || !strcmp(word, "--version"))
-        word = strstr(word, "version") ? "version" : "help";
+    if (*word == '-' && (!strcmp(name, "h") || !strcmp(name, "help"))) word = "help";
+    else if (*word == '-' && !strcmp(name, "version")) word = name;
     g = guess_for(word);
     c = command_named(&g);
     if (!c) unknown("command", &g);

@@ -181,6 +181,10 @@ run 2 help --complete
 
 run 0 --version
 says out '^carnn [0-9]'
+run 0 -version
+says out '^carnn [0-9]'
+run 0 -help
+says out '^usage: carnn COMMAND'
 CARNN_SIMD=portable
 export CARNN_SIMD
 run 0 --version
