@@ -2039,7 +2039,7 @@ static int cloze(void) {
     } while (question);
     if (!questions)
         say(BAD_DATA, "%s: expected names that are said twice within some sentences, found none",
-            *arg.files.item);
+            called(*arg.files.item));
     carnn_book_free(book);
     free(asked);
     free(sources);

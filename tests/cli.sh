@@ -1363,6 +1363,8 @@ run 3 cloze /dev/null
 echo 'no name is said .' >nameless.txt
 run 3 cloze nameless.txt
 says err 'nameless.txt: expected names that are said twice within some sentences, found none'
+"$carnn" cloze - <nameless.txt >out 2>err
+says err '^carnn: standard input: expected names that are said twice'
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
 
