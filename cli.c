@@ -1975,12 +1975,14 @@ static int rank(void) {
     name = called(*arg.data.item);
     text = read_text(*arg.data.item);
     pair[0] = text_of(arg.question);
-    for (; cut_line(&text, &input); count++) {
+    while (cut_line(&text, &input)) {
+        if (strspn(input.text, " \t") == input.length) continue; /* no sentence */
         tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
             check(carnn_session_candidate(session, input.text, input.length, &error));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
         sentences[count] = (sentence){0.0, count, {input.text, input.length}};
+        count++;
     }
     for (i = 0; i < count; i++) {
         pair[1] = sentences[i].text;

@@ -1918,6 +1918,9 @@ says err 'before.tsv: has tabs; each line is taken for one sentence'
 : >nothing.txt
 printf 'one\ntwo two\none\n' | "$carnn" rank rank.gguf --question who >out 2>err
 check 'a sentence that is there twice' [ "$(cut -f 2 out | grep -c -x one)" -eq 2 ]
+cp out twice
+printf 'one\n\ntwo two\n \t\r\none\n\n' | "$carnn" rank rank.gguf --question who >out 2>err
+check 'a blank line is ranked' cmp -s out twice
 run 0 rank rank.gguf --question who --data nothing.txt
 says err 'nothing.txt: has no sentences to rank'
 printf 'zero \0 zero\n' | "$carnn" rank rank.gguf --question who | cut -f 2 | tr '\0' x >out
