@@ -1850,6 +1850,11 @@ check 'CSV makes a difference' cmp -s among.gguf behind.gguf
 cut -f 1-3 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3
+for file in named.tsv asked.tsv; do
+    "$carnn" predict among.gguf --top 2 --data $file >out 2>err
+    "$carnn" predict among.gguf --top 2 <$file >twice 2>err
+    check "$file from standard input" cmp -s out twice
+done
 cut -f 2 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3
