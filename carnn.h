@@ -9753,7 +9753,7 @@ enum {
 
 enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS }; /* kinds of columns */
 
-/* By style: what a line has to be, for errors and carnn_dataset_format. */
+/* By style: what a line has to be, for errors. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
@@ -9891,6 +9891,13 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
     *tree = node;
 }
 
+/* What the file was read as, for carnn_dataset_format; rows of CSV have become lines with tabs. */
+static const char *carnn__class_format(const carnn__parser *p) {
+    if (p->csv && p->style == CARNN__CLASS_TABBED) return "CSV: class, text";
+    if (p->csv && p->style == CARNN__CLASS_TEXT_FIRST) return "CSV: text, class";
+    return carnn__class_formats[p->style];
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     const char *expected = NULL;
     carnn__span label, text;
@@ -9904,7 +9911,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
             !(p->lenient && (carnn__trim(p->lines.line).length || p->lines.rest.length)))
             p->style = CARNN__CLASS_UNKNOWN;
     }
-    if (p->style) p->format = carnn__class_formats[p->style];
+    if (p->style) p->format = carnn__class_format(p);
     if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;

@@ -1846,6 +1846,7 @@ check 'other columns make a difference' cmp -s among.gguf behind.gguf
 awk -F '\t' 'BEGIN { print "text;label" } { print "\"" $1 "\";" $2 }' behind.tsv | gzip >named.csv.gz
 run 0 train --task classify --train named.csv.gz --epochs 1 --hidden 4 --embedding 4 --threads 1 \
     --out among.gguf
+says err '^named.csv.gz: read as CSV: text, class$'
 check 'CSV makes a difference' cmp -s among.gguf behind.gguf
 cut -f 1-3 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
