@@ -268,7 +268,7 @@ typedef struct carnn_allocator {
 /* A file by name or bytes. A file of data that is packed by gzip is unpacked, where that program is
    at hand; a model file is not. */
 typedef struct carnn_source {
-    const char *name;  /* file name, or what errors should call the bytes */
+    const char *name;  /* file name, or what errors should call the bytes [(memory)] */
     const void *bytes; /* NULL: read the file `name` */
     size_t size;       /* of `bytes` */
 } carnn_source;
@@ -313,9 +313,9 @@ typedef struct carnn_model_desc {
     int64_t vector_words; /* answer, classify, pair, skip-thought: how many words that only these
                           files have are known, too, the first ones [100,000]; their vectors are
                           not trained */
-    const carnn_dataset *const *known; /* with vectors: data sets whose words the model is to know
-                          beside those of the training data: the validation set; entries may be
-                          NULL */
+    const carnn_dataset *const *known; /* with vectors: data sets, such as the validation set, all
+                          whose words are known, too, as those of the training data are; entries
+                          may be NULL */
     size_t known_count;
     const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
                           learned on additional turns of words that mean nothing; a line of text;
@@ -438,8 +438,8 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
 /* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
    all ranges. train may be NULL. carnn_model_create and carnn_train call it themselves: a program
    that has called it sets `embedding` to 0 again where it shall be the size of `vectors` or of
-   rows, before it makes the model. It does not look at `from`: with that, do without it, else
-   nothing is open that could be as in `from`. */
+   rows, before it makes the model. It does not look at `from`: do not call it with that, as what it
+   fills in is no longer taken from there. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -685,10 +685,12 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 
 /* Which fields of a prediction are meant. */
 typedef enum carnn_prediction_kind {
-    CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
-    CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
-    CARNN_PREDICTS_LIKELIHOOD, /* -log P of a text, in `score`, and its tokens */
-    CARNN_PREDICTS_VECTOR      /* the vector of a text */
+    CARNN_PREDICTS_CHOICES,    /* the most probable replies, classes, words or tags: dialog,
+                                  classify, cloze, pair and signal with classes */
+    CARNN_PREDICTS_SCORE,      /* a score, higher is better (answer); or a grade (pair) or number
+                                  (signal) */
+    CARNN_PREDICTS_LIKELIHOOD, /* -log P of a text, in `score`, and its tokens: lm */
+    CARNN_PREDICTS_VECTOR      /* the vector of a text: skip-thought */
 } carnn_prediction_kind;
 
 /* What a model makes of an example, or of one part of it: tasks that label every word of a text
@@ -758,8 +760,9 @@ CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number
 typedef struct carnn_tensor {
     const char *name;
     size_t rows, columns;
-    const float *value; /* NULL: the weights have 8 bits, */
-    const void *blocks; /* each row in ceil(columns / 32) blocks of GGUF's Q8_0, 34 bytes each */
+    const float *value; /* of 32 bits; else NULL */
+    const void *blocks; /* of 8 bits, a row in ceil(columns / 32) blocks of GGUF's Q8_0, 34 bytes
+                           each; else NULL */
     int bits;           /* of a number: 32, or 8 */
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
@@ -864,11 +867,12 @@ typedef struct carnn_session_desc {
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
 
-/* Opens a session; `desc` may be NULL. The calls after it do not allocate. carnn_session_size:
-   bytes; 0 where the task has no sessions or memory runs out: it allocates while it counts. A
-   session reads as much as scoring and carnn_predict do at most; a smaller one has the same answers
-   for what fits into it. To quantise a model, or to train it then, changes the size of its
-   sessions. */
+/* Opens a session; `desc` may be NULL. The calls after it do not allocate. A session reads no more
+   than scoring and carnn_predict do; a smaller one has the same answers for what fits into it.
+
+   carnn_session_size: how many bytes one needs; 0 where the task has no sessions, or memory runs
+   out while it counts (it allocates). The size is another one after the model is quantised, and
+   after it is trained further then. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -911,7 +915,7 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 /* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
    and predicts from the rows so far, in the same time and memory for every row. CARNN_ERR_ARGUMENT
-   where the model was not made with directions 1 and context none. */
+   where the model was not made with directions 1 and context none: only carnn_predict is left. */
 CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
                                          size_t top, carnn_prediction *prediction,
                                          carnn_error *error);
@@ -1040,9 +1044,9 @@ typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
-    uint64_t seed;      /* of the words that are drawn: a new session with the same seed draws the
-                           same, one that has drawn already goes on with other ones, also after a
-                           reset */
+    uint64_t seed;      /* of the words that are drawn, 0 is one, too: a new session with the same
+                           seed draws the same, one that has drawn already goes on with other ones,
+                           also after a reset */
     int64_t words;      /* at most so many are drawn for a sentence, up to CARNN_SAMPLING_WORDS
                            [100] */
 } carnn_sampling;
