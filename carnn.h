@@ -1053,8 +1053,8 @@ typedef struct carnn_sampling {
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
    does not know are <unk>) into text[0 .. size), with a NUL. The first word that does not fit is
-   left out, and so are all behind it. The whole sentence is the context of the next call. how may
-   be NULL. */
+   left out, and so are all behind it. The whole sentence is the context of the next call; one that
+   how->words has cut off has ended there, and no call goes on with it. how may be NULL. */
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error);
