@@ -15791,24 +15791,21 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
 /* --- the shares in the score --------------------------------------------------------------------
    score += W x; x are the shares of a pair. Backward: dW += dscore^T x. */
 
-enum { CARNN__REDUNDANCY = 1, CARNN__PLACE = 2 }; /* what is read of the other sentences */
-
 typedef struct carnn__shares {
     carnn__mat x;    /* (B, CARNN__SHARES); with redundancy CARNN__REDUNDANCIES more, with place
                         one more, the last */
     carnn__linear y; /* (B, 1) W x */
-    int place;       /* not 0: the place is read */
+    int place;       /* 1: the place is read */
     carnn__redundancy redundancy; /* its sum is NULL where it is not read */
 } carnn__shares;
 
-/* others: CARNN__REDUNDANCY + CARNN__PLACE, or less. */
+/* redundancy, place: what is read of the other sentences. */
 static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
-                               int others) {
-    int redundancy = others & CARNN__REDUNDANCY;
+                               int redundancy, int place) {
     size_t columns = CARNN__SHARES;
     if (redundancy) columns += CARNN__REDUNDANCIES;
-    m->place = others & CARNN__PLACE;
-    if (m->place) columns++;
+    if (place) columns++;
+    m->place = place;
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
@@ -20701,13 +20698,10 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* What is read of the other sentences of a question. */
-static int carnn__answer_others(const carnn_model *model) {
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA ||
-        !carnn__option_whole(model, CARNN__TWO_OVERLAP))
-        return 0;
-    return (carnn__option_whole(model, CARNN__ANSWER_REDUNDANCY) ? CARNN__REDUNDANCY : 0) +
-           (carnn__option_whole(model, CARNN__ANSWER_PLACE) ? CARNN__PLACE : 0);
+/* 1: the model has this option, redundancy or place, which is of the shares. */
+static int carnn__answer_has(const carnn_model *model, size_t option) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
+           carnn__option_whole(model, CARNN__TWO_OVERLAP) && carnn__option_whole(model, option);
 }
 
 /* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
@@ -20744,7 +20738,8 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
                            CARNN__LOGITS);
         if (t->flag)
             carnn__shares_plan(p, &m->shares, "output", t->most_items,
-                               carnn__answer_others(p->model));
+                               carnn__answer_has(p->model, CARNN__ANSWER_REDUNDANCY),
+                               carnn__answer_has(p->model, CARNN__ANSWER_PLACE));
     }
     carnn__two_fixed(p, two);
     carnn__ranks_plan(p, &m->ranks);
@@ -20853,7 +20848,9 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__answer_carve(carnn_session *s, carnn__arena *arena) {
     carnn__lists *others = &carnn__corpus_of(&s->work)->others;
     carnn__net_session_carve(s, arena);
-    if (!carnn__answer_others(s->model)) return;
+    if (!carnn__answer_has(s->model, CARNN__ANSWER_REDUNDANCY) &&
+        !carnn__answer_has(s->model, CARNN__ANSWER_PLACE))
+        return;
     others->ids = carnn__indices(arena, CARNN__OTHER_WORDS);
     others->at = carnn__sizes(arena, CARNN__OTHERS + 1);
     if (others->at) others->at[0] = 0;
