@@ -12322,7 +12322,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
     float *word_loss;      /* (words) of tasks that predict words: -log P of each */
-    size_t words;          /* of the batch at hand */
+    size_t words;          /* of the batch at hand, and of word_loss */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -16922,7 +16922,7 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 typedef struct carnn__word_softmax {
     size_t weight, bias;        /* parameters W (V, h), b (V) */
     size_t V, block;            /* block: rows */
-    float *z, *loss;            /* (block, V); (N) */
+    float *z;                   /* (block, V); losses are in net.word_loss (N) */
     float *room;                /* (h) for a row of W, in sessions */
     uint32_t *target;           /* (N) */
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
@@ -16944,7 +16944,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
     m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
     m->z = carnn__floats(p->arena, m->block, m->V);
-    carnn__net_of(p->work)->word_loss = m->loss = carnn__floats(p->arena, 1, N);
+    carnn__net_of(p->work)->word_loss = carnn__floats(p->arena, 1, N);
     m->target = carnn__indices(p->arena, N);
     m->room = session ? carnn__floats(p->arena, 1, h) : NULL;
     if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
@@ -16976,7 +16976,7 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
         rows = carnn__min(m->block, N - from);
         carnn__word_softmax_logits(work, m, h, from, rows);
         carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
-                      m->loss + from);
+                      carnn__net_of(work)->word_loss + from);
         if (!work->g) continue;
         carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
                       D);
@@ -20173,7 +20173,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     m->restarted = 0.0;
     if (carried && m->characters && !carnn__in_session(work) && !work->g && !work->predict) {
         carnn__lm_run(work, m, 0, 0.0, 0);
-        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->output.loss[i];
+        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->net.word_loss[i];
     }
     carnn__lm_run(work, m, key, 1.0 - carnn__lm_label_share(work), carried);
 }
@@ -20221,7 +20221,7 @@ static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn_
             size_t n = part.to - part.from;
             double nll = 0.0, last = 0.0;
             for (t = part.from; t < part.to; t++) {
-                last = (double)m->output.loss[m->seq->start[t] + b];
+                last = (double)m->net.word_loss[m->seq->start[t] + b];
                 nll += last;
             }
             sum[CARNN__LM_NLL] += nll;
@@ -20379,7 +20379,7 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
     for (i = 0; i < carnn__max(s->members, 1); i++)
         carnn__lm_forward(i ? s->works[i] : &s->work, 0);
     if (s->members) carnn__word_softmax_mean(s->works, s->members);
-    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->net.word_loss[t];
     p->score += nll;
     p->tokens += t;
 }
@@ -22397,7 +22397,7 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     size_t i, k, r;
     tally->examples += t->count;
     for (i = 0; i < t->count; i++) {
-        const float *loss = m->output.loss;
+        const float *loss = m->net.word_loss;
         double both = 0.0, words = 0.0;
         if (work->predict) { /* the sentences were only encoded */
             carnn_prediction p = carnn__thought_vector(m, i);
