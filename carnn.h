@@ -18429,47 +18429,44 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
 
 typedef struct carnn__exchange {
     const carnn__name_classes *classes;
-    const carnn__lists *choices; /* (L) words of the candidates */
+    size_t candidates;       /* L */
+    carnn__lists choices;    /* (L + R) words of the candidates, then of replies that are none */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
     uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
-    carnn__lists more;       /* (R) replies that are no candidates: choices L, L + 1, .. */
     uint32_t *slot;          /* (slots) a hash table of all choices by their words */
     size_t slots;            /* a power of two */
 } carnn__exchange;
 
-/* The words of a choice. */
-static carnn__list carnn__exchange_list(const carnn__exchange *m, size_t i) {
-    size_t L = m->choices->count;
-    return i < L ? carnn__list_at(m->choices, i) : carnn__list_at(&m->more, i - L);
-}
-
 /* The slot of a choice by its words, or the free one where it belongs. */
 static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
-    carnn__list words = carnn__exchange_list(m, choice);
+    carnn__list words = carnn__list_at(&m->choices, choice);
     uint64_t hash = words.length;
     size_t i, slot;
     for (i = 0; i < words.length; i++) hash = carnn__stream(hash, words.ids[i]);
     for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (m->slots - 1)) {
-        carnn__list other = carnn__exchange_list(m, m->slot[slot]);
+        carnn__list other = carnn__list_at(&m->choices, m->slot[slot]);
         if (carnn__same_list(other, words)) break;
     }
     return &m->slot[slot];
 }
 
+/* The caller has set m->choices to the candidates, which are copied. */
 static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
-                                 const carnn__name_classes *e, const carnn__lists *choices,
-                                 size_t R) {
-    size_t V = p->model->words.count, L = choices->count, i;
+                                 const carnn__name_classes *e, size_t R) {
+    const carnn__lists own = m->choices;
+    size_t V = p->model->words.count, L = own.count, i;
     for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
     m->classes = e;
-    m->choices = choices;
+    m->candidates = L;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
-    m->more.at = carnn__sizes(p->arena, R + 1);
-    m->more.ids = carnn__indices(p->arena, R * e->longest + 1);
+    m->choices.at = carnn__sizes(p->arena, L + R + 1);
+    m->choices.ids = carnn__indices(p->arena, own.at[L] + R * e->longest + 1);
     m->slot = carnn__indices(p->arena, m->slots);
     if (!m->slot) return;
+    memcpy(m->choices.at, own.at, (L + 1) * sizeof *own.at);
+    memcpy(m->choices.ids, own.ids, own.at[L] * sizeof *own.ids);
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
     memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
     for (i = 0; i < L; i++) {
@@ -18481,9 +18478,8 @@ static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
 /* Forgets the batch. What came last into the hash table leaves it first, so that every chain of
    slots stays whole. */
 static void carnn__exchange_clear(carnn__exchange *m) {
-    for (; m->more.count; m->more.count--)
-        *carnn__exchange_slot(m, m->choices->count + m->more.count - 1) = CARNN__NO_INDEX;
-    m->more.at[0] = 0;
+    for (; m->choices.count > m->candidates; m->choices.count--)
+        *carnn__exchange_slot(m, m->choices.count - 1) = CARNN__NO_INDEX;
 }
 
 /* Draws the permutations of the names for the dialog that begins with the item `first`. */
@@ -18508,16 +18504,16 @@ static void carnn__exchange_add(const carnn__exchange *m, carnn__lists *to, carn
 /* The choice that the reply `target` becomes in the dialog at hand, a new one where that is no
    candidate. */
 static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
-    size_t choice = m->choices->count + m->more.count;
+    size_t choice = m->choices.count;
     uint32_t *slot;
     carnn__list words;
     if (target == CARNN__NO_INDEX) return target;
-    words = carnn__list_at(m->choices, target);
+    words = carnn__list_at(&m->choices, target);
     if (!carnn__classes_has(m->classes, words)) return target;
-    carnn__exchange_add(m, &m->more, words);
+    carnn__exchange_add(m, &m->choices, words);
     slot = carnn__exchange_slot(m, choice);
     if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)choice;
-    else m->more.count--;
+    else m->choices.count--;
     return *slot;
 }
 
@@ -18757,7 +18753,8 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     carnn__name_classes name_classes;
-    carnn__exchange exchange; /* in training, where there are such classes */
+    carnn__exchange exchange; /* in training, where there are such classes; its choices are those
+                                 of the batch at hand, also where there is none */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
     uint32_t *place;         /* (lines) number in the batch of what was said */
@@ -18889,7 +18886,8 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_lists = U + odd;
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
-    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, &m->choices, R);
+    m->exchange.choices = m->choices;
+    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
@@ -18897,7 +18895,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
-    m->turns = m->lists.count = m->exchange.more.count = m->marked = 0;
+    m->turns = m->lists.count = m->marked = 0;
 }
 
 /* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
@@ -19243,7 +19241,8 @@ typedef struct carnn__dialog {
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     float *balance;          /* (L) a_l; NULL: 0 */
-    carnn__lists kept;       /* (L) the candidates; in training without words that are dropped */
+    carnn__lists kept;       /* (L) choices of the batch; in training without words that are
+                                dropped */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     float *loss;             /* (R), by chunks and in these by rank */
@@ -19319,7 +19318,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
    The unsure reply is as frequent as odd turns are. Where names are exchanged there is neither: all
    replies with a name are as frequent, and no word is dropped. */
 static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
-    const carnn__lists *choices = &m->read.choices;
+    const carnn__lists *choices = &m->read.exchange.choices;
     const uint32_t *target = m->net.corpus.target;
     double balance = carnn__option(p->model, CARNN__DIALOG_BALANCE);
     size_t L = choices->count, items = p->work->data->item_count, i;
@@ -19375,7 +19374,7 @@ enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS,
 /* Drops words of the candidates in a step: word 0 is the unknown one. */
 static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__lists *choices = &m->read.choices;
+    const carnn__lists *choices = &m->read.exchange.choices;
     float rate = (float)carnn__option(work->model, CARNN__DIALOG_WORD_DROPOUT);
     size_t i, n = choices->at[choices->count];
     if (m->kept.ids == choices->ids) return;
@@ -19433,16 +19432,11 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
 
 /* --- a chunk --------------------------------------------------------------------------------- */
 
-/* Candidates of the batch at hand, with those that the exchange of names has added. */
-static size_t carnn__dialog_choices(const carnn__dialog *m) {
-    return m->read.choices.count + m->read.exchange.more.count;
-}
-
 /* A chunk, from its packed histories to the logits of the candidates: z = o y^T. */
 static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
@@ -19461,7 +19455,7 @@ static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
-    size_t L = carnn__dialog_choices(m);
+    size_t L = m->kept.count;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -19528,14 +19522,13 @@ static void carnn__dialog_drop_utterances(const carnn__work *work, float *e, uin
 /* All chunks of a batch; in training the gradients of e and y are added up over them. */
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t B, b, own = m->read.choices.count, L, U;
+    size_t B, b, L, U;
     carnn__history_collect(work, &m->read, m->net.number, key);
     U = m->read.lists.count;
-    L = carnn__dialog_choices(m);
+    L = m->kept.count = m->read.exchange.choices.count;
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
-    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, L - own, &m->y, own, 0);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 0);
     carnn__dialog_drop_utterances(work, m->e.x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, m->e.x, 0, U);
@@ -19549,7 +19542,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
             size_t turn = m->from + m->order[b];
             carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], m->sum);
             if (m->logits.x) memcpy(m->logits.x + turn * L, m->z + b * L, L * sizeof(float));
-            if (m->balance) work->engine->k->add(m->balance, m->z + b * L, own);
+            if (m->balance) work->engine->k->add(m->balance, m->z + b * L, L);
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss + m->from);
@@ -19570,14 +19563,12 @@ static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
 
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t own = m->read.choices.count, more = m->read.exchange.more.count;
     size_t U = m->read.lists.count;
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, m->e.d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, &m->e, U);
     carnn__dialog_drop_utterances(work, m->e.d, key);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->kept, 0, own, &m->y, 0, 1);
-    carnn__encode_lists(work, &m->words, &m->read.exchange.more, 0, more, &m->y, own, 1);
+    carnn__encode_lists(work, &m->words, &m->kept, 0, m->kept.count, &m->y, 0, 1);
 }
 
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {

@@ -114,7 +114,7 @@ static void test_classes(void) {
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
     CHECK_INT(e->classes, 4);
-    CHECK(!m->balance && m->kept.ids == m->read.choices.ids); /* as names are exchanged */
+    CHECK(!m->balance && m->kept.ids == m->read.exchange.choices.ids); /* as names are exchanged */
     CHECK_INT(e->of[number_of(model, "two")], e->of[number_of(model, "six")]);
     CHECK(tree != place && place != phone && phone != tree);
     for (i = 0; i < TREES; i++) {
@@ -324,7 +324,7 @@ static void test_permutations(void) {
     uint32_t *image = (uint32_t *)malloc(2 * V * sizeof *image), *once = image + V;
     carnn__history_collect(&batch.w.work, &m->read, 0, 11);
     CHECK_INT(m->read.turns, data->item_count);
-    CHECK(m->read.exchange.more.count > 0);
+    CHECK(m->read.exchange.choices.count > L);
     for (item = line = 0; item < data->item_count; item++) {
         carnn__list words;
         if (item % 5 == 0) { /* five turns a dialog */
@@ -354,15 +354,15 @@ static void test_permutations(void) {
                 check_images(names, words.ids, n - (i > 0), &c->tokens, m->read.seq[line]);
                 if (i) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
             }
-        words = carnn__exchange_list(names, m->read.answer[item]);
+        words = carnn__list_at(&names->choices, m->read.answer[item]);
         CHECK_INT(words.length, carnn__list_length(&m->read.choices, c->target[item]));
         check_images(names, words.ids, words.length, &m->read.choices, c->target[item]);
-        CHECK(m->read.answer[item] < L + names->more.count);
+        CHECK(m->read.answer[item] < names->choices.count);
     }
     CHECK(changed > 0);
     CHECK_INT(told, data->item_count / 5 * 4 * 2);
-    for (i = 0; i < names->more.count; i++) /* no reply is there twice */
-        CHECK_INT(*carnn__exchange_slot(names, L + i), L + i);
+    for (i = L; i < names->choices.count; i++) /* no reply is there twice */
+        CHECK_INT(*carnn__exchange_slot(names, i), i);
     carnn__exchange_draw(names, 11, 0); /* the next dialog has another permutation */
     memcpy(image, names->image, V * sizeof *image);
     carnn__exchange_draw(names, 11, 5);
@@ -370,10 +370,10 @@ static void test_permutations(void) {
     carnn__history_collect(&batch.w.work, &m->read, 0, 12); /* the batch before is forgotten */
     for (i = n = 0; i < names->slots; i++) {
         if (names->slot[i] == CARNN__NO_INDEX) continue;
-        CHECK(names->slot[i] < L + names->more.count);
+        CHECK(names->slot[i] < names->choices.count);
         n++;
     }
-    CHECK_INT(n, L + names->more.count);
+    CHECK_INT(n, names->choices.count);
     free(image);
     close_batch(&batch);
 }
