@@ -15916,7 +15916,8 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
-   What the heads answer and pair have in common: a siamese encoder. For word w_i of a text:
+   What the heads answer and pair have in common: a siamese encoder and, where a head does not
+   compare the vectors v of the two texts itself, their similarity. For word w_i of a text:
 
      u_i = P [E_w; overlap] + b, in pair then through two highway layers
      P (h, e + overlaps)   b, u_i (h)
@@ -16003,9 +16004,11 @@ typedef struct carnn__two { /* the state of such a head begins with it */
     carnn__additive attend;
     carnn__attentive attentive;
     carnn__mat sum;          /* (S, D) v where `attends` is not 0 */
+    carnn__similarity match; /* z (B, K) of v, where `compared` is not 0 */
     float *alignment;        /* (m, n) or (n, m) of a session, where `matches` */
-    /* set before carnn__two_plan: */
+    /* set before carnn__two_plan, as are the kinds of the pool and of the match: */
     int matches, aligns, attends, highways;
+    size_t compared;         /* K; 0: the head compares the texts itself */
     int counts;              /* the model has the idf of words, whatever reads it */
 } carnn__two;
 
@@ -16016,7 +16019,7 @@ static unsigned carnn__two_flag(const carnn__texts *t, size_t member, uint32_t w
     return carnn__overlap_flag(t, &((const carnn__two *)t->work->state)->overlap, member, word);
 }
 
-/* It comes first among the parts. The caller has set the kinds of the pool. */
+/* It comes first among the parts. */
 static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
@@ -16044,6 +16047,8 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
     if (m->attends == CARNN__ATTENDS_BOTH)
         carnn__attentive_plan(p, &m->attentive, "attend", D, t);
     else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, h, t);
+    if (m->compared)
+        carnn__similarity_plan(p, &m->match, m->layers.pool.y.columns, m->compared, t);
     if (p->arena && m->matches && t->most_items == 1 && !p->work->g)
         m->alignment = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
 }
@@ -16108,11 +16113,13 @@ static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t 
         carnn__aligned_forward(work, &m->aligned, t, u, &m->layers.pool, m->overlap.stem, key);
     else carnn__layers_forward(work, &m->layers, t, u, key);
     carnn__two_attend(work, m, 0);
+    if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 0);
 }
 
 static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *x = &m->words.y, *u = carnn__two_inputs(m);
+    if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 1);
     carnn__two_attend(work, m, 1);
     if (m->aligns) carnn__aligned_backward(work, &m->aligned, t, u, &m->layers.pool, key);
     else carnn__layers_backward(work, &m->layers, t, u, key);
@@ -20667,7 +20674,6 @@ typedef struct carnn__answer {
     int skips;
     carnn__mat skip;         /* (R, 2h) what each word adds to the states */
     carnn__compare compare;  /* of iwan: f (B, 2F) */
-    carnn__similarity match; /* of the others: z (B, 1) */
     carnn__linear hidden, output; /* (B, h), of iwan; (B, 1), of iwan and siamese */
     carnn__shares shares;    /* W5 */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
@@ -20695,7 +20701,7 @@ static int carnn__answer_has(const carnn_model *model, size_t option) {
 
 /* What the score of iwan and siamese is computed from: (B, h), (B, 1). */
 static const carnn__mat *carnn__answer_features(const carnn__answer *m) {
-    return m->model == CARNN__ANSWER_IWAN ? &m->hidden.y : &m->match.z;
+    return m->model == CARNN__ANSWER_IWAN ? &m->hidden.y : &m->two.match.z;
 }
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
@@ -20707,6 +20713,8 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     iwan = m->model == CARNN__ANSWER_IWAN;
     m->loss = carnn__chosen(p->model, CARNN__ANSWER_LOSS);
     two->counts = 1;
+    two->compared = !iwan;
+    two->match.manhattan = m->model == CARNN__ANSWER_CA;
     two->matches = m->model >= CARNN__ANSWER_CA;
     two->aligns = m->model == CARNN__ANSWER_CA && carnn__two_aligns(p->model);
     if (m->model == CARNN__ANSWER_AP) two->attends = CARNN__ATTENDS_BOTH;
@@ -20718,9 +20726,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     two->layers.pool.kind[0] = two->matches ? CARNN__POOL_MAX : iwan ? CARNN__POOL_MEAN
                                                              : CARNN__POOL_LAST;
     carnn__two_plan(p, two);
-    m->match.manhattan = m->model == CARNN__ANSWER_CA;
     if (iwan) carnn__answer_iwan_parts(p, m);
-    else carnn__similarity_plan(p, &m->match, two->layers.pool.y.columns, 1, t);
     if (!two->matches) {
         carnn__linear_plan(p, &m->output, "output", "weight", t->most_items,
                            carnn__answer_features(m)->columns, 1, m->loss == CARNN__ANSWER_PAIR,
@@ -20785,8 +20791,6 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         carnn__compare_run(work, &m->compare, t, s, &m->two.attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__TWO_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
-    } else {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
     }
     if (m->two.matches) return;
     carnn__linear_forward(work, &m->output, carnn__answer_features(m), t->count);
@@ -20808,15 +20812,13 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__additive_backward(work, &m->two.attend, t, m->skips ? &m->skip : s,
                                  &m->two.layers.pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, m->two.layers.pool.forwards, 1);
-    } else {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
     }
     carnn__two_backward(work, &m->two, key);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
-    return carnn__item_logits(CARNN__OUTPUT_SCORE, m->two.matches ? &m->match.z : &m->output.y,
+    return carnn__item_logits(CARNN__OUTPUT_SCORE, m->two.matches ? &m->two.match.z : &m->output.y,
                               &m->two.net.texts, NULL);
 }
 
@@ -21298,7 +21300,6 @@ typedef struct carnn__pair {
     carnn__linear join;       /* W1 f + b1 (B, h) */
     carnn__highway above;     /* (B, h) */
     carnn__linear output;     /* (B, K) */
-    carnn__similarity match;  /* of manhattan */
     const carnn__mat *z;      /* (B, K) of either model */
     size_t last;              /* of two classes the one whose name sorts last (1, yes, true): F1 is
                                  that of this class */
@@ -21317,6 +21318,9 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     two->highways = 1;
     two->matches = two->aligns = carnn__two_aligns(p->model);
     two->attends = carnn__chosen(p->model, CARNN__TWO_POOLING) == CARNN__TWO_ATTENTION;
+    two->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
+    two->match.flips = !grades && !m->last;
+    two->compared = two->match.manhattan ? K : 0;
     two->layers.pool.kinds = two->attends ? 1 : 2;
     two->layers.pool.kind[0] = CARNN__POOL_MAX;
     two->layers.pool.kind[1] = CARNN__POOL_MEAN;
@@ -21324,12 +21328,8 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__grades_plan(p, &m->grades);
     s = two->layers.pool.y.columns;
     B = t->most_items;
-    m->match.manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == CARNN__PAIR_MANHATTAN;
-    m->match.flips = !grades && !m->last;
-    m->z = m->match.manhattan ? &m->match.z : &m->output.y;
-    if (m->match.manhattan) {
-        carnn__similarity_plan(p, &m->match, s, K, t);
-    } else {
+    m->z = two->compared ? &two->match.z : &m->output.y;
+    if (!two->compared) {
         m->f = carnn__plan_mat(p, B, 4 * s);
         carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
         carnn__highway_plan(p, &m->above, "above", B, h);
@@ -21375,10 +21375,7 @@ static void carnn__pair_forward(carnn__work *work, uint64_t key) {
     const carnn__texts *t = &m->two.net.texts;
     carnn__item_targets(work, t, m->target);
     carnn__two_forward(work, &m->two, key);
-    if (m->match.manhattan) {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 0);
-        return;
-    }
+    if (m->two.compared) return;
     carnn__pair_features(m, 0);
     carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__TWO_DROP_SUMS);
     carnn__linear_forward(work, &m->join, &m->f, t->count);
@@ -21389,9 +21386,7 @@ static void carnn__pair_forward(carnn__work *work, uint64_t key) {
 static void carnn__pair_backward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
     const carnn__texts *t = &m->two.net.texts;
-    if (m->match.manhattan) {
-        carnn__similarity_run(work, &m->match, t, carnn__two_output(&m->two), 1);
-    } else {
+    if (!m->two.compared) {
         carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
         carnn__highway_backward(work, &m->above, &m->join.y, t->count);
         carnn__linear_backward(work, &m->join, &m->f, t->count);
