@@ -18779,8 +18779,7 @@ typedef struct carnn__history {
     size_t turns, odd;       /* R, and how many of them are odd: the last ones */
     uint32_t *answer;        /* (R) the right candidate */
     uint32_t *latest;        /* (R) number of what the user says in this turn */
-    size_t most_lists, most_turns, most_choices; /* of all batches, U, R, and candidates with those
-                                                    that the exchange of names adds */
+    size_t most_lists, most_turns; /* of all batches: U, R */
 } carnn__history;
 
 /* --- the dialogs of a data set ---------------------------------------------------------------- */
@@ -18892,7 +18891,6 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count); /* each is listed only once */
     m->most_lists = U + odd;
     m->most_turns = R + odd;
-    m->most_choices = m->choices.count + (exchanges ? R : 0);
     m->exchange.choices = m->choices;
     if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, R);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
@@ -19294,12 +19292,13 @@ static void carnn__dialog_plan_read(carnn__plan *p, carnn__dialog *m, size_t B, 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
+    size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.choices.count;
     size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
     size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* lines of an item */
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
+    if (m->read.name_classes.classes) L += c->most_items; /* replies that an exchange adds */
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), N);
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
     m->start = carnn__sizes(p->arena, T + 2);
