@@ -12318,6 +12318,9 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits; 0: as many as the model has choices */
     uint32_t *own;         /* (B) choices of each item; NULL: all */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
+    /* where the head takes memory for it: */
+    uint32_t *target;      /* (B) the choice that is the target of each item; a head may set others,
+                              for each decision one */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
     float *word_loss;      /* (words) of tasks that predict words: -log P of each */
@@ -12646,6 +12649,7 @@ static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
 /* Adds an item of a piece with all its texts. */
 static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     const carnn__item *x = &t->work->data->items[item];
+    const carnn__net *net = carnn__net_of(t->work);
     size_t m;
     if (t->joined) { /* an empty text, to which all of them are added */
         t->list[t->texts] = 0;
@@ -12653,6 +12657,7 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
         t->texts++;
     }
     for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, item, m);
+    if (net->target) net->target[t->count] = net->corpus.target[item];
     t->piece[t->count] = piece;
     t->item[t->count++] = (uint32_t)item;
 }
@@ -16155,9 +16160,11 @@ struct carnn__logits {
 };
 
 /* One decision for each item of a batch. */
-static carnn__logits carnn__item_logits(carnn__output_kind kind, const carnn__mat *z,
-                                        const carnn__texts *t, const uint32_t *target) {
-    carnn__logits o = {kind, z, t->count, NULL, t->item, t->count, target};
+static carnn__logits carnn__item_logits(const carnn__work *work, carnn__output_kind kind,
+                                        const carnn__mat *z) {
+    const carnn__net *net = carnn__net_of(work);
+    const carnn__texts *t = &net->texts;
+    carnn__logits o = {kind, z, t->count, NULL, t->item, t->count, net->target};
     return o;
 }
 
@@ -16177,13 +16184,6 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
 static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, size_t i) {
     const uint32_t *own = carnn__net_of(work)->own;
     return own ? own[i] : z->columns;
-}
-
-/* Sets target (B), the model's choice that is the target of each item of a batch. */
-static void carnn__item_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
-    const carnn__corpus *c = carnn__corpus_of(work);
-    size_t i;
-    for (i = 0; i < t->count; i++) target[i] = c->target[t->item[i]];
 }
 
 /* Softmax cross entropy (@@PART) of the rows of z that have a target. Returns the sum; z->d becomes
@@ -16254,8 +16254,7 @@ static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
 
 typedef struct carnn__candidates {
     uint32_t *of_row; /* (R) the candidate that each word of the texts is, or CARNN__NO_INDEX */
-    uint32_t *target; /* (B) the right candidate, or CARNN__NO_INDEX */
-    carnn__mat z;     /* (B, C) */
+    carnn__mat z;     /* (B, C); net.target: the right candidate of each, or CARNN__NO_INDEX */
     float *e, *lse;   /* of the pointer sum: (R) e_i; (B) log sum_i exp(e_i) */
     float *room;      /* (e) for E_c */
 } carnn__candidates;
@@ -16283,13 +16282,13 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     m->z = carnn__plan_logits(p, B, C);
     if (!p->arena) return;
     m->of_row = carnn__indices(p->arena, t->most_rows);
-    m->target = carnn__indices(p->arena, B);
     m->e = carnn__floats(p->arena, 1, t->most_rows);
     m->lse = carnn__floats(p->arena, 1, B);
     m->room = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     net = carnn__net_of(p->work);
     net->columns = C;
     net->own = carnn__indices(p->arena, B);
+    net->target = carnn__indices(p->arena, B);
     net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
 }
 
@@ -16301,8 +16300,8 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
     for (b = 0; b < t->count; b++) {
         const carnn__item *x = &work->data->items[t->item[b]];
         net->own[b] = (uint32_t)carnn__last_tokens(work, t->item[b]).length;
-        m->target[b] = CARNN__NO_INDEX; /* unknown, or not among the C that are read */
-        if (x->value >= 0.0f && x->value < (float)C) m->target[b] = (uint32_t)x->value;
+        net->target[b] = CARNN__NO_INDEX; /* unknown, or not among the C that are read */
+        if (x->value >= 0.0f && x->value < (float)C) net->target[b] = (uint32_t)x->value;
         for (i = x->first, r = t->at[b]; r < t->at[b + 1]; i++) {
             carnn__list words = carnn__member_tokens(work, i);
             for (k = 0; k < words.length && r < t->at[b + 1]; k++)
@@ -16377,13 +16376,14 @@ static void carnn__pointer_backward(const carnn__candidates *m, const carnn__tex
    the mean. */
 static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m,
                                   const carnn__texts *t, carnn__tally *tally) {
+    const uint32_t *target = carnn__net_of(work)->target;
     size_t C = m->z.columns, B = t->count, b, known = 0;
     double sum = 0.0;
     memset(m->z.d, 0, B * C * sizeof(float));
     for (b = 0; b < B; b++) {
-        size_t at = b * C + m->target[b];
-        if (m->target[b] >= C) continue;
-        if (!carnn__pointer_has(m, t, b, m->target[b])) {
+        size_t at = b * C + target[b];
+        if (target[b] >= C) continue;
+        if (!carnn__pointer_has(m, t, b, target[b])) {
             tally->unknown++;
             continue;
         }
@@ -20817,8 +20817,8 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
-    return carnn__item_logits(CARNN__OUTPUT_SCORE, m->two.matches ? &m->two.match.z : &m->output.y,
-                              &m->two.net.texts, NULL);
+    return carnn__item_logits(work, CARNN__OUTPUT_SCORE,
+                              m->two.matches ? &m->two.match.z : &m->output.y);
 }
 
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
@@ -21034,7 +21034,6 @@ typedef struct carnn__classify {
     carnn__linear hidden, output; /* (B, h), (B, classes) */
     carnn__ngrams ngrams;   /* (B, classes) */
     carnn__mat z;           /* (B, classes) the mean of both; without n-grams that of output */
-    uint32_t *target;       /* (B) */
     uint32_t *count[2];     /* (classes + 1, 3) texts so far: predicted as the class, of the class,
                                both (true positives); the last row has the texts of unknown
                                classes; [1]: predicted by a vote */
@@ -21072,7 +21071,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
         m->z = carnn__plan_logits(p, t->most_items, classes);
     }
     carnn__embed_fixed(p, &m->words);
-    m->target = carnn__indices(p->arena, t->most_items);
+    m->net.target = carnn__indices(p->arena, t->most_items);
     for (i = 0; i < 2; i++)
         m->count[i] = (uint32_t *)carnn__take(p->arena, classes + 1, 3 * sizeof(uint32_t));
 }
@@ -21083,7 +21082,6 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
     size_t i;
-    carnn__item_targets(work, t, m->target);
     carnn__embed_forward(work, &m->words, t);
     carnn__layers_forward(work, &m->layers, t, &m->words.y, key);
     carnn__linear_forward(work, &m->hidden, &m->layers.pool.y, t->count);
@@ -21106,7 +21104,7 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
 
 static carnn__logits carnn__classify_output(const carnn__work *work) {
     const carnn__classify *m = (const carnn__classify *)work->state;
-    return carnn__item_logits(CARNN__OUTPUT_SOFTMAX, &m->z, &m->net.texts, m->target);
+    return carnn__item_logits(work, CARNN__OUTPUT_SOFTMAX, &m->z);
 }
 
 /* Macro F1 of the texts so far: the mean of 2 true positives / (predicted + actual), over the
@@ -21121,8 +21119,8 @@ static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o
     for (i = 0; i < o->count; i++) {
         size_t predicted = work->engine->k->argmax(o->z->x + i * K, K);
         count[3 * predicted]++;
-        count[3 * carnn__min(m->target[i], K) + 1]++;
-        count[3 * predicted + 2] += predicted == m->target[i];
+        count[3 * carnn__min(o->target[i], K) + 1]++;
+        count[3 * predicted + 2] += predicted == o->target[i];
     }
     for (i = 0; i < 3 * (K + 1); i += 3) {
         if (!count[i] && !count[i + 1]) continue;
@@ -21302,7 +21300,6 @@ typedef struct carnn__pair {
     const carnn__mat *z;      /* (B, K) of either model */
     size_t last;              /* of two classes the one whose name sorts last (1, yes, true): F1 is
                                  that of this class */
-    uint32_t *target;         /* (B) */
     carnn__grades grades;
 } carnn__pair;
 
@@ -21335,7 +21332,7 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
     }
     carnn__two_fixed(p, two);
-    m->target = carnn__indices(p->arena, B);
+    two->net.target = carnn__indices(p->arena, B);
 }
 
 static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
@@ -21372,7 +21369,6 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
 static void carnn__pair_forward(carnn__work *work, uint64_t key) {
     carnn__pair *m = (carnn__pair *)work->state;
     const carnn__texts *t = &m->two.net.texts;
-    carnn__item_targets(work, t, m->target);
     carnn__two_forward(work, &m->two, key);
     if (m->two.compared) return;
     carnn__pair_features(m, 0);
@@ -21397,9 +21393,8 @@ static void carnn__pair_backward(carnn__work *work, uint64_t key) {
 
 static carnn__logits carnn__pair_output(const carnn__work *work) {
     const carnn__pair *m = (const carnn__pair *)work->state;
-    return carnn__item_logits(carnn__pair_grades(work->model->desc.option) ? CARNN__OUTPUT_GRADES
-                                                                          : CARNN__OUTPUT_SOFTMAX,
-                              m->z, &m->two.net.texts, m->target);
+    return carnn__item_logits(work, carnn__pair_grades(work->model->desc.option)
+                              ? CARNN__OUTPUT_GRADES : CARNN__OUTPUT_SOFTMAX, m->z);
 }
 
 /* Sums of a tally, behind that of right classes. Of the last class: true positives; predicted plus
@@ -21673,9 +21668,9 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
 
 static carnn__logits carnn__cloze_output(const carnn__work *work) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
-    return carnn__item_logits(m->kind == CARNN__CLOZE_SUM ? CARNN__OUTPUT_LOGS
-                                                          : CARNN__OUTPUT_SOFTMAX,
-                              &m->candidates.z, &m->net.texts, m->candidates.target);
+    return carnn__item_logits(work, m->kind == CARNN__CLOZE_SUM ? CARNN__OUTPUT_LOGS
+                                                                : CARNN__OUTPUT_SOFTMAX,
+                              &m->candidates.z);
 }
 
 static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
@@ -21941,7 +21936,6 @@ typedef struct carnn__signal {
     carnn__standard input;    /* u (U, C) */
     carnn__linear output;     /* z (B or R, K) */
     carnn__quantity number;   /* mean_y, deviation_y */
-    uint32_t *target;         /* (B or R) */
     int steps, numbers;       /* a class for each row is predicted; a number */
     /* of a session: */
     carnn__rnn_input row;     /* what the layers read: one row */
@@ -21980,7 +21974,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__standard_plan(p, &m->input);
     if (m->numbers) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
-    m->target = carnn__indices(p->arena, outputs);
+    m->net.target = carnn__indices(p->arena, carnn__max(outputs, t->most_items));
     if (!carnn__in_session(p->work) || s.directions > 1 || s.d) return;
     m->state = carnn__floats(p->arena, 1, carnn__rnn_state_size(&m->layers.rnn));
     m->sum = carnn__floats(p->arena, 1, D);
@@ -22010,9 +22004,8 @@ static void carnn__signal_logits(const carnn__work *work, carnn__signal *m) {
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    if (m->steps) carnn__row_targets(work, t, m->target);
-    else carnn__item_targets(work, t, m->target);
-    if (m->steps) carnn__probe_target(work, m->target, carnn__texts_rows(t));
+    if (m->steps) carnn__row_targets(work, t, m->net.target);
+    if (m->steps) carnn__probe_target(work, m->net.target, carnn__texts_rows(t));
     carnn__standard_forward(work, &m->input, t);
     carnn__layers_forward(work, &m->layers, t, &m->input.rows.y, key);
     carnn__signal_logits(work, m);
@@ -22030,8 +22023,8 @@ static void carnn__signal_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__signal_output(const carnn__work *work) {
     const carnn__signal *m = (const carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = carnn__item_logits(m->numbers ? CARNN__OUTPUT_SCORE : CARNN__OUTPUT_SOFTMAX,
-                                         &m->output.y, t, m->target);
+    carnn__logits o = carnn__item_logits(
+        work, m->numbers ? CARNN__OUTPUT_SCORE : CARNN__OUTPUT_SOFTMAX, &m->output.y);
     if (m->steps) o.of_item = t->at;
     carnn__signal_features(m, &o.count);
     return o;

@@ -264,7 +264,7 @@ static void pair_by_loops(const char *options, int grades) {
             double p_j = at == low ? low + 1.0 - y : at == low + 1.0 ? y - low : 0.0;
             if (p_j > 0.0) loss += p_j * log(p_j / q[j]);
         }
-        if (!grades) loss -= log(q[m->target[i]]);
+        if (!grades) loss -= log(q[m->two.net.target[i]]);
     }
     CHECK_NEAR(worst, 0.0, 2e-5);
     CHECK_NEAR(w.tally.loss / loss, 1.0, 1e-4);
