@@ -17988,12 +17988,13 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
     size_t n = 0, columns = s->data.columns;
-    char separator = carnn__separator(rest);
+    char separator;
     int more = 1;
-    if (!rest.length) {
+    if (!rest.length) { /* of no bytes, too, which are nowhere */
         carnn_session_reset(s);
         return CARNN_OK;
     }
+    separator = carnn__separator(rest);
     while (more && n < columns) {
         more = carnn__field(&rest, separator, &field);
         if (carnn__field_number(&s->parser, field, n + 1, s->data.numbers + n))

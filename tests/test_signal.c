@@ -872,6 +872,8 @@ static void signal_refused(void) {
     CHECK(found);
     CHECK_INT(carnn_session_line(session, "  ", 2, 2, 1, &found, &p, &error), CARNN_OK);
     CHECK(!found);
+    CHECK_INT(carnn_session_line(session, NULL, 0, 2, 1, &found, &p, &error), CARNN_OK);
+    CHECK(!found);
     CHECK_INT(carnn_session_line(session, "1 2 3", 5, 3, 1, &found, &p, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "standard input:3: expected a row of 2 numbers, found \"1 2 3\"");
     CHECK_INT(carnn_session_line(session, "1", 1, 4, 1, &found, &p, &error), CARNN_ERR_DATA);
