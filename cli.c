@@ -377,11 +377,11 @@ static void read_flag(const flag *f, const char *value) {
         if (field != &arg.vectors && field != &arg.labels) add_item(&arg.typed, value);
     } else if (whole || !strcmp(kind, "X")) {
         char *end;
-        double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
-        if (end == value || *end || strpbrk(value, "xX \t") || !(number >= low && number <= 1e15) ||
+        double number = strtod(value, &end), low = whole ? 1.0 : 0.0, high = 1e15;
+        if (end == value || *end || strpbrk(value, "xX \t") || !(number >= low && number <= high) ||
             (whole && number != floor(number)))
-            say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
-                whole ? "whole " : "", low, value);
+            say(USAGE, "--%s: expected a %snumber from %g to %g, found \"%s\"", f->name,
+                whole ? "whole " : "", low, high, value);
         if (whole) *(int64_t *)field = (int64_t)number;
         else *(double *)field = number == 0.0 ? CARNN_NONE : number;
     } else if (!strcmp(kind, "COLUMN") && strlen(value) >= CARNN_TEXT_MAX) /* else it is cut */

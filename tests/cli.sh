@@ -263,8 +263,10 @@ run 2 train --task answer --train x --out y --overlap much
 says err 'overlap: expected a whole number'
 for number in 0x10 ' 16' 1e400 16x; do
     run 2 generate a.gguf --words "$number"
-    says err '^carnn: --words: expected a whole number from 1 on, found "'
+    says err '^carnn: --words: expected a whole number from 1 to 1e+15, found "'
 done
+run 2 generate a.gguf --temperature 1e30
+says err '^carnn: --temperature: expected a number from 0 to 1e+15, found "1e30"$'
 run 2 train --lr
 says err 'lr needs a value'
 run 2 train --lr --json
@@ -285,7 +287,7 @@ run 2 test
 run 2 info a b
 run 2 chat model --top 3
 run 2 generate a.gguf --words 1.5
-says err 'expected a whole number from 1 on, found "1.5"'
+says err 'expected a whole number from 1 to 1e+15, found "1.5"'
 run 0 predict a b --labels c --labels d --help
 empty err
 
