@@ -2040,8 +2040,10 @@ static int cloze(void) {
         if (question) fputs(question, stdout), questions++;
     } while (question);
     if (!questions)
-        say(BAD_DATA, "%s: expected names that are said twice within some sentences, found none",
-            called(*arg.files.item));
+        say(BAD_DATA, "%s: expected %s that are said twice within some sentences, found none",
+            called(*arg.files.item),
+            arg.asked ? "words of --asked"
+                      : "names (a capital three times or more in the middle of sentences)");
     carnn_book_free(book);
     free(asked);
     free(sources);

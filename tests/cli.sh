@@ -1364,9 +1364,11 @@ says err 'did you mean "help"'
 run 3 cloze /dev/null
 echo 'no name is said .' >nameless.txt
 run 3 cloze nameless.txt
-says err 'nameless.txt: expected names that are said twice within some sentences, found none'
+says err 'nameless.txt: expected names (a capital three times or more in the middle of sentences) that'
 "$carnn" cloze - <nameless.txt >out 2>err
-says err '^carnn: standard input: expected names that are said twice'
+says err '^carnn: standard input: expected names .* that are said twice'
+run 3 cloze --asked things.txt nameless.txt
+says err 'nameless.txt: expected words of --asked that are said twice within some sentences, found none'
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
 
