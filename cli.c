@@ -1043,7 +1043,16 @@ static FILE *open_log(const char *name, const char **made) {
     return file;
 }
 
+/* A run that was killed, or met a full disk, may have left a line without its end. */
+static void end_last_line(FILE *f, const char *name) {
+    FILE *written = fopen(name, "rb");
+    if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', f);
+    if (written) fclose(written);
+}
+
 static void begin_log(FILE **f, const char *name) {
+    struct stat found; /* a pipe has no size */
+    if (*f && arg.resume && !stat(name, &found) && found.st_size > 0) end_last_line(*f, name);
     if (*f && !arg.resume && !(*f = freopen(name, "w", *f)))
         say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
 }
@@ -2343,6 +2352,14 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
+/* Is it the beginning of an object alone? A run that was killed, or met a full disk, may end so. */
+static int is_cut_off(const char *s) {
+    int open = 0;
+    if (*s != '{') return 0;
+    for (; *s; s++) open += (*s == '{') - (*s == '}');
+    return open > 0;
+}
+
 /* Reads a file to runs[*count] and on: a run, or its folds one after the other. */
 static void read_histories(history runs[MODELS], size_t *count, const char *file) {
     const char *name = called(file);
@@ -2353,6 +2370,10 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         double e[LOGGED];
         size_t fold = 0;
         int right;
+        if (is_cut_off(l.text)) {
+            say(DONE, "%s:%zu: the line is cut off, and left out", name, l.number);
+            continue;
+        }
         sscanf(l.text, " {\"fold\" : %zu", &fold);
         if (!h || h->fold != fold) {
             if (*count == MODELS)
@@ -2370,7 +2391,8 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         for (i = TRAIN_LOSS; i < ACTIVATIONS; i++) add_point(&h->curve[i], e[EPOCH], e[i]);
         for (i = 0; i < LOGGED; i++) h->curve[i].name = logged_name(h, i);
     }
-    if (!l.number) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", name);
+    if (!h) say(BAD_DATA, "%s:1: expected an epoch, found %s", name,
+                l.number ? "none" : "an empty file");
     free(all.text);
 }
 

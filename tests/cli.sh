@@ -536,11 +536,13 @@ run 0 train --task signal --train columns.csv --target label --inputs $long,a --
 run 4 train --task signal --train columns.csv --target label --inputs $long,b --hidden 4 \
     --epochs 100000 --patience 0 --out columns.gguf --quiet --resume
 says err "checkpoint of a training with inputs = $long,a, not $long,b: "
+printf '{"epoch": 9' >>parts.jsonl # as a full disk leaves it
 run 0 train $small --train first.txt --train last.txt --threads 1 --epochs 20 --patience 0 \
     --out parts.gguf --quiet --resume --log parts.jsonl # the same data
 check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
-check 'the log does not go on' [ "$(grep -c -e '"epoch": 1,' -e '"epoch": 20,' parts.jsonl)" -eq 2 ]
+check 'the log does not go on' [ "$(grep -c -e '^{"epoch": 1,' -e '^{"epoch": 20,' parts.jsonl)" -eq 2 ]
+check 'a line that was cut off has none of its own' grep -q '^{"epoch": 9$' parts.jsonl
 
 signals='TERM HUP'
 if { sh -c 'kill -HUP $$'; } 2>/dev/null; then
@@ -1542,8 +1544,8 @@ says out '^  a  standard input: accuracy '
 check 'two runs from standard input' [ $? -eq 2 ]
 says err 'standard input can be read only once'
 run 1 train $chars --train "$data/lm-dev.txt" --out f.gguf --probe no-such-folder/f.jsonl
-for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
-    '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
+for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' 'epoch 1' \
+    '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"}' \
     '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}' \
     '{"epoch": 1e17, "loss": 1}' '{"epoch": 1, "loss": 1e30}'; do
     printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
@@ -1551,6 +1553,14 @@ for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss"
     says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'
 done
 check 'bad data, but a picture' [ ! -e g.svg ]
+printf '{"epoch": 1, "loss": 4}\n{"epoch": 2, "lo\n{"epoch": 2, "loss": 3, "valid": {"loss": 2}' >cut.jsonl
+run 0 plot cut.jsonl # of runs that were killed
+says out 'a  cut.jsonl: loss 4.0000 at epoch 1$'
+says err '^carnn: cut.jsonl:2: the line is cut off, and left out$'
+says err '^carnn: cut.jsonl:3: '
+sed 1d cut.jsonl >all-cut.jsonl
+run 3 plot all-cut.jsonl
+says err '^carnn: all-cut.jsonl:1: expected an epoch, found none$'
 run 3 plot log.jsonl nothing
 says err 'nothing:1: expected an epoch, found an empty file'
 run 3 plot -
