@@ -8049,6 +8049,8 @@ static const char *carnn__no_data(const carnn__input *in) {
     static const struct {
         const char *bytes, *what;
     } kinds[] = {{CARNN__GZIP_MARK, "is packed; unpack it first with gzip -d"},
+                 {"\xFD" "7zXZ", "is packed; unpack it first with xz -d"},
+                 {"\x28\xB5\x2F\xFD", "is packed; unpack it first with zstd -d"},
                  {"PK\x03\x04", "is a zip archive; unpack it first"},
                  {"GGUF\x03", "is a model file, expected data"},
                  {"\xFF\xFE", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"},
@@ -8058,6 +8060,9 @@ static const char *carnn__no_data(const carnn__input *in) {
     size_t i;
     for (i = 0; i < CARNN__COUNT(kinds); i++)
         if (carnn__begins(all, kinds[i].bytes)) return kinds[i].what;
+    if (all.length >= CARNN__MARK_BYTES && carnn__begins(all, "BZh") &&
+        !memcmp(all.at + 4, "1AY&", 4)) /* between them stands the level */
+        return "is packed; unpack it first with bzip2 -d";
     /* A NUL may stand in a text, but /dev/zero would be read until there is no more memory. */
     if (all.length >= sizeof zeros && !memcmp(all.at, zeros, sizeof zeros))
         return "begins with NUL bytes, expected data";

@@ -1909,9 +1909,13 @@ run 0 train --task classify --train before.tsv --vectors upper.txt --epochs 1 --
 says err 'upper.txt: of 3 words of the data 0 have a vector, is this the right file?'
 printf '\377\376a\0\t\0b\0\n\0' >utf16.tsv
 printf 'PK\003\004abc' >packed.zip
+printf 'BZh61AY&SY\r\n' >packed.bz2
+printf '\3757zXZ\0\n' >packed.xz
+printf '\050\265/\375\n' >packed.zst
 head -c 8 /dev/zero >zeros.txt # as all of /dev/zero, which has no end
 for file in utf16.tsv:'is UTF-16' packed.zip:'is a zip archive' before.gguf:'is a model file' \
-    zeros.txt:'begins with NUL bytes'; do
+    packed.bz2:'is packed; unpack it first with bzip2' packed.xz:'is packed; unpack it first with xz' \
+    packed.zst:'is packed; unpack it first with zstd' zeros.txt:'begins with NUL bytes'; do
     run 3 train --task lm --train "${file%:*}" --out no.gguf
     says err "${file%:*}: ${file#*:}"
 done
