@@ -11767,6 +11767,7 @@ typedef struct carnn__work {
     float *g;       /* gradients of the weights, added to; NULL: scoring only */
     double dropout, smoothing; /* in training; else 0 */
     size_t batch;   /* examples in a batch */
+    int voting;     /* the logits of a batch are kept: models vote on them */
     const carnn_test_desc *test; /* callbacks for parts and ranks, or NULL */
     size_t number;  /* of the model, for these callbacks; a vote has the number of models */
     int as_vote;    /* the logits at hand are the result of a vote */
@@ -19259,7 +19260,7 @@ typedef struct carnn__dialog {
     float *loss;             /* (R), by chunks and in these by rank */
     double sum[CARNN__DIALOG_METRICS]; /* metrics of the batch at hand that turns are counted for */
     carnn__mat e, y;         /* (U, D) utterances; (L, D) candidates: see packed_y */
-    carnn__mat logits;       /* (R, L) of all turns, where nothing is learnt */
+    carnn__mat logits;       /* (R, L) of all turns, if somebody reads them */
     float *packed_y;         /* where nothing is learnt: all of y, packed; y then has one panel */
     /* of the chunk at hand, which begins with turn `from` of the batch */
     size_t from, *start;     /* start (T + 2) */
@@ -19311,7 +19312,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
-    if (!work->g) m->logits = carnn__plan_mat(p, R, L); /* d: none */
+    if (work->voting || work->predict || carnn__in_session(work))
+        m->logits = carnn__plan_mat(p, R, L); /* d: none */
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
@@ -25029,6 +25031,7 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
         *work = *like;
         work->model = model->member_count ? model->members[i] : model;
         work->allocator = work->model->allocator;
+        work->voting |= model->member_count > 0;
         work->number = number;
         status = carnn__net_open(work, error);
         if (status) return status;
@@ -25040,10 +25043,9 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
     return CARNN_OK;
 }
 
-/* Opens the works of all models, which begin as `like`, and their common memory. votes: they vote,
-   for which they have to be alike. */
+/* Opens the works of all models, which begin as `like`, and their common memory. */
 static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *const *models,
-                                        size_t count, int votes, const carnn__work *like,
+                                        size_t count, const carnn__work *like,
                                         carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
     carnn_status status = CARNN_OK;
@@ -25057,7 +25059,7 @@ static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *co
     if (status) return status;
     carnn__scoring_carve(s->works, count, &s->arena);
     status = carnn__arena_open(&s->arena, a, error);
-    if (!status && votes) status = carnn__same_shape(s->works, count, error);
+    if (!status && like->voting) status = carnn__same_shape(s->works, count, error);
     for (m = 0; !status && m < count; m++)
         if (models[m]->member_count)
             status = carnn__same_shape(s->works[m]->members, models[m]->member_count, error);
@@ -25087,9 +25089,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                     *a, error);
     if (status) return status;
     like = carnn__scoring_work(models[0], data, &s.engine);
+    like.voting = votes;
     like.test = test;
     like.predict = predict;
-    status = carnn__scoring_open(&s, models, count, votes, &like, error);
+    status = carnn__scoring_open(&s, models, count, &like, error);
     if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
     for (m = 0; !status && scores && m < count; m++)
         scores[m].unknown = carnn__unknown_words(s.works[m]);
