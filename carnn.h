@@ -9762,7 +9762,7 @@ enum {
 
 enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS }; /* kinds of columns */
 
-/* By style: what a line has to be, for errors. */
+/* By style: what a line has to be. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
@@ -9900,10 +9900,12 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
     *tree = node;
 }
 
-/* What the file was read as, for carnn_dataset_format; rows of CSV have become lines with tabs. */
+/* What the lines have to be, for errors and carnn_dataset_format. Commas, semicolons or tabs may
+   separate the columns of CSV. */
 static const char *carnn__class_format(const carnn__parser *p) {
-    if (p->csv && p->style == CARNN__CLASS_TABBED) return "CSV: class, text";
-    if (p->csv && p->style == CARNN__CLASS_TEXT_FIRST) return "CSV: text, class";
+    if (p->csv && p->style == CARNN__CLASS_TEXT_FIRST) return "two columns (text, class)";
+    if (p->csv && (p->style == CARNN__CLASS_TABBED || p->style == CARNN__CLASS_UNKNOWN))
+        return "two columns (class, text)";
     return carnn__class_formats[p->style];
 }
 
@@ -9925,7 +9927,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
-    if (!found) expected = carnn__class_formats[p->style];
+    if (!found) expected = carnn__class_format(p);
     else if (!carnn__trim(label).length) expected = "a class";
     else if (p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text)) expected = "one label";
     if (expected && !p->lenient) return carnn__unexpected(p, expected, p->lines.line);

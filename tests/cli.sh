@@ -1860,8 +1860,11 @@ check 'other columns make a difference' cmp -s among.gguf behind.gguf
 awk -F '\t' 'BEGIN { print "text;label" } { print "\"" $1 "\";" $2 }' behind.tsv | gzip >named.csv.gz
 run 0 train --task classify --train named.csv.gz --epochs 1 --hidden 4 --embedding 4 --threads 1 \
     --out among.gguf
-says err '^named.csv.gz: read as CSV: text, class$'
+says err '^named.csv.gz: read as two columns (text, class)$'
 check 'CSV makes a difference' cmp -s among.gguf behind.gguf
+printf 'x;a b\ny\n' >short.csv
+run 3 train --task classify --train short.csv --out no.gguf
+says err 'short.csv:2: expected two columns (class, text), found "y"$'
 cut -f 1-3 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3
