@@ -1043,7 +1043,8 @@ static FILE *open_log(const char *name, const char **made) {
     return file;
 }
 
-/* A run that was killed, or met a full disk, may have left a line without its end. */
+/* A run that was killed, or met a full disk, may have left a line without its end. In a pipe, or an
+   empty file, there is no last byte to go to. */
 static void end_last_line(FILE *f, const char *name) {
     FILE *written = fopen(name, "rb");
     if (written && !fseek(written, -1, SEEK_END) && getc(written) != '\n') fputc('\n', f);
@@ -1051,9 +1052,9 @@ static void end_last_line(FILE *f, const char *name) {
 }
 
 static void begin_log(FILE **f, const char *name) {
-    struct stat found; /* a pipe has no size */
-    if (*f && arg.resume && !stat(name, &found) && found.st_size > 0) end_last_line(*f, name);
-    if (*f && !arg.resume && !(*f = freopen(name, "w", *f)))
+    if (!*f) return;
+    if (arg.resume) end_last_line(*f, name);
+    else if (!(*f = freopen(name, "w", *f)))
         say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
 }
 
@@ -2352,7 +2353,8 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
-/* Is it the beginning of an object alone? A run that was killed, or met a full disk, may end so. */
+/* Does the line end before its object does? A run that was killed may have left such a line, or one
+   that met a full disk. */
 static int is_cut_off(const char *s) {
     int open = 0;
     if (*s != '{') return 0;
