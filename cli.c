@@ -2053,7 +2053,7 @@ static int cloze(void) {
         say(BAD_DATA, "%s: expected %s that are said twice within some sentences, found none",
             called(*arg.files.item),
             arg.asked ? "words of --asked"
-                      : "names (a capital three times or more in the middle of sentences)");
+                      : "names (words with a capital within sentences, three times or more)");
     carnn_book_free(book);
     free(asked);
     free(sources);

@@ -1366,7 +1366,7 @@ says err 'did you mean "help"'
 run 3 cloze /dev/null
 echo 'no name is said .' >nameless.txt
 run 3 cloze nameless.txt
-says err 'nameless.txt: expected names (a capital three times or more in the middle of sentences) that'
+says err 'nameless.txt: expected names (words with a capital within sentences, three times or more) that'
 "$carnn" cloze - <nameless.txt >out 2>err
 says err '^carnn: standard input: expected names .* that are said twice'
 run 3 cloze --asked things.txt nameless.txt
