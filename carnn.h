@@ -12326,13 +12326,13 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits; 0: as many as the model has choices */
     uint32_t *own;         /* (B) choices of each item; NULL: all */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
-    /* where the head takes memory for it: */
-    uint32_t *target;      /* (B) the choice that is the target of each item; a head may set others,
-                              for each decision one */
+    /* where a head has them; else NULL: */
+    uint32_t *target;      /* (B) the right choice of each item, set as the texts are listed; a head
+                              may set others then, one for each decision */
     carnn__population *normal; /* a list: populations of all that is normalised over a batch */
     struct carnn__ranks *whole; /* of a loss over whole groups; NULL: it is over pieces */
     float *word_loss;      /* (words) of tasks that predict words: -log P of each */
-    size_t words;          /* of the batch at hand, and of word_loss */
+    size_t words;          /* of the batch at hand that have one */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
