@@ -17998,7 +17998,7 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
     size_t n = 0, columns = s->data.columns;
     char separator;
     int more = 1;
-    if (!rest.length) { /* of no bytes, too, which are nowhere */
+    if (!rest.length) { /* its address may be NULL, which memchr does not take */
         carnn_session_reset(s);
         return CARNN_OK;
     }
