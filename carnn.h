@@ -313,9 +313,9 @@ typedef struct carnn_model_desc {
     int64_t vector_words; /* answer, classify, pair, skip-thought: how many words that only these
                           files have are known, too, the first ones [100,000]; their vectors are
                           not trained */
-    const carnn_dataset *const *known; /* with vectors: data sets, such as the validation set, all
-                          whose words are known, too, as those of the training data are; entries
-                          may be NULL */
+    const carnn_dataset *const *known; /* with vectors: data sets, such as the validation set; all
+                          their words are known, as those of the training data are; entries may be
+                          NULL */
     size_t known_count;
     const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
                           learned on additional turns of words that mean nothing; a line of text;
@@ -438,8 +438,8 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
 /* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
    all ranges. train may be NULL. carnn_model_create and carnn_train call it themselves: a program
    that has called it sets `embedding` to 0 again where it shall be the size of `vectors` or of
-   rows, before it makes the model. It does not look at `from`: do not call it with that, as what it
-   fills in is no longer taken from there. */
+   rows, before it makes the model. It does not look at `from`: do not call it where that is set, as
+   what it fills in is not taken from there any more. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -871,8 +871,8 @@ typedef struct carnn_session_desc {
    than scoring and carnn_predict do; a smaller one has the same answers for what fits into it.
 
    carnn_session_size: how many bytes one needs; 0 where the task has no sessions, or memory runs
-   out while it counts (it allocates). The size is another one after the model is quantised, and
-   after it is trained further then. */
+   out while it counts (it allocates). It changes when the model is quantised, and when a quantised
+   model is trained further. */
 CARNN_API size_t carnn_session_size(const carnn_model *model, const carnn_session_desc *desc);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           const carnn_session_desc *desc, carnn_error *error);
@@ -915,7 +915,7 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 /* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
    and predicts from the rows so far, in the same time and memory for every row. CARNN_ERR_ARGUMENT
-   where the model was not made with directions 1 and context none: only carnn_predict is left. */
+   where the model was not made with directions 1 and context none: use carnn_predict then. */
 CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
                                          size_t top, carnn_prediction *prediction,
                                          carnn_error *error);
@@ -1044,17 +1044,17 @@ typedef struct carnn_sampling {
     double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
     int64_t top_k;      /* only among the most probable so many [all] */
     double top_p;       /* only among the most probable that have this probability together [all] */
-    uint64_t seed;      /* of the words that are drawn, 0 is one, too: a new session with the same
-                           seed draws the same, one that has drawn already goes on with other ones,
-                           also after a reset */
+    uint64_t seed;      /* any number, 0 as well: a new session with the same seed draws the same
+                           words, one that has drawn already goes on with other ones, also after a
+                           reset */
     int64_t words;      /* at most so many are drawn for a sentence, up to CARNN_SAMPLING_WORDS
                            [100] */
 } carnn_sampling;
 
 /* lm: writes a sentence that begins with the words of `prompt` (may be empty; those that the model
    does not know are <unk>) into text[0 .. size), with a NUL. The first word that does not fit is
-   left out, and so are all behind it. The whole sentence is the context of the next call; one that
-   how->words has cut off has ended there, and no call goes on with it. how may be NULL. */
+   left out, and so are all behind it. The whole sentence is the context of the next call, which
+   begins another one, also where how->words has cut this one off. how may be NULL. */
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                               const char *prompt, size_t length, char *text,
                                               size_t size, carnn_error *error);
