@@ -18769,8 +18769,8 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     carnn__name_classes name_classes;
-    carnn__exchange exchange; /* in training, where there are such classes; its choices are those
-                                 of the batch at hand, also where there is none */
+    carnn__exchange exchange; /* choices: those of the batch at hand; the rest is of training, where
+                                 there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
     uint32_t *place;         /* (lines) number in the batch of what was said */
@@ -20702,7 +20702,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* 1: the model has this option, redundancy or place, which is of the shares. */
+/* Does the model read this, redundancy or place? Both are among the shares. */
 static int carnn__answer_has(const carnn_model *model, size_t option) {
     return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
            carnn__option_whole(model, CARNN__TWO_OVERLAP) && carnn__option_whole(model, option);
