@@ -9842,8 +9842,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 
 /* Are class and text among the names of columns? Then the line tells the style. Where classes may
    be missing, so may their column; but "text<TAB>words" may be an example of a class that is called
-   so, unless it is a row of CSV. Other lines are to follow, which a session does not see: there
-   "text" alone is an example. */
+   so, unless it is a row of CSV. In a file other lines follow; in a session, which does not see
+   them, "text" alone is an example. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
@@ -9851,7 +9851,7 @@ static int carnn__class_header(carnn__parser *p) {
     size_t *c = p->column;
     carnn__columns_named(p, CARNN__CLASS_COLUMNS, names, CARNN__COUNT(names));
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
-    if (!p->lines.rest.length && (!p->lenient || c[CARNN__CLASS_COLUMNS] == 1)) return 0;
+    if (p->reading ? !p->lines.rest.length : c[CARNN__CLASS_COLUMNS] == 1) return 0;
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
         if (!p->lenient || (!p->csv && c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT]))
             return 0;

@@ -1876,6 +1876,9 @@ done
 cut -f 2 named.tsv >asked.tsv
 run 0 predict among.gguf --data asked.tsv
 lines out 3
+echo "x${tab}text" >one.tsv
+run 0 predict among.gguf --data one.tsv
+lines out 1
 run 2 test among.gguf --data named.tsv --counts
 says err 'the metrics of classify have no other counts$'
 sed 's/label/Thema/; s/text/Brief/' named.tsv | cut -f 2,4 >odd.tsv
