@@ -1440,6 +1440,14 @@ static size_t *carnn__sizes(carnn__arena *arena, size_t count) {
     return (size_t *)carnn__take(arena, count, sizeof(size_t));
 }
 
+/* `count` indices for each of some lists. */
+static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
+                                size_t count) {
+    uint32_t *all = carnn__indices(arena, carnn__times(lists, count));
+    size_t i;
+    for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
+}
+
 /* --- random numbers -----------------------------------------------------------------------------
    Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
    can produce any part of a stream. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood
@@ -1985,17 +1993,16 @@ typedef struct carnn__update {
 /* The sequences of a batch without padding (@@SEQ), sorted by descending length: step t is rows
    start[t] .. start[t + 1] - 1, of which the sequence of rank b has row start[t] + b. */
 typedef struct carnn__packed {
-    size_t sequences;    /* B */
-    size_t steps;        /* T: the longest length */
-    size_t rows;         /* N: the sum of the lengths */
-    const size_t *start; /* (T + 1) */
+    size_t sequences; /* B */
+    size_t steps;     /* T: the longest length */
+    size_t rows;      /* N: the sum of the lengths */
+    size_t *start;    /* (T + 1), and room for one more */
+    uint32_t *length, *order, *rank; /* (B) of each sequence; order: the sequence of each rank */
 } carnn__packed;
 
-/* Length of the sequence of rank b: it has a row in each step that more than b sequences reach. */
+/* Length of the sequence of rank b. */
 static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
-    size_t t = 0;
-    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
-    return t;
+    return seq->length[seq->order[b]];
 }
 
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
@@ -4604,17 +4611,27 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Packs `count` sequences: order[rank] = sequence, longest first, equal lengths in their order;
-   start (longest + 2 entries suffice) gets the rows of the steps. Sequences of length 0 have a
-   rank but no row. A counting sort: linear in sequences and steps. */
-static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size_t count,
-                                  uint32_t *order, size_t *start) {
-    size_t i, t, longest = 0, live = count, row = 0;
+/* Memory for so many sequences of T steps at most. */
+static void carnn__packed_plan(carnn__arena *arena, carnn__packed *p, size_t sequences, size_t T) {
+    uint32_t **of_sequence[] = {&p->length, &p->order, &p->rank};
+    carnn__take_indices(arena, of_sequence, CARNN__COUNT(of_sequence), sequences);
+    p->start = carnn__sizes(arena, T + 2);
+}
+
+/* Packs `count` sequences whose lengths are set, longest first, equal lengths in their order.
+   Sequences of length 0 have a rank but no row. A counting sort: linear in sequences and steps. */
+static void carnn__pack_sequences(carnn__packed *p, size_t count) {
+    const uint32_t *length = p->length;
+    uint32_t *order = p->order;
+    size_t *start = p->start, i, t, longest = 0, live = count, row = 0;
     for (i = 0; i < count; i++) longest = carnn__max(longest, length[i]);
     for (t = 0; t <= longest + 1; t++) start[t] = 0;
     for (i = 0; i < count; i++) start[longest - length[i] + 1]++;
     for (t = 1; t <= longest; t++) start[t] += start[t - 1];
-    for (i = 0; i < count; i++) order[start[longest - length[i]]++] = (uint32_t)i;
+    for (i = 0; i < count; i++) {
+        p->rank[i] = (uint32_t)start[longest - length[i]]++;
+        order[p->rank[i]] = (uint32_t)i;
+    }
     for (t = 0; t <= longest; t++) {
         while (live && length[order[live - 1]] <= t) live--; /* those that have no step t */
         start[t] = row;
@@ -4623,15 +4640,13 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     p->sequences = count;
     p->steps = longest;
     p->rows = row;
-    p->start = start;
 }
 
-/* The same; rank[sequence] tells where each has gone. */
-static void carnn__pack_ranked(carnn__packed *p, const uint32_t *length, size_t count,
-                               uint32_t *order, uint32_t *rank, size_t *start) {
-    size_t b;
-    carnn__pack_sequences(p, length, count, order, start);
-    for (b = 0; b < count; b++) rank[order[b]] = (uint32_t)b;
+/* Writes the tokens of sequence i to its rows of `rows` (N). */
+static void carnn__packed_put(const carnn__packed *p, size_t i, const uint32_t *tokens,
+                              uint32_t *rows) {
+    size_t t;
+    for (t = 0; t < p->length[i]; t++) rows[p->start[t] + p->rank[i]] = tokens[t];
 }
 
 /* reversed[row of step t] = the row of step length - 1 - t of the same sequence. A cell that reads
@@ -12305,9 +12320,7 @@ struct carnn__texts {
     uint32_t *input;            /* (U) 2 word + flag; of numbers their row in the data set */
     uint32_t *ids;              /* (R) input of each row */
     carnn__packed packed;
-    size_t *start;              /* (T + 2) first packed row of each step */
     uint32_t *sequence, *first; /* (S) of each text; (P) the first text of each sequence */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank (@@SEQ) */
     uint32_t *reversed;         /* (N) see carnn__reverse_index */
     uint32_t *index[2];         /* (N) input of each packed row, by direction */
     uint32_t *row;              /* (R) packed row of each row */
@@ -12583,20 +12596,13 @@ static uint32_t carnn__row_word(const carnn__texts *t, size_t i) {
     return t->input[t->ids[i]] / 2;
 }
 
-static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
-                                size_t count) {
-    uint32_t *all = carnn__indices(arena, carnn__times(lists, count));
-    size_t i;
-    for (i = 0; i < lists; i++) *list[i] = all ? all + i * count : NULL;
-}
-
 /* Memory for packing t->most_texts sequences and t->most_rows rows, T steps at most. */
 static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
-    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->order, &t->rank};
+    uint32_t **of_text[] = {&t->sequence, &t->first};
     uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
     carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
     carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
-    t->start = carnn__sizes(arena, T + 2);
+    carnn__packed_plan(arena, &t->packed, t->most_texts, T);
 }
 
 /* Memory for the texts in these roles (bits). It comes first among the parts of a head. */
@@ -12683,17 +12689,17 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
             texts->seen[texts->list[i - step]] = CARNN__NO_INDEX;
         if (!t->shares || *seen == CARNN__NO_INDEX) {
             t->first[P] = (uint32_t)i;
-            t->length[P] = (uint32_t)(at[i + 1] - at[i]);
+            t->packed.length[P] = (uint32_t)(at[i + 1] - at[i]);
             *seen = (uint32_t)P++;
         }
         t->sequence[i / step] = *seen;
     }
     for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
-    carnn__pack_ranked(&t->packed, t->length, P, t->order, t->rank, t->start);
+    carnn__pack_sequences(&t->packed, P);
     carnn__reverse_index(&t->packed, t->reversed);
     for (i = from; i < texts->texts; i += step)
         for (r = at[i]; r < at[i + 1]; r++) {
-            size_t row = t->start[r - at[i]] + t->rank[t->sequence[i / step]];
+            size_t row = t->packed.start[r - at[i]] + t->packed.rank[t->sequence[i / step]];
             t->row[r] = (uint32_t)row;
             t->index[0][row] = t->index[1][t->reversed[row]] = texts->ids[r];
         }
@@ -13303,7 +13309,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
                         carnn__floats_of(x->x, x->columns), m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->order[b]] ^ (uint32_t)m->other;
+    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->packed.order[b]] ^ (uint32_t)m->other;
     if (!backward) carnn__encode_texts(work->engine, &e);
     for (b = 0; b < e.texts; b++) {
         size_t n = t->at[m->text[b] + 1] - t->at[m->text[b]];
@@ -14329,41 +14335,25 @@ static void carnn__layers_backward(const carnn__work *work, carnn__layers *m,
    each row has a dropout mask of its own. */
 
 typedef struct carnn__sequences {
-    size_t table, drop;              /* parameter E; stream of dropout */
+    size_t table, drop;     /* parameter E; stream of dropout */
     carnn__packed packed;
-    size_t *start;                   /* (steps + 2) first packed row of each step */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank (@@SEQ) */
-    uint32_t *ids;                   /* (N) word of each packed row */
-    carnn__mat x;                    /* (N, e) */
+    uint32_t *ids;          /* (N) word of each packed row */
+    carnn__mat x;           /* (N, e) */
     /* for the cell that reads them, see carnn__sequences_fit: */
-    const carnn__mat *c;             /* (P, h) contexts by rank, or NULL */
-    const carnn__mat *read;          /* what the cell reads: x, or one of the next two */
-    carnn__linear project;           /* (N, h) x projected */
-    carnn__mat joined;               /* (N, e + h) [x; c] */
+    const carnn__mat *c;    /* (P, h) contexts by rank, or NULL */
+    const carnn__mat *read; /* what the cell reads: x, or one of the next two */
+    carnn__linear project;  /* (N, h) x projected */
+    carnn__mat joined;      /* (N, e + h) [x; c] */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
                                   size_t P, size_t N, size_t steps) {
-    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
     m->table = table;
     m->drop = drop;
     m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
     m->read = &m->x;
-    m->start = carnn__sizes(p->arena, steps + 2);
-    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
+    carnn__packed_plan(p->arena, &m->packed, P, steps);
     m->ids = carnn__indices(p->arena, N);
-}
-
-/* Packs `count` sequences whose lengths are set. */
-static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
-    carnn__pack_ranked(&m->packed, m->length, count, m->order, m->rank, m->start);
-}
-
-/* Writes the tokens of sequence i to its rows of `rows` (N). */
-static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
-                                 uint32_t *rows) {
-    size_t t;
-    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
 /* The cell reads [x; c]. */
@@ -14466,17 +14456,16 @@ static void carnn__carried_plan(carnn__plan *p, carnn__carried *m, size_t P, siz
 }
 
 /* Copies the states before the batch from the corpus; `after`: those after it to the corpus. The
-   sequence of rank b has row order[b] there. */
+   sequence of rank b has the row of its number there. */
 static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
-                             const carnn__carried *carried, const carnn__packed *p,
-                             const uint32_t *order, int after) {
+                             const carnn__carried *carried, const carnn__packed *p, int after) {
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t P = p->sequences, h = m->h, R = c->carried_count / (2 * carnn__rnn_state_size(m)), s, b;
     size_t number = carnn__net_of(work)->number + (size_t)after;
     size_t half = number % 2 * R * carnn__rnn_state_size(m);
     for (s = 0; c->carried && s < m->layers * carnn__rnn_state_count(m); s++)
         for (b = 0; b < P; b++) {
-            float *row = c->carried + half + (s * R + order[b]) * h;
+            float *row = c->carried + half + (s * R + p->order[b]) * h;
             float *own = carried->state[after] + (s * P + b) * h;
             if (after) memcpy(row, own, h * sizeof(float));
             else if (carried->fresh[b]) memset(own, 0, h * sizeof(float));
@@ -14488,11 +14477,11 @@ static void carnn__rnn_carry(const carnn__work *work, const carnn__rnn *m,
    c (B, h), by rank in `to`: the last state that the same sequence has in `from`, whose states (N,
    h) are packed; the parameter `learned` (h) if it is empty there, or `from` is NULL. */
 
-static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
-                               const carnn__mat *states, size_t learned,
-                               const carnn__sequences *to, const carnn__mat *c, int backward) {
+static void carnn__last_states(const carnn__work *work, const carnn__packed *from,
+                               const carnn__mat *states, size_t learned, const carnn__packed *to,
+                               const carnn__mat *c, int backward) {
     size_t h = c->columns, b;
-    for (b = 0; b < to->packed.sequences; b++) {
+    for (b = 0; b < to->sequences; b++) {
         size_t i = to->order[b], at;
         int has = from && from->length[i];
         at = has ? (from->start[from->length[i] - 1] + from->rank[i]) * h : 0;
@@ -14503,7 +14492,7 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
             memcpy(c->x + b * h, has ? states->x + at : carnn__weight(work, learned),
                    h * sizeof(float));
     }
-    if (!backward) carnn__mat_clear(c, to->packed.sequences);
+    if (!backward) carnn__mat_clear(c, to->sequences);
 }
 
 /* --- attention in hops --------------------------------------------------------------------------
@@ -15391,11 +15380,11 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
             m->mark[direction ? k->reversed[k->row[r]] : k->row[r]] = m->with[r];
     for (g->count = step = 0; step < k->packed.steps; step++) {
         g->step[step] = g->count;
-        for (row = k->start[step]; row < k->start[step + 1]; row++) {
+        for (row = k->packed.start[step]; row < k->packed.start[step + 1]; row++) {
             if (m->mark[row] == CARNN__NO_INDEX) continue;
             g->row[g->count] = (uint32_t)row;
             g->other[g->count] = m->mark[row];
-            g->pair[g->count++] = k->order[row - k->start[step]];
+            g->pair[g->count++] = k->packed.order[row - k->packed.start[step]];
         }
     }
     g->step[step] = g->count;
@@ -17508,7 +17497,7 @@ static void carnn__explain_states(carnn_session *s, const carnn__rnn *m, size_t 
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
     const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
-    size_t b = t->rank[t->sequence[text]], i, r, h = m->h;
+    size_t b = t->packed.rank[t->sequence[text]], i, r, h = m->h;
     carnn_contribution *own = from < count ? out + from : NULL;
     const float *v[2] = {NULL, NULL}; /* (h) of each direction */
     double squares = 0.0;
@@ -19265,9 +19254,8 @@ typedef struct carnn__dialog {
     carnn__mat logits;       /* (R, L) of all turns, if somebody reads them */
     float *packed_y;         /* where nothing is learnt: all of y, packed; y then has one panel */
     /* of the chunk at hand, which begins with turn `from` of the batch */
-    size_t from, *start;     /* start (T + 2) */
-    carnn__packed packed;
-    uint32_t *length, *order, *rank; /* (B) of turn i; the turn of rank b; its reverse */
+    size_t from;
+    carnn__packed packed;    /* its turns */
     uint32_t *context, *label; /* (B) by rank: row of e that is c; the right candidate */
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
@@ -19306,11 +19294,12 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* lines of an item */
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
-    uint32_t **of_row[] = {&m->length, &m->order, &m->rank, &m->context, &m->label, &m->index};
+    uint32_t **of_turn[] = {&m->context, &m->label};
     if (m->read.name_classes.classes) L += c->most_items; /* replies that an exchange adds */
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), N);
+    carnn__packed_plan(p->arena, &m->packed, B, T);
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
+    m->index = carnn__indices(p->arena, N);
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->start = carnn__sizes(p->arena, T + 2);
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : carnn__min(L, work->engine->k->tile_columns), D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
@@ -19421,26 +19410,27 @@ static void carnn__dialog_ready(const carnn__work *work) {
 static size_t carnn__dialog_pack(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__history *read = &m->read;
+    carnn__packed *p = &m->packed;
     size_t B = 0, rows = 0, b, i, t;
     for (; m->from + B < read->turns && B < CARNN__DIALOG_CHUNK; B++) {
         size_t item = read->turn[m->from + B];
-        m->length[B] = read->end[item] - read->first[item] + (uint32_t)m->has_cell;
-        rows += m->length[B];
+        p->length[B] = read->end[item] - read->first[item] + (uint32_t)m->has_cell;
+        rows += p->length[B];
         if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_ranked(&m->packed, m->length, B, m->order, m->rank, m->start);
+    carnn__pack_sequences(p, B);
     for (i = 0; i < B; i++) {
         size_t item = read->turn[m->from + i];
-        b = m->rank[i];
+        b = p->rank[i];
         carnn__history_mark(work, read, item);
-        for (t = 0; t < m->length[i]; t++) {
+        for (t = 0; t < p->length[i]; t++) {
             size_t line = read->first[item] + t;
             uint32_t mark = carnn__history_mark_of(read, line);
-            m->index[m->start[t] + b] = mark == CARNN_FACT ? read->place[line]
+            m->index[p->start[t] + b] = mark == CARNN_FACT ? read->place[line]
                                                            : read->past[line] + mark;
         }
         m->context[b] = read->latest[m->from + i];
-        if (m->has_cell) m->index[m->start[t - 1] + b] = m->context[b]; /* of odd turns another */
+        if (m->has_cell) m->index[p->start[t - 1] + b] = m->context[b]; /* of odd turns another */
         m->label[b] = read->answer[m->from + i];
     }
     return B;
@@ -19555,7 +19545,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
         B = carnn__dialog_pack(work);
         carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
-            size_t turn = m->from + m->order[b];
+            size_t turn = m->from + m->packed.order[b];
             carnn__dialog_count_turn(work, turn, m->z + b * L, L, m->label[b], m->sum);
             if (m->logits.x) memcpy(m->logits.x + turn * L, m->z + b * L, L * sizeof(float));
             if (m->balance) work->engine->k->add(m->balance, m->z + b * L, L);
@@ -19713,8 +19703,8 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
     carnn__dialog_reencode_facts(s);
-    m->length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
-    carnn__pack_sequences(&m->packed, m->length, 1, m->order, m->start);
+    m->packed.length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
+    carnn__pack_sequences(&m->packed, 1);
     for (t = 0; t <= m->heard; t++) m->index[t] = (uint32_t)t;
     m->context[0] = (uint32_t)m->heard;
     if (m->has_cell)
@@ -20104,18 +20094,21 @@ static void carnn__lm_collect(const carnn__work *work, carnn__lm *m) {
     size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
     const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
     const carnn__piece_start *start = m->text.start;
+    const carnn__packed *packed = &m->seq->packed;
     for (k = 0; k <= (size_t)m->looks_back; k++) {
-        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
-        carnn__sequences_pack(&m->seq[k], B);
+        carnn__packed *p = &m->seq[k].packed;
+        for (i = 0; i < B; i++) p->length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__pack_sequences(p, B);
         for (i = 0; i < B; i++) /* of the pieces before (k 1) </s> is read, but not <s> */
-            carnn__sequences_put(&m->seq[k], i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
+            carnn__packed_put(p, i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
     }
     for (i = 0; i < B; i++) {
-        m->piece[m->seq->rank[i]] = queue[i];
-        m->carried.fresh[m->seq->rank[i]] = !number || !start[queue[i]].follows || work->probe;
-        carnn__sequences_put(m->seq, i, ids + start[queue[i]].at[0] + 1, m->output.target);
+        size_t b = packed->rank[i];
+        m->piece[b] = queue[i];
+        m->carried.fresh[b] = !number || !start[queue[i]].follows || work->probe;
+        carnn__packed_put(packed, i, ids + start[queue[i]].at[0] + 1, m->output.target);
     }
-    carnn__probe_target(work, m->output.target, m->seq->packed.rows);
+    carnn__probe_target(work, m->output.target, packed->rows);
 }
 
 /* From the pieces before to c, the last states of their encoder; or backward from dc. */
@@ -20126,7 +20119,8 @@ static void carnn__lm_context(carnn__work *work, carnn__lm *m, uint64_t key, int
         carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
     }
     if (m->seq->c)
-        carnn__last_states(work, before, &m->encoder.layer->y, m->start, m->seq, &m->c, backward);
+        carnn__last_states(work, before ? &before->packed : NULL, &m->encoder.layer->y, m->start,
+                           &m->seq->packed, &m->c, backward);
     if (before && backward) {
         carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
         carnn__sequences_backward(work, before, key);
@@ -20149,11 +20143,11 @@ static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, d
                           int carried) {
     const carnn__packed *packed = &m->seq->packed;
     if (carried) {
-        carnn__rnn_carry(work, &m->cell, &m->carried, packed, m->seq->order, 0);
+        carnn__rnn_carry(work, &m->cell, &m->carried, packed, 0);
         carnn__rnn_ready(work, &m->cell);
     }
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
-    if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, m->seq->order, 1);
+    if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), packed->rows,
                             work->probe ? 1.0f : (float)(share / (double)packed->rows));
 }
@@ -20215,18 +20209,19 @@ static void carnn__lm_report(const carnn__work *work, carnn__lm *m,
 /* Returns the sum of the words' losses. Sentences are reported in the order in which they are
    read. */
 static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn__tally *tally) {
+    const carnn__packed *packed = &m->seq->packed;
     double *sum = tally->sum, before = sum[CARNN__LM_NLL];
     size_t i, t;
     sum[CARNN__LM_CHARACTERS] = m->characters;
     sum[CARNN__LM_RESTARTED] += m->restarted;
-    for (i = 0; i < m->seq->packed.sequences; i++) {
-        size_t b = work->predict ? m->seq->rank[i] : i;
+    for (i = 0; i < packed->sequences; i++) {
+        size_t b = work->predict ? packed->rank[i] : i;
         carnn__running_part part = {0, 0, 0, 0};
         while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
             size_t n = part.to - part.from;
             double nll = 0.0, last = 0.0;
             for (t = part.from; t < part.to; t++) {
-                last = (double)m->net.word_loss[m->seq->start[t] + b];
+                last = (double)m->net.word_loss[packed->start[t] + b];
                 nll += last;
             }
             sum[CARNN__LM_NLL] += nll;
@@ -20426,8 +20421,8 @@ static void carnn__lm_step(carnn_session *s) {
     size_t n = m->net.corpus.pieces->size[0];
     m->cell.before = m->steps + n;
     m->seq->ids[0] = m->text.ids[m->at_hand.at[0] + n];
-    m->seq->length[0] = 1;
-    carnn__sequences_pack(m->seq, 1);
+    m->seq->packed.length[0] = 1;
+    carnn__pack_sequences(&m->seq->packed, 1);
     carnn__sequences_forward(&s->work, m->seq, 0);
     carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
 }
@@ -22291,20 +22286,20 @@ static void carnn__thought_measure(const carnn__work *work, size_t item,
 static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, size_t k,
                                    size_t from) {
     const carnn__texts *t = &m->net.texts;
-    carnn__sequences *seq = &m->decoder[k].seq;
-    uint32_t *target = m->output.target + from;
+    carnn__packed *packed = &m->decoder[k].seq.packed;
+    uint32_t *ids = m->decoder[k].seq.ids, *target = m->output.target + from;
     size_t i;
     for (i = 0; i < t->count; i++)
-        seq->length[i] = (uint32_t)carnn__thought_neighbour(work, t->item[i], k).length;
-    carnn__sequences_pack(seq, t->count);
+        packed->length[i] = (uint32_t)carnn__thought_neighbour(work, t->item[i], k).length;
+    carnn__pack_sequences(packed, t->count);
     for (i = 0; i < t->count; i++) {
         carnn__list words = carnn__thought_neighbour(work, t->item[i], k);
         if (!words.length) continue;
-        carnn__sequences_put(seq, i, words.ids - 1, seq->ids); /* from <s> on */
-        carnn__sequences_put(seq, i, words.ids, target);
+        carnn__packed_put(packed, i, words.ids - 1, ids); /* from <s> on */
+        carnn__packed_put(packed, i, words.ids, target);
     }
-    for (i = 0; i < seq->packed.rows; i++) { /* words that only vectors have are unknown here */
-        if (seq->ids[i] >= m->output.V) seq->ids[i] = 0;
+    for (i = 0; i < packed->rows; i++) { /* words that only vectors have are unknown here */
+        if (ids[i] >= m->output.V) ids[i] = 0;
         if (target[i] >= m->output.V) target[i] = 0;
     }
 }
@@ -22314,8 +22309,8 @@ static void carnn__decoder_context(const carnn__work *work, const carnn__thought
                                    const carnn__decoder *d, int backward) {
     const carnn__mat *v = &m->encoder.pool.y;
     size_t B = d->seq.packed.sequences, D = v->columns;
-    if (backward) carnn__scatter_rows(work->engine, v->d, d->c.d, d->seq.order, B, D);
-    else carnn__gather_rows(d->c.x, v->x, d->seq.order, B, D);
+    if (backward) carnn__scatter_rows(work->engine, v->d, d->c.d, d->seq.packed.order, B, D);
+    else carnn__gather_rows(d->c.x, v->x, d->seq.packed.order, B, D);
     if (!backward) carnn__mat_clear(&d->c, B);
 }
 
@@ -22391,15 +22386,14 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
             continue;
         }
         for (k = 0; k < 2; k++) {
-            const carnn__sequences *seq = &m->decoder[k].seq;
+            const carnn__packed *p = &m->decoder[k].seq.packed;
             double nll = 0.0;
-            for (r = 0; r < seq->length[i]; r++)
-                nll += (double)loss[seq->start[r] + seq->rank[i]];
-            loss += seq->packed.rows;
+            for (r = 0; r < p->length[i]; r++) nll += (double)loss[p->start[r] + p->rank[i]];
+            loss += p->rows;
             tally->sum[CARNN__THOUGHT_NLL + k] += nll;
-            tally->sum[CARNN__THOUGHT_COUNT + k] += (double)seq->length[i];
+            tally->sum[CARNN__THOUGHT_COUNT + k] += (double)p->length[i];
             both += nll;
-            words += (double)seq->length[i];
+            words += (double)p->length[i];
         }
         tally->tokens += (size_t)words;
         sum += both;
@@ -26060,7 +26054,8 @@ struct carnn__subject {
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
-    uint32_t rank[CARNN__CHECK_B], index[CARNN__CHECK_ROWS];
+    uint32_t length[CARNN__CHECK_B], order[CARNN__CHECK_B], rank[CARNN__CHECK_B];
+    uint32_t index[CARNN__CHECK_ROWS];
     const uint32_t *shared; /* index, or NULL where row i has input i */
     size_t inputs;
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
@@ -26138,15 +26133,16 @@ static const char *const carnn__check_readings[] = {
 static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     /* what two rows become when they are normalised is nearly a step, which has no slope */
     static const uint32_t lengths[2][CARNN__CHECK_B] = {{3, 5, 0, 1}, {2, 3, 2, 2}};
-    const uint32_t *length = lengths[reading == CARNN__CHECK_NORMAL];
+    const carnn__packed none = {0, 0, 0, s->start, s->length, s->order, s->rank};
     const int shared = reading == CARNN__CHECK_SHARED;
     size_t t, b;
-    carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
-    for (t = 0; t < s->seq.steps; t++)
+    s->seq = none;
+    memcpy(s->length, lengths[reading == CARNN__CHECK_NORMAL], sizeof s->length);
+    carnn__pack_sequences(&s->seq, CARNN__CHECK_B);
+    carnn__reverse_index(&s->seq, s->index);
+    for (t = 0; shared && t < s->seq.steps; t++)
         for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
-            s->index[s->start[t] + b] = (uint32_t)(
-                shared ? (3 * t + b) % CARNN__CHECK_INPUTS
-                       : s->start[length[s->rank[b]] - 1 - t] + b);
+            s->index[s->start[t] + b] = (uint32_t)((3 * t + b) % CARNN__CHECK_INPUTS);
     s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
     s->inputs = shared ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
 }
@@ -26789,8 +26785,10 @@ static void carnn__bench_adam(carnn__bench *b) {
 /* A cell with B sequences of T steps, e inputs and h units; its gradients where it is to learn. */
 static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_t T, size_t e,
                                    size_t h, int learn) {
-    size_t t, *start = carnn__sizes(&b->arena, T + 1);
-    carnn__packed seq = {B, T, B * T, start};
+    size_t i;
+    carnn__packed_plan(&b->arena, &b->seq, B, T);
+    for (i = 0; i < B; i++) b->seq.length[i] = (uint32_t)T;
+    carnn__pack_sequences(&b->seq, B);
     carnn__store_open(&b->store, b->param, CARNN__COUNT(b->param));
     carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
     b->store.value = carnn__bench_floats(b, b->store.size);
@@ -26804,8 +26802,6 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
         b->dc = carnn__bench_floats(b, B * h);
     }
     carnn__store_init(&b->store, 1);
-    for (t = 0; t <= T; t++) start[t] = t * B;
-    b->seq = seq;
     carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
                      B * T, B, NULL);
 }

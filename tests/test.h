@@ -97,6 +97,21 @@ static inline int test_end(void) {
     return test_failed ? 1 : 0;
 }
 
+/* Packs sequences of these lengths, in memory that free(p->length) gives back. */
+static inline void test_pack(carnn__packed *p, const uint32_t *length, size_t count) {
+    carnn__arena arena = {NULL, 0, 0, 0};
+    size_t longest = 0, i;
+    for (i = 0; i < count; i++) longest = carnn__max(longest, length[i]);
+    carnn__packed_plan(&arena, p, count, longest);
+    arena.base = (char *)malloc(arena.peak);
+    if (!arena.base) abort();
+    arena.size = arena.peak;
+    arena.used = 0;
+    carnn__packed_plan(&arena, p, count, longest);
+    if (count) memcpy(p->length, length, count * sizeof *length);
+    carnn__pack_sequences(p, count);
+}
+
 /* Is this the thread that has asked first? None that the library starts is. */
 static inline int test_own_thread(void) {
 #if !defined(CARNN_NO_THREADS) && !defined(_WIN32)

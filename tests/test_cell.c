@@ -9,8 +9,7 @@
 
 typedef struct subject {
     size_t e, h, d, sequences, rows, inputs;
-    uint32_t *rank, *index;
-    size_t *start;
+    uint32_t *index;
     carnn__packed seq;
     carnn__store store;
     carnn__param param[CARNN__CELL_PARAMS];
@@ -46,14 +45,10 @@ static void draw_all(float *x, size_t count, uint64_t key, float size) {
 /* Inputs and weights at random. `shared` inputs: the rows read these in turn; 0: one for each. */
 static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
                          const uint32_t *length, size_t sequences, size_t shared) {
-    size_t longest = 0, i;
+    size_t i;
     memset(s, 0, sizeof *s);
     if (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) e = h;
-    for (i = 0; i < sequences; i++) longest = carnn__max(longest, length[i]);
-    s->rank = (uint32_t *)calloc(sequences, sizeof *s->rank);
-    s->start = (size_t *)calloc(longest + 2, sizeof *s->start);
-    if (!s->rank || !s->start) abort();
-    carnn__pack_sequences(&s->seq, length, sequences, s->rank, s->start);
+    test_pack(&s->seq, length, sequences);
     s->e = e;
     s->h = h;
     s->d = d;
@@ -95,8 +90,7 @@ static void subject_close(subject *s) {
     all[8] = s->out;
     for (i = 0; i < 9; i++) carnn__free_aligned(allocator(), all[i]);
     carnn__free_aligned(allocator(), s->memory);
-    free(s->rank);
-    free(s->start);
+    free(s->seq.length);
     free(s->index);
 }
 
@@ -248,8 +242,8 @@ static double equations(const subject *s, size_t b, double *states) {
     t.x = x;
     t.c = c;
     t.h = h;
-    for (step = 0; step < s->seq.steps && b < s->start[step + 1] - s->start[step]; step++) {
-        size_t row = s->start[step] + b;
+    for (step = 0; step < s->seq.steps && b < s->seq.start[step + 1] - s->seq.start[step]; step++) {
+        size_t row = s->seq.start[step] + b;
         double next[MOST];
         doubles(x, s->x + (s->index ? s->index[row] : row) * s->e, s->e);
         for (t.i = 0; t.i < s->h; t.i++) next[t.i] = unit(cell, &t, &state[t.i]);
@@ -696,7 +690,7 @@ static void test_weighted_sums(carnn__engine *e) {
             for (i = 0; i < s.h; i++) {
                 double sum = 0.0, after = 1.0;
                 for (t = length[b]; t-- > 0;) {
-                    size_t row = s.start[t] + b;
+                    size_t row = s.seq.start[t] + b;
                     additive += (size_t)carnn__cell_additive_step(&s.run, b, row, row, i, &w, &A,
                                                                   &z, &bias);
                     sum += after * w * z;
@@ -708,7 +702,7 @@ static void test_weighted_sums(carnn__engine *e) {
                                0.0);
                 }
                 sum += after * (double)s.h0[b * s.h + i];
-                t = (s.start[length[b] - 1] + b) * s.h + i;
+                t = (s.seq.start[length[b] - 1] + b) * s.h + i;
                 worst = test_worse(worst, fabs(sum - (double)s.run.scan.out[t]));
             }
         CHECK_NEAR(worst, 0.0, 1e-6);
@@ -854,10 +848,9 @@ static void test_same_cell_bits(void) {
    of the work. */
 static void test_bands(void) {
     static const uint32_t length[] = {40, 30, 9, 9, 8, 8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1};
-    size_t start[42], count, number, i;
-    uint32_t rank[20];
+    size_t count, number, i;
     carnn__packed seq;
-    carnn__pack_sequences(&seq, length, 20, rank, start);
+    test_pack(&seq, length, 20);
     for (count = 1; count <= 20; count++) {
         carnn__scan s = {0};
         size_t end = 0;
@@ -872,6 +865,7 @@ static void test_bands(void) {
         }
         CHECK_INT(end, 20);
     }
+    free(seq.length);
 }
 
 /* --- the gradient check itself ---------------------------------------------------------------- */

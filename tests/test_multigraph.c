@@ -322,10 +322,10 @@ static void multigraph_stepwise(const char *options, size_t words) {
     enum { TEXTS = 2, WORDS = 6 };
     carnn_dataset *data = test_data("classify", "x\te b e c d b\ny\tc d d b e c\n", 28, 0, 0);
     carnn_model *model = multigraph_model(options, data);
-    size_t start[WORDS + 2], n, at, t, b, i, h;
-    uint32_t index[TEXTS * WORDS];
+    size_t n, at, t, b, i, h;
+    uint32_t length[TEXTS], index[TEXTS * WORDS];
     float whole[TEXTS * WORDS * MULTIGRAPH_WIDE], *state;
-    carnn__packed packed = {TEXTS, 1, 1, NULL};
+    carnn__packed packed;
     const carnn__mat *y;
     multigraph_run run;
     multigraph_open(&run, model, data);
@@ -335,21 +335,20 @@ static void multigraph_stepwise(const char *options, size_t words) {
     memcpy(whole, y->x, TEXTS * WORDS * h * sizeof(float));
     state = (float *)calloc(run.head->layers.rnn.layers * TEXTS * h *
                                 carnn__rnn_state_count(&run.head->layers.rnn), sizeof(float));
-    packed.start = start;
     for (at = 0; at < WORDS; at += n) {
         carnn__rnn_input in = {&packed, {index, NULL}, NULL, &run.head->words.y, run.t->inputs,
                                NULL, NULL, 0, state, state};
         n = carnn__min(words, WORDS - at);
-        packed.steps = n;
-        packed.rows = TEXTS * n;
+        for (b = 0; b < TEXTS; b++) length[b] = (uint32_t)n;
+        test_pack(&packed, length, TEXTS);
         for (t = 0; t < n; t++)
             for (b = 0; b < TEXTS; b++) index[TEXTS * t + b] = run.t->ids[WORDS * b + at + t];
-        for (t = 0; t < n + 2; t++) start[t] = TEXTS * carnn__min(t, n);
         carnn__rnn_forward(&run.w.work, &run.head->layers.rnn, in, 0);
         for (t = 0; t < n; t++)
             for (b = 0; b < TEXTS; b++)
                 for (i = 0; i < h; i++)
                     CHECK(y->x[(TEXTS * t + b) * h + i] == whole[(WORDS * b + at + t) * h + i]);
+        free(packed.length);
     }
     free(state);
     multigraph_close(&run);

@@ -18,8 +18,7 @@ typedef struct bn_subject {
     carnn__cell cell;
     carnn__cell_run run;
     carnn__packed seq;
-    size_t start[BN_T + 2];
-    uint32_t rank[BN_B], index[32];
+    uint32_t index[32];
     float *w, *g, *x, *dx, *h0, *c0, *weight; /* inputs, initial states, weights of the loss */
     int trains;
     double new_mean[BN_T][9 * BN_H], new_variance[BN_T][9 * BN_H]; /* by the equations */
@@ -44,7 +43,7 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
     float *piece;
     memset(s, 0, sizeof *s);
     s->trains = trains;
-    carnn__pack_sequences(&s->seq, bn_length, BN_B, s->rank, s->start);
+    test_pack(&s->seq, bn_length, BN_B);
     for (i = 0; i < s->seq.rows; i++) s->index[i] = (uint32_t)(i * 5 % BN_INPUTS);
     carnn__store_open(&s->store, s->param, CARNN__CELL_PARAMS);
     carnn__cell_declare(&s->cell, &s->store, "", kind, BN_E, BN_H, 0);
@@ -69,6 +68,7 @@ static void bn_close(bn_subject *s) {
     float **all[] = {&s->w, &s->g, &s->x, &s->dx, &s->h0, &s->c0, &s->weight};
     size_t i;
     for (i = 0; i < CARNN__COUNT(all); i++) carnn__free_aligned(bn_allocator(), *all[i]);
+    free(s->seq.length);
 }
 
 /* --- the equations ---------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void bn_close(bn_subject *s) {
 static void bn_term(bn_subject *s, const double *w, size_t t, size_t first, size_t columns,
                     const double *shift, double *v) {
     const carnn__param *p = &s->store.item[s->cell.norm];
-    size_t n = s->start[t + 1] - s->start[t], j, b, W = p->columns;
+    size_t n = s->seq.start[t + 1] - s->seq.start[t], j, b, W = p->columns;
     size_t slot = t < BN_KNOWN ? t : BN_KNOWN - 1;
     const double *gain = w + p[0].offset, *means = w + p[1].offset, *variances = w + p[2].offset;
     for (j = 0; j < columns; j++) {
@@ -127,15 +127,15 @@ static double bn_loss(bn_subject *s, const double *all) {
     double loss = 0.0, a[4];
     memcpy(state, c, sizeof state);
     for (t = 0; t < s->seq.steps; t++) {
-        size_t row = s->start[t], live = s->start[t + 1] - row;
+        size_t row = s->seq.start[t], live = s->seq.start[t + 1] - row;
         for (b = 0; b < live; b++)
             for (g = 0; g < G * BN_H; g++) {
-                const double *before = t ? s->out[s->start[t - 1] + b] : h + b * BN_H;
+                const double *before = t ? s->out[s->seq.start[t - 1] + b] : h + b * BN_H;
                 m[b * G * BN_H + g] = bn_dot(wx + g * BN_E, x + s->index[row + b] * BN_E, BN_E);
                 n[b * G * BN_H + g] = bn_dot(wh + g * BN_H, before, BN_H);
                 if (wk && t >= s->cell.skip)
                     n[b * G * BN_H + g] +=
-                        bn_dot(wk + g * BN_H, s->out[s->start[t - s->cell.skip] + b], BN_H);
+                        bn_dot(wk + g * BN_H, s->out[s->seq.start[t - s->cell.skip] + b], BN_H);
             }
         bn_term(s, w, t, 0, G * BN_H, bias, m);
         bn_term(s, w, t, G * BN_H, G * BN_H, NULL, n);
@@ -408,13 +408,14 @@ static void bn_population(void) {
 
 /* A text by itself and among others; word by word and at once. */
 static void bn_alone(const char *options) {
+    static const uint32_t length[] = {1};
     carnn_dataset *data = bn_data(BN_TEXTS), *one;
     carnn_train_desc train = bn_training(5);
     carnn_model *model = bn_trained(options, data, &train);
     test_answers all = test_predict_all(model, data, 1);
-    size_t i, start[] = {0, 1, 1};
+    size_t i;
     float whole[16 * 64], state[16 * 64] = {0};
-    carnn__packed step = {1, 1, 1, NULL};
+    carnn__packed step;
     carnn__mat x = {NULL, NULL, 5}, *y;
     carnn__classify *head;
     test_work w;
@@ -433,7 +434,7 @@ static void bn_alone(const char *options) {
             y = &head->layers.rnn.layer[head->layers.rnn.layers - 1].y;
             CHECK_INT(head->net.texts.at[1], 9);
             memcpy(whole, y->x, 9 * y->columns * sizeof(float));
-            step.start = start;
+            test_pack(&step, length, 1);
             for (n = 0; n < 9 && head->layers.rnn.directions == 1; n++) {
                 carnn__rnn_input in = {&step, {NULL, NULL}, NULL, &x, 1, NULL, NULL, 0, NULL,
                                        NULL};
@@ -443,6 +444,7 @@ static void bn_alone(const char *options) {
                 carnn__rnn_forward(&w.work, &head->layers.rnn, in, 0);
                 CHECK(!memcmp(y->x, whole + (size_t)n * y->columns, y->columns * sizeof(float)));
             }
+            free(step.length);
             test_work_close(&w);
         }
         carnn_dataset_free(one);

@@ -26,41 +26,38 @@ static void drop(float *x) {
    stand one after the other. */
 static void check_packing(const uint32_t *length, size_t count) {
     size_t longest = 0, rows = 0, i, t;
-    uint32_t *order = (uint32_t *)malloc((count + 1) * sizeof *order);
-    size_t *start;
     carnn__packed p;
-    int sorted = 1, steps = 1;
+    int sorted = 1, steps = 1, ranked = 1;
     for (i = 0; i < count; i++) {
         longest = carnn__max(longest, length[i]);
         rows += length[i];
     }
-    start = (size_t *)malloc((longest + 2) * sizeof *start);
-    if (!order || !start) abort();
-    carnn__pack_sequences(&p, length, count, order, start);
+    test_pack(&p, length, count);
     CHECK_INT(p.sequences, count);
     CHECK_INT(p.steps, longest);
     CHECK_INT(p.rows, rows);
     CHECK(p.start[0] == 0 && p.start[longest] == rows);
     for (i = 0; i + 1 < count; i++) {
-        uint32_t a = length[order[i]], b = length[order[i + 1]];
-        sorted &= a > b || (a == b && order[i] < order[i + 1]);
+        uint32_t a = length[p.order[i]], b = length[p.order[i + 1]];
+        sorted &= a > b || (a == b && p.order[i] < p.order[i + 1]);
     }
     for (t = 0; t < longest; t++) { /* those that have a step t are the first ranks */
         size_t live = p.start[t + 1] - p.start[t];
-        steps &= live > 0 && live <= count && length[order[live - 1]] > t &&
-                 (live == count || length[order[live]] <= t);
+        steps &= live > 0 && live <= count && length[p.order[live - 1]] > t &&
+                 (live == count || length[p.order[live]] <= t);
     }
     CHECK(sorted);
     CHECK(steps);
-    free(order);
-    free(start);
+    for (i = 0; i < count; i++) ranked &= p.order[p.rank[i]] == i;
+    CHECK(ranked);
+    free(p.length);
 }
 
 static void test_packing(void) {
     static const uint32_t some[] = {3, 1, 2}, equal[] = {4, 4, 4, 4}, none[] = {0, 0, 0};
     static const uint32_t mixed[] = {0, 7, 0, 7, 1, 0, 2}, one[] = {1}, huge[] = {2, 100000, 0};
-    uint32_t *many = (uint32_t *)malloc(100000 * sizeof *many), order[3], reversed[6];
-    size_t i, start[5];
+    uint32_t *many = (uint32_t *)malloc(100000 * sizeof *many), reversed[6];
+    size_t i;
     carnn__packed p;
     if (!many) abort();
     check_packing(some, 3);
@@ -72,15 +69,15 @@ static void test_packing(void) {
     check_packing(huge, 3);
     for (i = 0; i < 100000; i++) many[i] = (uint32_t)(carnn__random(1, i) % 50);
     check_packing(many, 100000);
-    carnn__pack_sequences(&p, some, 3, order, start); /* the picture in @@SEQ */
-    CHECK(order[0] == 0 && order[1] == 2 && order[2] == 1);
-    CHECK(start[0] == 0 && start[1] == 3 && start[2] == 5 && start[3] == 6);
+    test_pack(&p, some, 3); /* the picture in @@SEQ */
+    CHECK(p.order[0] == 0 && p.order[1] == 2 && p.order[2] == 1);
+    CHECK(p.start[0] == 0 && p.start[1] == 3 && p.start[2] == 5 && p.start[3] == 6);
     carnn__reverse_index(&p, reversed);
     CHECK(reversed[0] == 5 && reversed[3] == 3 && reversed[5] == 0); /* a2, a1, a0 */
     CHECK(reversed[1] == 4 && reversed[4] == 1);                     /* c1, c0 */
     CHECK(reversed[2] == 2);                                         /* b0 */
     CHECK(carnn__rank_length(&p, 0) == 3 && carnn__rank_length(&p, 2) == 1);
-    CHECK(carnn__rank_length(&p, 3) == 0);
+    free(p.length);
     free(many);
 }
 
@@ -221,8 +218,6 @@ static void test_rows(void) {
 
 typedef struct attention {
     carnn__packed seq;
-    size_t start[STEPS + 2];
-    uint32_t rank[SEQUENCES];
     carnn__attention a;
 } attention;
 
@@ -232,7 +227,7 @@ static const uint32_t attention_index[ROWS] = {0, 3, 1, 0, 2, 2, 3, 1, 1};
 static void attention_open(attention *x, size_t D, int shared) {
     carnn__attention *a = &x->a;
     memset(x, 0, sizeof *x);
-    carnn__pack_sequences(&x->seq, attention_lengths, SEQUENCES, x->rank, x->start);
+    test_pack(&x->seq, attention_lengths, SEQUENCES);
     a->seq = &x->seq;
     a->D = D;
     a->index = shared ? attention_index : NULL;
@@ -249,6 +244,7 @@ static void attention_open(attention *x, size_t D, int shared) {
 
 static void attention_close(attention *x) {
     carnn__attention *a = &x->a;
+    free(x->seq.length);
     drop((float *)a->h);
     drop((float *)a->e);
     drop((float *)a->c);
@@ -270,18 +266,18 @@ static double attention_definition(const attention *x, size_t b, double *weight,
     const carnn__attention *a = &x->a;
     double top = -1e300, sum = 0.0, loss = 0.0;
     size_t M = 0, t, i;
-    while (M < x->seq.steps && b < x->start[M + 1] - x->start[M]) M++;
+    while (M < x->seq.steps && b < x->seq.start[M + 1] - x->seq.start[M]) M++;
     for (t = 0; t < M; t++) {
         weight[t] = 0.0;
         for (i = 0; i < a->D; i++)
-            weight[t] += residual(a, x->start[t] + b, i) * (double)a->c[b * a->D + i];
+            weight[t] += residual(a, x->seq.start[t] + b, i) * (double)a->c[b * a->D + i];
         top = fmax(top, weight[t]);
     }
     for (t = 0; t < M; t++) sum += weight[t] = exp(weight[t] - top);
     for (t = 0; t < M; t++) weight[t] /= sum;
     for (i = 0; i < a->D; i++) {
         o[i] = 0.0;
-        for (t = 0; t < M; t++) o[i] += weight[t] * residual(a, x->start[t] + b, i);
+        for (t = 0; t < M; t++) o[i] += weight[t] * residual(a, x->seq.start[t] + b, i);
         loss += o[i] * (double)a->dout[b * a->D + i];
     }
     return loss;
@@ -327,7 +323,7 @@ static void test_attention(void) {
             engine.k->attend_back(&x.a, 0, SEQUENCES);
             for (b = 0; b < SEQUENCES; b++) {
                 attention_definition(&x, b, weight, o);
-                for (t = 0; t < attention_lengths[x.rank[b]]; t++)
+                for (t = 0; t < attention_lengths[x.seq.order[b]]; t++)
                     worst = test_worse(worst, fabs(weight[t] - (double)x.a.weight[b * STEPS + t]));
                 for (i = 0; i < D; i++)
                     worst = test_worse(worst, fabs(o[i] - (double)x.a.out[b * D + i]));
@@ -349,8 +345,8 @@ static void test_attention_extremes(void) {
     engine.k->attend_back(&x.a, 0, SEQUENCES);
     for (i = 0; i < SEQUENCES; i++) {
         double sum = 0.0;
-        for (t = 0; t < attention_lengths[x.rank[i]]; t++) sum += (double)x.a.weight[i * STEPS + t];
-        CHECK_NEAR(sum, attention_lengths[x.rank[i]] ? 1.0 : 0.0, 1e-6);
+        for (t = 0; t < attention_lengths[x.seq.order[i]]; t++) sum += (double)x.a.weight[i * STEPS + t];
+        CHECK_NEAR(sum, attention_lengths[x.seq.order[i]] ? 1.0 : 0.0, 1e-6);
     }
     for (i = 0; i < ROWS * 7; i++) CHECK(x.a.dh[i] - x.a.dh[i] == 0.0f);
     for (i = 0; i < 7; i++) CHECK(x.a.out[3 * 7 + i] == 0.0f); /* nothing was said */
@@ -537,12 +533,13 @@ static void test_same_part_bits(void) {
 /* Two sequences, of 2 and 3 steps: rows 0 2 4 are the longer one, rows 1 3 the shorter. */
 static void test_reverse_index(void) {
     static const uint32_t length[2] = {2, 3}, mirror[5] = {4, 3, 2, 1, 0};
-    uint32_t order[2], reversed[5];
-    size_t start[5], row;
+    uint32_t reversed[5];
+    size_t row;
     carnn__packed p;
-    carnn__pack_sequences(&p, length, 2, order, start);
+    test_pack(&p, length, 2);
     carnn__reverse_index(&p, reversed);
     for (row = 0; row < 5; row++) CHECK_INT(reversed[row], mirror[row]);
+    free(p.length);
 }
 
 /* Words that are aligned with the zero vector, and with one so short that its square counts as the

@@ -13,8 +13,7 @@ typedef struct rcrn_listened {
     float s[3][RCRN_ROWS * RCRN_COLUMNS], first[5 * RCRN_COLUMNS], dout[RCRN_ROWS * RCRN_COLUMNS];
     float c[RCRN_ROWS * RCRN_COLUMNS], out[RCRN_ROWS * RCRN_COLUMNS];
     float ds[3][RCRN_ROWS * RCRN_COLUMNS], dc[5 * RCRN_COLUMNS];
-    uint32_t rank[5], reversed[RCRN_ROWS];
-    size_t start[7];
+    uint32_t reversed[RCRN_ROWS];
     carnn__packed packed;
     carnn__listener l;
 } rcrn_listened;
@@ -27,7 +26,7 @@ static void rcrn_draw(float *x, size_t count, uint64_t key) {
 static void rcrn_listen_open(rcrn_listened *x, int raw, int backward_reads, int has_first) {
     size_t i;
     memset(x, 0, sizeof *x);
-    carnn__pack_sequences(&x->packed, rcrn_length, 5, x->rank, x->start);
+    test_pack(&x->packed, rcrn_length, 5);
     carnn__reverse_index(&x->packed, x->reversed);
     x->l.seq = &x->packed;
     x->l.h = RCRN_COLUMNS;
@@ -54,8 +53,8 @@ static double rcrn_listen_loss(const rcrn_listened *x, double *worst) {
     for (b = 0; b < 5; b++)
         for (j = 0; j < RCRN_COLUMNS; j++) {
             double c = x->l.first ? (double)x->first[b * RCRN_COLUMNS + j] : 0.0;
-            for (t = 0; t < rcrn_length[x->rank[b]]; t++) {
-                size_t row = x->start[t] + b, at = row * RCRN_COLUMNS + j;
+            for (t = 0; t < carnn__rank_length(&x->packed, b); t++) {
+                size_t row = x->packed.start[t] + b, at = row * RCRN_COLUMNS + j;
                 size_t in = (x->l.reversed ? x->reversed[row] : row) * RCRN_COLUMNS + j;
                 double F = test_sigmoid((double)x->s[0][in]), O = (double)x->s[1][in], h;
                 if (!x->l.raw) O = test_sigmoid(O);
@@ -102,18 +101,21 @@ static void rcrn_listener(carnn__engine *e) {
                                     slopes);
             }
         CHECK_NEAR(slopes, 0.0, 1e-4);
+        free(x.packed.length);
+        free(y.packed.length);
     }
 }
 
 /* models.md 1.19; and gates that are shut: h = O * s3. */
 static void rcrn_golden(carnn__engine *e) {
     static const double last[] = {0.113723641, 0.074133138, 0.026018951};
+    static const uint32_t length[] = {3};
     float s[3][9], c[9], out[9];
-    size_t start[] = {0, 1, 2, 3, 3}, i, k;
-    carnn__packed packed = {1, 3, 3, NULL};
+    size_t i, k;
+    carnn__packed packed;
     carnn__listener l;
     memset(&l, 0, sizeof l);
-    packed.start = start;
+    test_pack(&packed, length, 1);
     for (i = 0; i < 3; i++)
         for (k = 0; k < 9; k++)
             s[i][k] = (float)(0.5 * sin(0.7 * (double)k + 1.3 * (double)(40 + i) + 0.1));
@@ -128,6 +130,7 @@ static void rcrn_golden(carnn__engine *e) {
     e->k->listen(&l, 0, 3);
     for (k = 0; k < 9; k++)
         CHECK_NEAR(out[k], test_sigmoid((double)s[1][k]) * (double)s[2][k], 1e-6);
+    free(packed.length);
 }
 
 /* --- models ----------------------------------------------------------------------------------- */
@@ -414,10 +417,11 @@ static void rcrn_masks(void) {
 static void rcrn_stepwise(const char *options) {
     carnn_dataset *data = test_data("classify", "x\te b e c d\n", 12, 0, 0);
     carnn_model *model = rcrn_model("classify", options, NULL, data);
-    size_t start[] = {0, 1, 1}, word, i, e = (size_t)model->desc.embedding, h;
+    static const uint32_t length[] = {1};
+    size_t word, i, e = (size_t)model->desc.embedding, h;
     float whole[5 * RCRN_WIDE], state[3 * 16 * RCRN_WIDE] = {0};
     const carnn__mat *y;
-    carnn__packed one = {1, 1, 1, NULL};
+    carnn__packed one;
     carnn__mat x = {NULL, NULL, 0};
     carnn__classify *head;
     test_work w;
@@ -425,7 +429,7 @@ static void rcrn_stepwise(const char *options) {
     y = carnn__rnn_output(&head->layers.rnn);
     h = y->columns;
     memcpy(whole, y->x, 5 * h * sizeof(float));
-    one.start = start;
+    test_pack(&one, length, 1);
     x.columns = e;
     for (word = 0; word < 5; word++) {
         carnn__rnn_input in = {&one, {NULL, NULL}, NULL, NULL, 1, NULL, NULL, 0, NULL, NULL};
@@ -435,6 +439,7 @@ static void rcrn_stepwise(const char *options) {
         carnn__rnn_forward(&w.work, &head->layers.rnn, in, 0);
         for (i = 0; i < h; i++) CHECK(y->x[i] == whole[word * h + i]);
     }
+    free(one.length);
     test_work_close(&w);
     carnn_model_free(model);
     carnn_dataset_free(data);
