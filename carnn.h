@@ -11791,9 +11791,9 @@ typedef struct carnn__work {
     int loss_alone; /* nothing goes backward, although there is g (@@CHECK) */
     const carnn_predict_desc *predict; /* the callback for predictions, or NULL */
     carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
-    struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
-    size_t member_count;                /* 0: no ensemble */
-    carnn_ensemble_rule rule;           /* of a vote whose first model this is */
+    struct carnn__work **members; /* of an ensemble: this one, then those of the others */
+    size_t member_count;          /* 0: no ensemble */
+    carnn_ensemble_rule rule;     /* of a vote whose first model this is */
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
@@ -17255,11 +17255,10 @@ struct carnn_session {
     size_t heard;            /* words already read of the next example's first text */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
     int spoken;              /* the line at hand is of a transcript: its words are CARNN__SPOKEN */
-    /* of an ensemble: this is the session of its first member, with those of the others */
-    carnn_session **member;  /* (members) */
-    carnn__work **works;     /* (members) theirs */
-    size_t members;          /* 0: the model is no ensemble */
-    int silent;              /* it is a member's: its predictions stay logits */
+    carnn_session **member;  /* (members) of an ensemble: this one, then those of the others;
+                                else only this one */
+    size_t members;
+    int silent;              /* it is another member's: its predictions stay logits */
     carnn_contribution *part; /* (rows) the contributions of one other member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
@@ -17359,7 +17358,8 @@ static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction
     carnn__logits o = s->model->task->output(&s->work);
     size_t i;
     if (s->silent) return;
-    for (i = 0; s->members && i < o.count; i++) carnn__agree(s->works, s->members, i, SIZE_MAX);
+    for (i = 0; s->work.members && i < o.count; i++)
+        carnn__agree(s->work.members, s->members, i, SIZE_MAX);
     carnn__net_of(&s->work)->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
     s->candidate[0] = 0;
@@ -17656,10 +17656,11 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     s->work.batch = 1;
     carnn__session_of(s)->carve(s, arena);
     carnn__net_carve(&s->work, arena);
-    if (!model->member_count) return; /* no ensemble */
-    s->members = model->member_count;
+    s->members = carnn__max(model->member_count, 1);
     s->member = (carnn_session **)carnn__take(arena, s->members, sizeof *s->member);
-    s->works = (carnn__work **)carnn__take(arena, s->members, sizeof *s->works);
+    if (!model->member_count) return; /* no ensemble */
+    s->work.member_count = s->members;
+    s->work.members = (carnn__work **)carnn__take(arena, s->members, sizeof *s->work.members);
     s->part = (carnn_contribution *)carnn__take(arena, carnn__corpus_of(&s->work)->most_size[0],
                                                 sizeof *s->part);
 }
@@ -17710,7 +17711,7 @@ static carnn_session *carnn__session_place(const carnn_model *model, const carnn
     for (i = 0; i < s->members; i++) {
         s->member[i] = i ? carnn__session_place(model->members[i], desc, k, arena) : s;
         s->member[i]->silent = i > 0;
-        s->works[i] = &s->member[i]->work;
+        if (s->work.members) s->work.members[i] = &s->member[i]->work;
     }
     return s;
 }
@@ -17746,10 +17747,9 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 /* All members forget what was heard. */
 static void carnn__session_forget(carnn_session *s) {
     size_t i;
-    for (i = carnn__max(s->members, 1); i-- > 0;) {
-        carnn_session *member = i ? s->member[i] : s;
-        member->heard = member->parts = 0;
-        if (carnn__session_of(s)->reset) carnn__session_of(s)->reset(member);
+    for (i = 0; i < s->members; i++) {
+        s->member[i]->heard = s->member[i]->parts = 0;
+        if (carnn__session_of(s)->reset) carnn__session_of(s)->reset(s->member[i]);
     }
 }
 
@@ -17763,8 +17763,7 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
 /* All members hear a text that comes before the example. */
 static void carnn__session_hear_all(carnn_session *s, uint32_t role, carnn__span text) {
     size_t i;
-    for (i = 0; i < carnn__max(s->members, 1); i++)
-        carnn__session_of(s)->hear(i ? s->member[i] : s, role, text);
+    for (i = 0; i < s->members; i++) carnn__session_of(s)->hear(s->member[i], role, text);
 }
 
 /* All members predict; the first one comes last and speaks for all. In a task without logits (lm)
@@ -17857,9 +17856,9 @@ CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const cha
 
 CARNN_API int carnn_session_compares(const carnn_session *session) {
     size_t i;
-    for (i = 1; i < session->members; i++)
+    for (i = 0; i < session->members; i++)
         if (carnn__corpus_of(&session->member[i]->work)->others.at) return 1;
-    return carnn__corpus_of(&session->work)->others.at != NULL;
+    return 0;
 }
 
 CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
@@ -17878,7 +17877,7 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (!valid || how->words < 0 || how->words > CARNN_SAMPLING_WORDS)
         return carnn__refuse(error, "expected a temperature and top_k from 0 on, top_p from 0 to "
                              "1, and words from 0 to %d", CARNN_SAMPLING_WORDS);
-    if (session->members)
+    if (session->work.members)
         return carnn__refuse(error, "an ensemble does not generate: its members do, each by "
                              "itself");
     session->parts = 0;
@@ -17930,14 +17929,14 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
-    if (session->members && !session->model->task->output)
+    if (session->work.members && !session->model->task->output)
         return carnn__refuse(error, "an ensemble of the task %s does not explain: its members do, "
                              "each by itself", session->model->desc.task);
-    if (session->members && !count) out = &one, count = 1; /* by it members are compared */
+    if (session->work.members && !count) out = &one, count = 1; /* by it members are compared */
     if (!session->parts) return CARNN_OK;
     carnn__session_of(session)->explain(session, count, out, explanation);
-    return session->members ? carnn__explain_members(session, count, out, explanation, error)
-                            : CARNN_OK;
+    return session->work.members ? carnn__explain_members(session, count, out, explanation, error)
+                                 : CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
@@ -17946,7 +17945,7 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
     const size_t *at = carnn__net_of(&session->work)->texts.at;
     size_t own = of_second != 0, other = 1 - own;
     const float *alignment = NULL;
-    if (session->parts && !session->members && kind->alignment)
+    if (session->parts && !session->work.members && kind->alignment)
         alignment = kind->alignment(session, of_second);
     *rows = alignment ? at[own + 1] - at[own] : 0;
     *columns = alignment ? at[other + 1] - at[other] : 0;
@@ -17969,8 +17968,8 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
         if (!(fabsf(row[i]) <= FLT_MAX))
             return carnn__refuse(error, "expected a finite number in column %zu, found %f", i + 1,
                                  (double)row[i]);
-    for (i = carnn__max(session->members, 1); !status && i-- > 0;) { /* an ensemble's own is last */
-        carnn_session *s = i ? session->member[i] : session;
+    for (i = session->members; !status && i-- > 0;) { /* the first one comes last */
+        carnn_session *s = session->member[i];
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
         status = carnn__session_of(s)->row(s, top, prediction, error);
     }
@@ -20339,8 +20338,8 @@ static void carnn__lm_reset(carnn_session *s) {
    hand is the piece before. */
 static void carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
     size_t i;
-    for (i = 0; i < carnn__max(s->members, 1); i++) {
-        carnn__lm *m = (carnn__lm *)(i ? s->works[i] : &s->work)->state;
+    for (i = 0; i < s->members; i++) {
+        carnn__lm *m = (carnn__lm *)s->member[i]->work.state;
         uint32_t *before = m->net.corpus.tokens.ids, *ids = before + m->text.T + 1;
         size_t *size = m->net.corpus.pieces->size;
         if (begins) {
@@ -20376,9 +20375,8 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     double nll = 0.0;
     size_t i, t;
-    for (i = 0; i < carnn__max(s->members, 1); i++)
-        carnn__lm_forward(i ? s->works[i] : &s->work, 0);
-    if (s->members) carnn__word_softmax_mean(s->works, s->members);
+    for (i = 0; i < s->members; i++) carnn__lm_forward(&s->member[i]->work, 0);
+    if (s->work.members) carnn__word_softmax_mean(s->work.members, s->members);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->net.word_loss[t];
     p->score += nll;
     p->tokens += t;
@@ -21719,7 +21717,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = s->candidate;
     e->exact = sums;
-    if (!sums && best != SIZE_MAX && !s->silent && !s->members)
+    if (!sums && best != SIZE_MAX && !s->silent && !s->work.members)
         e->rest = (double)m->candidates.z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0, (double)m->s.x[r], 0};
