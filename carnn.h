@@ -6069,7 +6069,7 @@ static void carnn__band(const carnn__packed *seq, size_t count, size_t number, c
             cost += length;
             left -= length;
             s->end++;
-            while (length && seq->start[length] - seq->start[length - 1] <= s->end) length--;
+            length = s->end < seq->sequences ? carnn__rank_length(seq, s->end) : 0;
         } while (seq->sequences - s->end > more &&
                  cost * more < left + CARNN__BAND_STEP * length);
     }
