@@ -17770,10 +17770,8 @@ static void carnn__session_hear_all(carnn_session *s, uint32_t role, carnn__span
    it runs the members itself. */
 static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
-    size_t i;
-    for (i = 1; s->model->task->output && i < s->members; i++)
-        carnn__session_of(s)->predict(s->member[i], texts, top, p);
-    carnn__session_of(s)->predict(s, texts, top, p);
+    size_t i = s->model->task->output ? s->members : 1;
+    while (i-- > 0) carnn__session_of(s)->predict(s->member[i], texts, top, p);
 }
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
