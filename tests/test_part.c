@@ -345,8 +345,9 @@ static void test_attention_extremes(void) {
     engine.k->attend_back(&x.a, 0, SEQUENCES);
     for (i = 0; i < SEQUENCES; i++) {
         double sum = 0.0;
-        for (t = 0; t < attention_lengths[x.seq.order[i]]; t++) sum += (double)x.a.weight[i * STEPS + t];
-        CHECK_NEAR(sum, attention_lengths[x.seq.order[i]] ? 1.0 : 0.0, 1e-6);
+        size_t length = attention_lengths[x.seq.order[i]];
+        for (t = 0; t < length; t++) sum += (double)x.a.weight[i * STEPS + t];
+        CHECK_NEAR(sum, length ? 1.0 : 0.0, 1e-6);
     }
     for (i = 0; i < ROWS * 7; i++) CHECK(x.a.dh[i] - x.a.dh[i] == 0.0f);
     for (i = 0; i < 7; i++) CHECK(x.a.out[3 * 7 + i] == 0.0f); /* nothing was said */
