@@ -835,6 +835,8 @@ static void end_line(line *l) {
     l->number++;
 }
 
+static int is_blank(const line *l) { return strspn(l->text, " \t") == l->length; }
+
 /* Moves on to the next line, and takes it from the front of a text; 0: there is none. */
 static int cut_line(line *text, line *l) {
     char *end = text->length ? (char *)memchr(text->text, '\n', text->length) : NULL;
@@ -1986,7 +1988,7 @@ static int rank(void) {
     text = read_text(*arg.data.item);
     pair[0] = text_of(arg.question);
     while (cut_line(&text, &input)) {
-        if (strspn(input.text, " \t") == input.length) continue; /* no sentence */
+        if (is_blank(&input)) continue; /* no sentence */
         tabs += !count && strchr(input.text, '\t');
         if (carnn_session_compares(session))
             check(carnn_session_candidate(session, input.text, input.length, &error));
@@ -2145,7 +2147,7 @@ static int ask(void) {
     if (is_talk()) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
                            "ends. Names: %s\n", words, *names ? names : "none");
     while (next_said())
-        if (input.text[strspn(input.text, " \t")]) answer_question(text, names, shown);
+        if (!is_blank(&input)) answer_question(text, names, shown);
     free(names);
     free(text);
     free(all.text);
