@@ -18453,18 +18453,18 @@ static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
     return &m->slot[slot];
 }
 
-/* The caller has set m->choices to the candidates, which are copied. */
+/* The caller has set m->choices to the candidates, which are copied. most: L + R. */
 static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
-                                 const carnn__name_classes *e, size_t R) {
+                                 const carnn__name_classes *e, size_t most) {
     const carnn__lists own = m->choices;
     size_t V = p->model->words.count, L = own.count, i;
-    for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
+    for (m->slots = 2; m->slots / 2 < most;) m->slots *= 2;
     m->classes = e;
     m->candidates = L;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
-    m->choices.at = carnn__sizes(p->arena, L + R + 1);
-    m->choices.ids = carnn__indices(p->arena, own.at[L] + R * e->longest + 1);
+    m->choices.at = carnn__sizes(p->arena, most + 1);
+    m->choices.ids = carnn__indices(p->arena, own.at[L] + (most - L) * e->longest + 1);
     m->slot = carnn__indices(p->arena, m->slots);
     if (!m->slot) return;
     memcpy(m->choices.at, own.at, (L + 1) * sizeof *own.at);
@@ -18774,7 +18774,8 @@ typedef struct carnn__history {
     size_t turns, odd;       /* R, and how many of them are odd: the last ones */
     uint32_t *answer;        /* (R) the right candidate */
     uint32_t *latest;        /* (R) number of what the user says in this turn */
-    size_t most_lists, most_turns; /* of all batches: U, R */
+    size_t most_lists, most_turns, most_choices; /* of all batches: U, R, and candidates with the
+                                                    replies that an exchange adds */
 } carnn__history;
 
 /* --- the dialogs of a data set ---------------------------------------------------------------- */
@@ -18886,8 +18887,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count); /* each is listed only once */
     m->most_lists = U + odd;
     m->most_turns = R + odd;
+    m->most_choices = m->choices.count + (exchanges ? R : 0);
     m->exchange.choices = m->choices;
-    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, R);
+    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = carnn__indices(p->arena, 2 * lists);
     if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
@@ -19286,13 +19288,12 @@ static void carnn__dialog_plan_read(carnn__plan *p, carnn__dialog *m, size_t B, 
 static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.choices.count;
+    size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
     size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
     size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* lines of an item */
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_turn[] = {&m->context, &m->label};
-    if (m->read.name_classes.classes) L += c->most_items; /* replies that an exchange adds */
     carnn__packed_plan(p->arena, &m->packed, B, T);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
     m->index = carnn__indices(p->arena, N);
