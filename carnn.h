@@ -22006,8 +22006,10 @@ static void carnn__signal_logits(const carnn__work *work, carnn__signal *m) {
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    if (m->steps) carnn__row_targets(work, t, m->net.target);
-    if (m->steps) carnn__probe_target(work, m->net.target, carnn__texts_rows(t));
+    if (m->steps) {
+        carnn__row_targets(work, t, m->net.target);
+        carnn__probe_target(work, m->net.target, carnn__texts_rows(t));
+    }
     carnn__standard_forward(work, &m->input, t);
     carnn__layers_forward(work, &m->layers, t, &m->input.rows.y, key);
     carnn__signal_logits(work, m);
