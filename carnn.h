@@ -24442,15 +24442,19 @@ static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *err
 }
 
 /* The option by which two models choose for other parts of the same example (rows, or all), or read
-   the same text as other words or pieces, which does not matter where they choose; or NULL. */
+   the same text as other words or pieces; or NULL. */
 static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_model *b) {
-    static const char *const reads[] = {"target_kind", "unit", "lower", "chunk"};
-    size_t i, count = a->task->output ? 1 : CARNN__COUNT(reads);
-    for (i = 0; i < count; i++) {
-        const carnn_option *o = carnn__option_named(a->desc.task, reads[i]);
+    static const struct {
+        const char *option;
+        int of_words; /* it does not matter where they choose */
+    } reads[] = {{"target_kind", 0}, {"unit", 1}, {"lower", 1}, {"chunk", 1}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(reads); i++) {
+        const carnn_option *o = carnn__option_named(a->desc.task, reads[i].option);
+        if (reads[i].of_words && a->task->output) continue;
         if (o && fmax(carnn__option_value(o, &a->desc, NULL), 0.0) !=
                      fmax(carnn__option_value(o, &b->desc, NULL), 0.0))
-            return reads[i];
+            return reads[i].option;
     }
     return NULL;
 }
