@@ -4220,7 +4220,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 typedef enum carnn__init {
-    CARNN__INIT_ZERO,
+    CARNN__INIT_ZERO,    /* `scale`: how large learnt weights are, where inputs are large */
     CARNN__INIT_UNIFORM, /* in +-`scale`; where that is 0, in +-sqrt(6 / (rows + columns)): Glorot
                             and Bengio 2010 */
     CARNN__INIT_NORMAL   /* mean 0, standard deviation `scale` */
@@ -15626,14 +15626,16 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
    doubles, so that the order of the sentences does not matter to them.
 
    Where the sentences are those of one text, what it is about is said first (place): the first
-   sentence of an encyclopedia's article answers more questions than the fifth. So a pair may be
-   told -10 ln(place). The place of a sentence is 1 for the first one, 10 for the tenth and all
-   behind it; copies have that of the first of them.
+   sentence of an encyclopedia's article answers more questions than the fifth, and those behind it
+   do not name its topic again. So a pair may be told how much of the question its sentence and the
+   first one have between them (o of both, times 20), and -10 ln(place). The place of a sentence is
+   1 for the first one, 10 for the tenth and all behind it; copies have that of the first of them.
 
    The sentences of a question are those of its group, in a session those that it was given; the
    first ones of very many. */
 
 #define CARNN__REDUNDANCIES 2 /* shares of a pair: the maximum, the mean */
+#define CARNN__PLACED 2       /* told of the place: the topic, the place */
 #define CARNN__PLACES 10
 #define CARNN__PLACE_SCALE 10.0f
 #define CARNN__OTHERS 1024    /* sentences of a question at most, and their words */
@@ -15682,17 +15684,25 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
     }
 }
 
+/* o of two sentences together: the share of the question's words that either has. */
+static float carnn__redundancy_share(const carnn__work *work, const carnn__redundancy *m,
+                                     carnn__list s, carnn__list other) {
+    float both = 0.0f, all = 0.0f;
+    size_t i;
+    for (i = 0; i < m->question.length; i++) {
+        uint32_t word = m->question.ids[i];
+        float rare = carnn__rarity(work, m->overlap, word);
+        all += rare;
+        if (carnn__overlap_has(m->overlap, s, word) || carnn__overlap_has(m->overlap, other, word))
+            both += rare;
+    }
+    return all > 0.0f ? both / all : 0.0f;
+}
+
 /* (1 + o)^8 of a sentence. */
 static double carnn__redundancy_power(const carnn__work *work, const carnn__redundancy *m,
                                       carnn__list sentence) {
-    float both = 0.0f, all = 0.0f, x;
-    size_t i;
-    for (i = 0; i < m->question.length; i++) {
-        float rare = carnn__rarity(work, m->overlap, m->question.ids[i]);
-        all += rare;
-        if (carnn__overlap_has(m->overlap, sentence, m->question.ids[i])) both += rare;
-    }
-    x = 1.0f + (all > 0.0f ? both / all : 0.0f);
+    float x = 1.0f + carnn__redundancy_share(work, m, sentence, sentence);
     x *= x;
     x *= x;
     return (double)(x * x);
@@ -15751,6 +15761,15 @@ static size_t carnn__redundancy_place(const carnn__work *work, const carnn__redu
     return place;
 }
 
+/* What is told of the place of the sentence s: x (CARNN__PLACED). */
+static void carnn__redundancy_placed(const carnn__work *work, const carnn__redundancy *m,
+                                     carnn__list s, float *x) {
+    carnn__list first = m->to > m->from ? carnn__redundancy_sentence(work, m->from) : s;
+    size_t place = carnn__redundancy_place(work, m, s);
+    x[0] = CARNN__SHARE_SCALE * carnn__redundancy_share(work, m, s, first);
+    x[1] = -CARNN__PLACE_SCALE * (float)log((double)place);
+}
+
 /* The powers of the sentences that are the same as s. */
 static double carnn__redundancy_own(const carnn__work *work, const carnn__redundancy *m,
                                     carnn__list s) {
@@ -15789,28 +15808,99 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
     share[1] = all > 0.0f ? CARNN__SHARE_SCALE * share[1] / all : 0.0f;
 }
 
+/* --- what a sentence is like --------------------------------------------------------------------
+   A pair may also be told three traits of its sentence, whatever the question: l = 10 ln((1 + n) /
+   21) of its n words, l^2 / 10, and 20 where one of them is a number. Which traits an answer has is
+   said by the question: "how many" wants a number, "what is" the first sentence of an article. So
+   each word w of the question has weights of its own, U_w, for the traits and for what is told of
+   the place. They begin at zero; words that training does not have weigh nothing. */
+
+#define CARNN__TRAITS 3
+#define CARNN__TRAIT_WORDS 21.0
+#define CARNN__TRAIT_SCALE 10.0f
+
+/* 1: the word begins with a digit, or is the mark for numbers in texts that have none. */
+static int carnn__is_number(carnn__span word) {
+    static const char mark[] = "<num>";
+    return (word.length && (unsigned)(word.at[0] - '0') <= 9u) ||
+           (word.length == sizeof mark - 1 && !memcmp(word.at, mark, sizeof mark - 1));
+}
+
+typedef struct carnn__traits {
+    unsigned char *number; /* (V) 1: the word is a number. NULL: there is no such part */
+    size_t weight;         /* parameter U (words of training, K) */
+    size_t columns;        /* K */
+} carnn__traits;
+
+static void carnn__traits_plan(carnn__plan *p, carnn__traits *m, const char *name,
+                               size_t columns) {
+    const carnn__names *words = &p->model->words;
+    size_t w;
+    m->columns = columns;
+    m->weight = carnn__declare(p->store, name, "asked", words->count - p->model->vector_words,
+                               columns, 0, CARNN__INIT_ZERO, 0.02f);
+    m->number = (unsigned char *)carnn__take(p->arena, words->count, 1);
+    for (w = 0; m->number && w < words->count; w++)
+        m->number[w] = (unsigned char)carnn__is_number(carnn__name(words, w));
+}
+
+/* The traits of the sentence s. */
+static void carnn__traits_of(const carnn__traits *m, carnn__list s, float x[CARNN__TRAITS]) {
+    size_t i;
+    for (i = 0; i < s.length && !m->number[s.ids[i]];) i++;
+    x[0] = CARNN__TRAIT_SCALE * (float)log(((double)s.length + 1.0) / CARNN__TRAIT_WORDS);
+    x[1] = x[0] * x[0] / CARNN__TRAIT_SCALE;
+    x[2] = i < s.length ? CARNN__SHARE_SCALE : 0.0f;
+}
+
+/* sum_w U_w x of the words of a question. x (K): the traits of a sentence, and its place. */
+static float carnn__traits_score(const carnn__work *work, const carnn__traits *m,
+                                 carnn__list question, const float *x) {
+    float room[CARNN__TRAITS + CARNN__PLACED], y = 0.0f;
+    size_t rows = work->model->words.count - work->model->vector_words, i;
+    for (i = 0; i < question.length; i++)
+        if (question.ids[i] < rows)
+            y += work->engine->k->dot(carnn__matrix_row(carnn__weights(work, m->weight),
+                                                        question.ids[i], room), x, m->columns);
+    return y;
+}
+
+/* dU_w += dy x */
+static void carnn__traits_backward(const carnn__work *work, const carnn__traits *m,
+                                   carnn__list question, const float *x, float dy) {
+    float *dU = carnn__gradient(work, m->weight);
+    size_t rows = work->model->words.count - work->model->vector_words, i, k;
+    for (i = 0; i < question.length; i++)
+        for (k = 0; k < m->columns && question.ids[i] < rows; k++)
+            dU[question.ids[i] * m->columns + k] += dy * x[k];
+}
+
 /* --- the shares in the score --------------------------------------------------------------------
-   score += W x; x are the shares of a pair. Backward: dW += dscore^T x. */
+   score += W x + sum_w U_w x'; x are the shares of a pair, x' the last of these: the traits of its
+   sentence, and what is told of the place. Backward: dW += dscore^T x. */
 
 typedef struct carnn__shares {
-    carnn__mat x;    /* (B, CARNN__SHARES); with redundancy CARNN__REDUNDANCIES more, with place
-                        one more, the last */
+    carnn__mat x;    /* (B, columns) CARNN__SHARES; with redundancy CARNN__REDUNDANCIES more, with
+                        traits CARNN__TRAITS, with place CARNN__PLACED */
     carnn__linear y; /* (B, 1) W x */
     int place;       /* 1: the place is read */
+    size_t alike;    /* where the traits begin, and where there are none the place */
     carnn__redundancy redundancy; /* its sum is NULL where it is not read */
+    carnn__traits traits;
 } carnn__shares;
 
-/* redundancy, place: what is read of the other sentences. */
+/* redundancy, place: what is read of the other sentences; traits: of the sentence by itself. */
 static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *name, size_t B,
-                               int redundancy, int place) {
-    size_t columns = CARNN__SHARES;
-    if (redundancy) columns += CARNN__REDUNDANCIES;
-    if (place) columns++;
+                               int redundancy, int place, int traits) {
+    size_t columns;
     m->place = place;
+    m->alike = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
+    columns = m->alike + (traits ? CARNN__TRAITS : 0) + (place ? CARNN__PLACED : 0);
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
     carnn__param_at(p->store, m->y.weight)->scale = 0.01f;
+    if (traits) carnn__traits_plan(p, &m->traits, name, columns - m->alike);
     if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
 }
 
@@ -15819,9 +15909,7 @@ static void carnn__shares_pair(const carnn__work *work, const carnn__shares *m, 
                                float *x) {
     const carnn__redundancy *r = &m->redundancy;
     if (r->sum) carnn__redundancy_pair(work, r, s, x + CARNN__SHARES);
-    if (m->place)
-        x[m->x.columns - 1] = -CARNN__PLACE_SCALE *
-                              (float)log((double)carnn__redundancy_place(work, r, s));
+    if (m->place) carnn__redundancy_placed(work, r, s, x + m->x.columns - CARNN__PLACED);
 }
 
 /* The same of all pairs. Sentences are added up once for the pairs of a question. */
@@ -15845,18 +15933,31 @@ static void carnn__shares_others(const carnn__work *work, carnn__shares *m,
 static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
                                   const carnn__overlap *overlap, const carnn__texts *t,
                                   const carnn__mat *score) {
+    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     size_t i;
-    for (i = 0; i < t->count; i++)
-        carnn__overlap_pair(work, overlap, t, i, m->x.x + i * m->x.columns);
+    for (i = 0; i < t->count; i++) {
+        float *x = m->x.x + i * m->x.columns;
+        carnn__overlap_pair(work, overlap, t, i, x);
+        if (m->traits.number)
+            carnn__traits_of(&m->traits, carnn__list_at(lists, t->list[2 * i + 1]), x + m->alike);
+    }
     if (m->redundancy.sum || m->place) carnn__shares_others(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
+    for (i = 0; m->traits.number && i < t->count; i++)
+        m->y.y.x[i] += carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
+                                           m->x.x + i * m->x.columns + m->alike);
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
 
 static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
                                    const carnn__texts *t, const carnn__mat *score) {
+    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
+    size_t i;
     memcpy(m->y.y.d, score->d, t->count * sizeof(float));
     carnn__linear_backward(work, &m->y, &m->x, t->count);
+    for (i = 0; m->traits.number && i < t->count; i++)
+        carnn__traits_backward(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
+                               m->x.x + i * m->x.columns + m->alike, score->d[i]);
 }
 
 /* What the words of the first pair's question add to W x: the shares of common words are sums over
@@ -15898,11 +15999,14 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
     if (best < count) out[best].score += (double)(w[0] * share[0]);
 }
 
-/* What the place of the first pair's sentence adds to W x. */
-static double carnn__shares_placed(const carnn__work *work, const carnn__shares *m) {
-    size_t last = m->x.columns - 1;
-    if (!m->place) return 0.0;
-    return (double)carnn__weight(work, m->y.weight)[last] * (double)m->x.x[last];
+/* What traits and place of the first pair's sentence add to the score. */
+static double carnn__shares_alike(const carnn__work *work, const carnn__shares *m,
+                                  const carnn__texts *t) {
+    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
+    const float *x = m->x.x + m->alike, *w = carnn__weight(work, m->y.weight) + m->alike;
+    double y = (double)work->engine->k->dot(w, x, m->x.columns - m->alike);
+    if (!m->traits.number) return y;
+    return y + (double)carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[0]), x);
 }
 
 /* What words of the first pair add to W x: out[0 .. count) are the first of them, count at most as
@@ -20547,17 +20651,19 @@ static const carnn__task carnn__lm_task = {
      a_i = sum_j softmax_j(x_i . y_j) y_j                               alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                    weights by attention
      f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
-     score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + W5 shares
+     score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + s
+     s = W5 shares + sum_i U_i traits       U_i: of a word of the question
      P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
-     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 11)
+     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 15)   U_i (3 or 5)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only. The shares are explained in @@MATCH: 8 of words that both texts have, with --redundancy 2
-   of words that other sentences of the question have, too, and with --place the sentence's place
-   among these. --weighting skip weighs words by what they add to the states, in the place of x_i:
-   [fw_i - fw_{i-1}; bw_i - bw_{i+1}].
+   of words that other sentences of the question have, too, with --traits 3 of what the sentence is
+   like, and with --place 2 of its place among the others, which count as traits. --weighting skip
+   weighs words by what they add to the states, in the place of x_i: [fw_i - fw_{i-1}; bw_i -
+   bw_{i+1}].
 
-   --model siamese: score = W4 cosine + b4 + W5 shares; the cosine of the last states, W4 (1, 1).
+   --model siamese: score = W4 cosine + b4 + s; the cosine of the last states, W4 (1, 1).
    The other models compare two vectors, which a bidirectional cell that reads no context and
    pooling make of the texts; their score has no weights of its own:
 
@@ -20596,7 +20702,7 @@ static const carnn__task carnn__lm_task = {
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
        CARNN__ANSWER_LOSS, CARNN__ANSWER_REDUNDANCY,
-       CARNN__ANSWER_PLACE }; /* in carnn_model_desc.option */
+       CARNN__ANSWER_PLACE, CARNN__ANSWER_TRAITS }; /* in carnn_model_desc.option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -20620,6 +20726,9 @@ static const carnn_option carnn__answer_options[] = {
                         "1: with overlap, also told of words that other sentences have"),
     CARNN__OPTION_WHOLE("place", CARNN__ANSWER_PLACE, 0, 1, 2,
                         "1: with overlap, also told of the sentence's place among the others"),
+    CARNN__OPTION_WHOLE("traits", CARNN__ANSWER_TRAITS, 0, 1, 2,
+                        "1: with overlap, also told of its length and numbers; what these and the "
+                        "place weigh is said by the question"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
                          "pair: each sentence by itself (ca); rank: among those of its question; "
                          "hinge: against six wrong ones, margin 0.1 (ap, cosine); hardest: against "
@@ -20645,6 +20754,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     others = model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE;
     carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, others);
     carnn__option_default(model, CARNN__ANSWER_PLACE, others);
+    carnn__option_default(model, CARNN__ANSWER_TRAITS, others);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
@@ -20694,7 +20804,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* Does the model read this, redundancy or place? Both are among the shares. */
+/* Does the model read this, redundancy, place or traits? They are among the shares. */
 static int carnn__answer_has(const carnn_model *model, size_t option) {
     return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
            carnn__option_whole(model, CARNN__TWO_OVERLAP) && carnn__option_whole(model, option);
@@ -20735,7 +20845,8 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
         if (t->flag)
             carnn__shares_plan(p, &m->shares, "output", t->most_items,
                                carnn__answer_has(p->model, CARNN__ANSWER_REDUNDANCY),
-                               carnn__answer_has(p->model, CARNN__ANSWER_PLACE));
+                               carnn__answer_has(p->model, CARNN__ANSWER_PLACE),
+                               carnn__answer_has(p->model, CARNN__ANSWER_TRAITS));
     }
     carnn__two_fixed(p, two);
     carnn__ranks_plan(p, &m->ranks);
@@ -20880,8 +20991,8 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, carnn__span sent
     c->others_left -= n;
 }
 
-/* The score of a model that reads shares: what words add by these, and the rest, which the network
-   and the place add. */
+/* The score of a model that reads shares: what words add by these, and the rest, which the network,
+   traits and place add. */
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     carnn__answer *m = (carnn__answer *)s->work.state;
@@ -20893,7 +21004,7 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     count = carnn__min(count, e->count);
     if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
     carnn__linear_forward(&s->work, &m->output, carnn__answer_features(m), 1);
-    e->rest = (double)m->output.y.x[0] + carnn__shares_placed(&s->work, &m->shares);
+    e->rest = (double)m->output.y.x[0] + carnn__shares_alike(&s->work, &m->shares, t);
     e->exact = 1;
     m->output.y.x[0] = score;
 }
@@ -26101,7 +26212,8 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     size_t i;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         const carnn__param *p = &store->item[i];
-        float range = p->init == CARNN__INIT_UNIFORM && p->scale > 0.0f ? p->scale : 0.5f;
+        int sized = p->init != CARNN__INIT_NORMAL && !p->set_count && p->scale > 0.0f;
+        float range = sized ? p->scale : 0.5f;
         if (!p->statistic)
             carnn__check_add(s, p->name, w ? carnn__piece(store, w, i) : NULL,
                              g ? carnn__piece(store, g, i) : NULL, p->rows, p->columns, range);

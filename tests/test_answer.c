@@ -7,7 +7,7 @@ static const char pairs[] =
     "who saw the cat ?\tthe dog saw the cat .\t1\n"
     "who saw the cat ?\tthe bird sang\t0\n"
     "who saw the cat ?\ta cat is not a dog , is it ?\t0\n"
-    "where is the bird\tin the tree\t1\n"
+    "where is the bird\tin 1 tree\t1\n"
     "where is the bird\ta dog\t0\n"
     "where is the bird\tthe bird is there\t1\n"
     "why\tthe tree\t0\n"
@@ -275,12 +275,37 @@ static double plain_place(const sentence *a, const sentence *group, size_t n) {
     return -10.0 * log(fmin(place, 10.0));
 }
 
+/* Twenty times the part of the question, by idf^3, that the sentence and the first one have. */
+static double plain_topic(const carnn_model *model, const sentence *q, const sentence *a,
+                          const sentence *first) {
+    const float *idf = test_weight(model, "word.idf");
+    double both = 0.0, all = 0.0;
+    size_t i;
+    for (i = 0; i < q->n; i++) {
+        double rare = pow((double)idf[q->id[i]], 3.0);
+        all += rare;
+        if (has_word(model, a, q->id[i], 0) || has_word(model, first, q->id[i], 0)) both += rare;
+    }
+    return 20.0 * both / all;
+}
+
+/* Ten times the logarithm of a sentence's length, where 20 words are none; a tenth of its square;
+   twenty if a word begins with a digit. */
+static void plain_traits(const carnn_model *model, const sentence *a, double trait[3]) {
+    size_t i;
+    trait[0] = 10.0 * log((double)(a->n + 1) / 21.0);
+    trait[1] = trait[0] * trait[0] / 10.0;
+    trait[2] = 0.0;
+    for (i = 0; i < a->n; i++)
+        if (strchr("0123456789", carnn__name(&model->words, a->id[i]).at[0])) trait[2] = 20.0;
+}
+
 /* The sentences of a question are `group` (n). */
 static double plain_score(const carnn_model *model, sentence *q, sentence *a,
                           const sentence *group, size_t n) {
     const float *out = test_weight(model, "output.weight");
-    double f[4 * D], share[11], score = 0.0;
-    size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
+    double f[4 * D], share[15], score = 0.0;
+    size_t i, j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D;
     int backwards;
     plain_inputs(model, q, a);
     plain_inputs(model, a, q);
@@ -303,15 +328,25 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
                           (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
-        size_t count = 8;
+        size_t count = 8, alike;
         plain_overlap(model, q, a, share);
         if (model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0) {
             plain_redundancy(model, q, a, group, n, share + 8);
             count += 2;
         }
-        if (model->desc.option[CARNN__ANSWER_PLACE] > 0.0)
+        alike = count;
+        if (model->desc.option[CARNN__ANSWER_TRAITS] > 0.0) {
+            plain_traits(model, a, share + count);
+            count += 3;
+        }
+        if (model->desc.option[CARNN__ANSWER_PLACE] > 0.0) {
+            share[count++] = plain_topic(model, q, a, group);
             share[count++] = plain_place(a, group, n);
+        }
         score += test_row_times(test_weight(model, "output.shares"), 0, count, share);
+        for (i = 0; model->desc.option[CARNN__ANSWER_TRAITS] > 0.0 && i < q->n; i++)
+            score += test_row_times(test_weight(model, "output.asked"), q->id[i], count - alike,
+                                    share + alike);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
@@ -451,7 +486,7 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
     float *share = test_weight(model, "output.shares");
     *test_weight(model, "output.weight") = 0.0f;
-    memset(share, 0, 11 * sizeof *share);
+    memset(share, 0, 15 * sizeof *share);
     share[0] = 0.05f;
     return model;
 }
@@ -900,6 +935,7 @@ static void test_default_others(void) {
         CHECK_INT(carnn_defaults(&desc, NULL, NULL), CARNN_OK);
         CHECK_NEAR(desc.option[CARNN__ANSWER_REDUNDANCY], expected[i], 0.0);
         CHECK_NEAR(desc.option[CARNN__ANSWER_PLACE], expected[i], 0.0);
+        CHECK_NEAR(desc.option[CARNN__ANSWER_TRAITS], expected[i], 0.0);
     }
 }
 
@@ -1266,6 +1302,51 @@ static void test_place(const char *options, size_t last) {
     carnn_dataset_free(data);
 }
 
+/* What traits and the topic add, by hand, with weights of the question's words: a weighs numbers,
+   b the topic, both the length. A sentence that says no number, or nothing, has no such trait. */
+static void test_traits(void) {
+    static const char text[] = "a b\tb x 2nd\t1\na b\ta\t0\nb c\tx 3 <num>\t1\nb c\tc y\t0\n";
+    carnn_dataset *data = answer_data(text);
+    carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
+    float *share = test_weight(model, "output.shares");
+    float *asked = test_weight(model, "output.asked"), *idf = test_weight(model, "word.idf");
+    uint32_t a = carnn__names_find(&model->words, "a", 1);
+    uint32_t b = carnn__names_find(&model->words, "b", 1);
+    carnn_session *session = NULL;
+    carnn_contribution part[5];
+    carnn_explanation e;
+    float score[4];
+    double l = 10.0 * log(4.0 / 21.0);
+    size_t i;
+    *test_weight(model, "output.weight") = 0.0f;
+    memset(share, 0, 15 * sizeof *share);
+    share[10] = 0.5f;
+    for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
+    asked[5 * a + 2] = 3.0f;
+    asked[5 * b + 3] = 0.25f;
+    asked[5 * a + 0] = asked[5 * b + 0] = 0.25f;
+    asked[5 * b + 1] = -1.0f;
+    score_pairs(model, data, 64, 1, score);
+    CHECK_NEAR(score[0], l - l * l / 10.0 + 3.0 * 20.0 + 0.25 * 20.0 / 2.0, 1e-4);
+    CHECK_NEAR(score[2], 0.75 * l - l * l / 10.0, 1e-4);
+    l = 10.0 * log(2.0 / 21.0);
+    CHECK_NEAR(score[1], l - l * l / 10.0 + 0.25 * 20.0, 1e-4); /* b is in the first sentence */
+    l = 10.0 * log(3.0 / 21.0);
+    CHECK_NEAR(score[3], 0.75 * l - l * l / 10.0 + 0.25 * 20.0 / 2.0, 1e-4);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_NEAR(match(session, "a", 1, "<num> x", 7), 0.75 * l + 3.0 * 20.0, 1e-4);
+    CHECK_NEAR(match(session, "a", 1, "<unk.1> x", 9), 0.75 * l, 1e-4);
+    CHECK_NEAR(match(session, "b", 1, "b x", 3), 0.75 * l - l * l / 10.0 + 0.25 * 20.0, 1e-4);
+    CHECK_INT(carnn_session_explain(session, 5, part, &e, NULL), CARNN_OK);
+    for (i = 0; i < e.count; i++) CHECK_NEAR(part[i].score, 0.0, 0.0);
+    CHECK_NEAR(e.rest, 0.75 * l - l * l / 10.0 + 0.25 * 20.0, 1e-4);
+    l = 10.0 * log(1.0 / 21.0);
+    CHECK_NEAR(match(session, "new", 3, "", 0), 0.5 * l, 1e-4);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a very long sentence the first words are read. */
 static void test_long_sentence(void) {
     static char text[2 * CARNN__SENTENCE_WORDS + 20];
@@ -1467,11 +1548,15 @@ int main(void) {
     test_answer_scores(pairs, "cell=icarnn redundancy=0");
     test_answer_scores(pairs, "cell=icarnn place=0");
     test_answer_scores(pairs, "cell=icarnn redundancy=0 place=0");
+    test_answer_scores(pairs, "cell=icarnn traits=0");
+    test_answer_scores(pairs, "cell=icarnn redundancy=0 place=0 traits=0");
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=2");
     test_answer_scores(odd_pairs, "cell=icarnn overlap=3 min_count=1");
     test_redundancy();
-    test_place("model=siamese loss=pair", 10);
-    test_place("model=siamese loss=pair redundancy=0", 8);
+    test_place("model=siamese loss=pair", 14);
+    test_place("model=siamese loss=pair redundancy=0", 12);
+    test_place("model=siamese loss=pair redundancy=0 traits=0", 9);
+    test_traits();
     test_redundancy_room();
     test_long_sentence();
     test_overlap_explained();
