@@ -972,9 +972,9 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 
 /* answer: tells a sentence that may answer the questions to come. Models with `redundancy` score a
    sentence by the words that it shares with such sentences, too, those with `place` by its place
-   among them: tell a session all of them, in their order, then predict each with its question. What
-   was told since the last reset counts: the first 1,024 sentences, and no more than 32,768 words. A
-   sentence that was not told has the place behind the others. */
+   among them and what the first one says: tell a session all of them, in their order, then predict
+   each with its question. What was told since the last reset counts: the first 1,024 sentences, and
+   no more than 32,768 words. A sentence that was not told has the place behind the others. */
 CARNN_API carnn_status carnn_session_candidate(carnn_session *session, const char *text,
                                                size_t length, carnn_error *error);
 
@@ -15884,7 +15884,7 @@ typedef struct carnn__shares {
                         traits CARNN__TRAITS, with place CARNN__PLACED */
     carnn__linear y; /* (B, 1) W x */
     int place;       /* 1: the place is read */
-    size_t alike;    /* where the traits begin, and where there are none the place */
+    size_t trait_at; /* where the traits begin, and where there are none the place */
     carnn__redundancy redundancy; /* its sum is NULL where it is not read */
     carnn__traits traits;
 } carnn__shares;
@@ -15894,13 +15894,13 @@ static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *nam
                                int redundancy, int place, int traits) {
     size_t columns;
     m->place = place;
-    m->alike = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
-    columns = m->alike + (traits ? CARNN__TRAITS : 0) + (place ? CARNN__PLACED : 0);
+    m->trait_at = CARNN__SHARES + (redundancy ? CARNN__REDUNDANCIES : 0);
+    columns = m->trait_at + (traits ? CARNN__TRAITS : 0) + (place ? CARNN__PLACED : 0);
     m->x = carnn__plan_mat(p, B, columns);
     m->x.d = NULL; /* shares are not learnt */
     carnn__linear_plan(p, &m->y, name, "shares", B, columns, 1, 0, CARNN__IDENTITY);
     carnn__param_at(p->store, m->y.weight)->scale = 0.01f;
-    if (traits) carnn__traits_plan(p, &m->traits, name, columns - m->alike);
+    if (traits) carnn__traits_plan(p, &m->traits, name, columns - m->trait_at);
     if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
 }
 
@@ -15937,15 +15937,15 @@ static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
     size_t i;
     for (i = 0; i < t->count; i++) {
         float *x = m->x.x + i * m->x.columns;
+        carnn__list s = carnn__list_at(lists, t->list[2 * i + 1]);
         carnn__overlap_pair(work, overlap, t, i, x);
-        if (m->traits.number)
-            carnn__traits_of(&m->traits, carnn__list_at(lists, t->list[2 * i + 1]), x + m->alike);
+        if (m->traits.number) carnn__traits_of(&m->traits, s, x + m->trait_at);
     }
     if (m->redundancy.sum || m->place) carnn__shares_others(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
     for (i = 0; m->traits.number && i < t->count; i++)
         m->y.y.x[i] += carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
-                                           m->x.x + i * m->x.columns + m->alike);
+                                           m->x.x + i * m->x.columns + m->trait_at);
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
 
@@ -15957,7 +15957,7 @@ static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
     carnn__linear_backward(work, &m->y, &m->x, t->count);
     for (i = 0; m->traits.number && i < t->count; i++)
         carnn__traits_backward(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
-                               m->x.x + i * m->x.columns + m->alike, score->d[i]);
+                               m->x.x + i * m->x.columns + m->trait_at, score->d[i]);
 }
 
 /* What the words of the first pair's question add to W x: the shares of common words are sums over
@@ -16000,11 +16000,11 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
 }
 
 /* What traits and place of the first pair's sentence add to the score. */
-static double carnn__shares_alike(const carnn__work *work, const carnn__shares *m,
+static double carnn__shares_rest(const carnn__work *work, const carnn__shares *m,
                                   const carnn__texts *t) {
     const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
-    const float *x = m->x.x + m->alike, *w = carnn__weight(work, m->y.weight) + m->alike;
-    double y = (double)work->engine->k->dot(w, x, m->x.columns - m->alike);
+    const float *x = m->x.x + m->trait_at, *w = carnn__weight(work, m->y.weight) + m->trait_at;
+    double y = (double)work->engine->k->dot(w, x, m->x.columns - m->trait_at);
     if (!m->traits.number) return y;
     return y + (double)carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[0]), x);
 }
@@ -21004,7 +21004,7 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     count = carnn__min(count, e->count);
     if (count) carnn__shares_explain(&s->work, &m->shares, &m->two.overlap, t, count, out);
     carnn__linear_forward(&s->work, &m->output, carnn__answer_features(m), 1);
-    e->rest = (double)m->output.y.x[0] + carnn__shares_alike(&s->work, &m->shares, t);
+    e->rest = (double)m->output.y.x[0] + carnn__shares_rest(&s->work, &m->shares, t);
     e->exact = 1;
     m->output.y.x[0] = score;
 }
@@ -23174,6 +23174,8 @@ static const struct {
     {"answer", "redundancy", "overlap", NULL},
     {"answer", "place", "model", "iwan siamese"},
     {"answer", "place", "overlap", NULL},
+    {"answer", "traits", "model", "iwan siamese"},
+    {"answer", "traits", "overlap", NULL},
     {"pair", "direction", "alignment or pooling", "overlap file attention"},
     {"pair", "grades", "target", "relatedness"},
     {"signal", "min_count", NULL, NULL},

@@ -32,7 +32,7 @@ WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
 SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
-FAST = --hidden 50 --epochs 3 --memory 0 --place 0
+FAST = --hidden 50 --epochs 3 --memory 0 --traits 0 --place 0
 PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
 demo | quick | ./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt --candidates data/dialog-candidates.txt --epochs 40 --out demo.gguf
@@ -110,31 +110,31 @@ probes | | ./carnn plot rnn.jsonl mi-rnn.jsonl
 probes-linear CELL=lin-rnn,lin-mi-rnn | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 3 --lr 0.0003 PROBED --probe CELL.jsonl --out m.gguf
 input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --unit char --chunk 50 --cell CELL --hidden 256 --epochs 2 --lr 0.001 --input-range R PROBED --out m.gguf
 
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0,gru --memory 0,ran-tanh --memory 0,icarnn --memory 5 | | ./carnn train --task answer --place 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --place 0 --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0,gru --memory 0,ran-tanh --memory 0,icarnn --memory 5 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --traits 0 --place 0 --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --memory 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
 trecqa | | ./carnn test ncarnn.gguf icarnn.gguf scarnn.gguf --data clean-dev.tsv
-trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --place 0 --cell CELL TRECQA --out plain.gguf
+trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --traits 0 --place 0 --cell CELL TRECQA --out plain.gguf
 questions | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv
-questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --place 0 --cell CELL QUESTIONS --seed SEED --out CELL-SEED.gguf
+questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL QUESTIONS --seed SEED --out CELL-SEED.gguf
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf lstm-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
 questions SEED=1,2,3 | | ./carnn train --task answer QUESTIONS --seed SEED --out o.gguf
 questions CELL=ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL QUESTIONS --out o.gguf
-questions OPTION=--place 0 --redundancy 0,--place 0 --lr 0.001,--place 0 --redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
+questions OPTION=--traits 0 --place 0 --redundancy 0,--traits 0 --place 0 --lr 0.001,--traits 0 --place 0 --redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
 answer-settings | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv; rm -f settings
 answer-settings OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.00025,--epochs 1,--epochs 6,--dropout 0.3,--dropout 0.7,--weight-decay 0,--decomposition direct,--weighting skip,--model siamese,--cell lstm,--cell scarnn,--hidden 150,--loss pair,--average 0 | | for seed in 1 2; do ./carnn train --task answer FAST OPTION TRECQA --seed $seed --out o.gguf; ./carnn train --task answer FAST OPTION QUESTIONS --seed $seed --out o.gguf; done | tee scores-once; for data in 'train-all.tsv.gz' 'WikiQA-train.txt.gz --clean'; do ./carnn train --task answer FAST OPTION --folds 5 --train $data VECTORS; done | tee scores-folds; awk '/^valid/ { dev += $3 / 2 } /^test/ { asked += $3 / 2 } /^mean/ { fold[++n] = $3 } END { print dev, fold[1], asked, fold[2] }' scores-once scores-folds | tee -a settings
 answer-settings | | awk -f data/correlation.awk settings
-trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --place 0 --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
-trecqa-helped | | ./carnn train --task answer --place 0 --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
-wikiqa CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--place 0,--place 0 --memory 0 | | ./carnn train --task answer --cell CELL OPTION WIKIQA --out w.gguf
+trecqa-helped OPTION=,--redundancy 0,--overlap 0,--overlap 20,--loss pair,--weight-decay 0,--dropout 0.3,--average 0,--epochs 5 | | ./carnn train --task answer --traits 0 --place 0 --hidden 50 --epochs 1 OPTION TRECQA --out a.gguf
+trecqa-helped | | ./carnn train --task answer --traits 0 --place 0 --hidden 50 --epochs 8 --train train.tsv.gz --valid clean-dev.tsv VECTORS --out a.gguf
+wikiqa CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--traits 0 --place 0,--traits 0 --place 0 --memory 0 | | ./carnn train --task answer --cell CELL OPTION WIKIQA --out w.gguf
 wikiqa-folds | | zcat WikiQA-train.txt.gz WikiQA-dev.txt.gz | awk -F '\t' '{ n = $1 == asked ? n + 1 : 1; asked = $1; all[n]++; right[n] += $3 } END { for (n = 1; n <= 12; n++) printf "%d %.3f\n", n, right[n] / all[n] }'
-wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--seed 2,--hidden 250 | | ./carnn train --task answer --cell CELL OPTION --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
-wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm,lstm --hidden 133,icarnn --hidden 250,ncarnn --hidden 250,scarnn --hidden 250,lstm --hidden 250,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
-wikiqa-folds CELL=icarnn,ncarnn,lstm,icarnn --memory 0,ncarnn --memory 0,icarnn --hidden 250,ncarnn --hidden 250,lstm --hidden 250 | | ./carnn train --task answer --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean --seed 2 VECTORS
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm;OPTION=,--seed 2 | | ./carnn train --task answer --cell CELL OPTION --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
+wikiqa-folds CELL=icarnn,ncarnn,scarnn,lstm,lstm --hidden 133,icarnn --hidden 250,ncarnn --hidden 250,scarnn --hidden 250,lstm --hidden 250,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean VECTORS
+wikiqa-folds CELL=icarnn,ncarnn,lstm,icarnn --memory 0,ncarnn --memory 0,icarnn --hidden 250,ncarnn --hidden 250,lstm --hidden 250 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL --folds 10 --train WikiQA-train.txt.gz --train WikiQA-dev.txt.gz --clean --seed 2 VECTORS
 ca DATA=TRECQA,WIKIQA;OPTION=,--alignment none,--pooling attention --loss rank,--pooling attention --loss rank --alignment none;SEED=1,2,3 | | ./carnn train --task answer --model ca OPTION --epochs 3 --seed SEED DATA --out ca.gguf
 ca-semantic | | zcat glove.6B.50d.subset.txt.gz > glove.txt; zcat train-all.tsv.gz > train-all.tsv; for f in train-all.tsv clean-dev.tsv; do awk -v column=3 -f data/align.awk glove.txt $f > $f.align; done; for f in WikiQA-train.txt WikiQA-dev.txt; do zcat $f.gz > $f; awk -v column=1 -f data/align.awk glove.txt $f > $f.align; done
 ca-semantic DATA=--train train-all.tsv --valid clean-dev.tsv,--train WikiQA-train.txt --valid WikiQA-dev.txt --clean;OPTION=,--pooling attention --loss rank;SEED=1,2,3 | | ./carnn train --task answer --model ca --alignment file OPTION --epochs 3 --seed SEED DATA VECTORS --out ca.gguf
@@ -142,7 +142,7 @@ ca-options OPTION=--pooling attention,--pooling attention --alignment none,--los
 hinge MODEL=cosine --epochs 3,ap --epochs 3,ap --encoder rcrn --epochs 2;SEED=1,2,3 | | ./carnn train --task answer --model MODEL --hidden 50 --lr 0.003 --seed SEED TRECQA --out h.gguf
 
 vector-words SET=trec-train.label,stsa.binary.train,stsa.fine.train;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task classify OPTION --folds 5 --train SET VECTORS --seed SEED
-vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer --place 0 --redundancy 0 --lr 0.001 --memory 0 OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
+vector-words DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task answer --traits 0 --place 0 --redundancy 0 --lr 0.001 --memory 0 OPTION --folds 5 --hidden 50 --epochs 3 DATA VECTORS --seed SEED
 vector-words OPTION=,--vector-words 0;SEED=1,2,3 | | ./carnn train --task pair OPTION --folds 5 --train SICK_train.txt VECTORS --seed SEED
 
 classification | | sh tests/fasttext.sh published

@@ -328,13 +328,13 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
                           (double)test_weight(model, "hidden.bias")[j]);
     }
     if (model->desc.option[CARNN__TWO_OVERLAP] > 0) {
-        size_t count = 8, alike;
+        size_t count = 8, trait_at;
         plain_overlap(model, q, a, share);
         if (model->desc.option[CARNN__ANSWER_REDUNDANCY] > 0.0) {
             plain_redundancy(model, q, a, group, n, share + 8);
             count += 2;
         }
-        alike = count;
+        trait_at = count;
         if (model->desc.option[CARNN__ANSWER_TRAITS] > 0.0) {
             plain_traits(model, a, share + count);
             count += 3;
@@ -345,8 +345,8 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a,
         }
         score += test_row_times(test_weight(model, "output.shares"), 0, count, share);
         for (i = 0; model->desc.option[CARNN__ANSWER_TRAITS] > 0.0 && i < q->n; i++)
-            score += test_row_times(test_weight(model, "output.asked"), q->id[i], count - alike,
-                                    share + alike);
+            score += test_row_times(test_weight(model, "output.asked"), q->id[i], count - trait_at,
+                                    share + trait_at);
     }
     if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1)
         score += (double)*test_weight(model, "output.bias");
