@@ -112,7 +112,7 @@ input-range CELL=rnn,mi-rnn;R=0.02,0.1,0.3,0.6 | | ./carnn train --task lm --uni
 
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,gru,ran-tanh,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0,gru --memory 0,ran-tanh --memory 0,icarnn --memory 5 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean | | ./carnn train --task answer --traits 0 --place 0 --redundancy 0 --folds 5 --hidden 50 --epochs 3 DATA VECTORS
-answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
+answer-folds DATA=--train train-all.tsv.gz,--train WikiQA-train.txt.gz --clean;CELL=icarnn,lstm | | ./carnn train --task answer --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train train-all.tsv.gz;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,gru,rnn,ran-tanh | | ./carnn train --task answer --overlap 0 --lr 0.001 --memory 0 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 answer-plain DATA=--train WikiQA-train.txt.gz --clean;CELL=icarnn,ncarnn,scarnn,lstm,carnn-high,icarnn --memory 0,ncarnn --memory 0,scarnn --memory 0,lstm --memory 0 | | ./carnn train --task answer --overlap 0 --lr 0.001 --cell CELL --folds 5 --hidden 50 --epochs 3 DATA VECTORS
 trecqa CELL=icarnn,ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL TRECQA --out CELL.gguf
@@ -122,8 +122,7 @@ questions | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t
 questions CELL=icarnn,ncarnn,scarnn,lstm;SEED=1,2,3 | | ./carnn train --task answer --traits 0 --place 0 --cell CELL QUESTIONS --seed SEED --out CELL-SEED.gguf
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf lstm-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
 questions SEED=1,2,3 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data judged.tsv --data clean-dev.tsv --clean
-questions SEED=1,2,3 | | ./carnn train --task answer QUESTIONS --seed SEED --out o.gguf
-questions CELL=ncarnn,scarnn,lstm | | ./carnn train --task answer --cell CELL QUESTIONS --out o.gguf
+questions CELL=icarnn,lstm | | ./carnn train --task answer --cell CELL QUESTIONS --out o.gguf
 questions OPTION=--traits 0 --place 0 --redundancy 0,--traits 0 --place 0 --lr 0.001,--traits 0 --place 0 --redundancy 0 --lr 0.001;SEED=1,2 | | ./carnn train --task answer OPTION QUESTIONS --seed SEED --out o.gguf
 answer-settings | | zcat train.tsv.gz > judged.tsv; zcat train-all.tsv.gz | awk -F '\t' 'NR == FNR { asked[$3]; next } !($3 in asked)' judged.tsv - > others.tsv; rm -f settings
 answer-settings OPTION=,--redundancy 0,--overlap 0,--lr 0.001,--lr 0.002,--lr 0.00025,--epochs 1,--epochs 6,--dropout 0.3,--dropout 0.7,--weight-decay 0,--decomposition direct,--weighting skip,--model siamese,--cell lstm,--cell scarnn,--hidden 150,--loss pair,--average 0 | | for seed in 1 2; do ./carnn train --task answer FAST OPTION TRECQA --seed $seed --out o.gguf; ./carnn train --task answer FAST OPTION QUESTIONS --seed $seed --out o.gguf; done | tee scores-once; for data in 'train-all.tsv.gz' 'WikiQA-train.txt.gz --clean'; do ./carnn train --task answer FAST OPTION --folds 5 --train $data VECTORS; done | tee scores-folds; awk '/^valid/ { dev += $3 / 2 } /^test/ { asked += $3 / 2 } /^mean/ { fold[++n] = $3 } END { print dev, fold[1], asked, fold[2] }' scores-once scores-folds | tee -a settings
