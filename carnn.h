@@ -12017,6 +12017,11 @@ static inline size_t carnn__option_whole(const carnn_model *model, size_t number
     return (size_t)fmax(carnn__option(model, number), 0.0);
 }
 
+/* How many words have weights: all but the last ones, which only the word vectors have. */
+static inline size_t carnn__trained_words(const carnn_model *model) {
+    return model->words.count - model->vector_words;
+}
+
 /* --- words and choices of a new model -------------------------------------------------------- */
 
 /* Copies the choices without the blanks at their ends. */
@@ -12596,6 +12601,11 @@ static uint32_t carnn__row_word(const carnn__texts *t, size_t i) {
     return t->input[t->ids[i]] / 2;
 }
 
+/* The words of text s of the batch. */
+static carnn__list carnn__text_tokens(const carnn__texts *t, size_t s) {
+    return carnn__list_at(&carnn__corpus_of(t->work)->tokens, t->list[s]);
+}
+
 /* Memory for packing t->most_texts sequences and t->most_rows rows, T steps at most. */
 static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
     uint32_t **of_text[] = {&t->sequence, &t->first};
@@ -12908,8 +12918,7 @@ static void carnn__mat_copy(const carnn__work *work, const carnn__mat *x, size_t
    their own, which is not trained. */
 
 static size_t carnn__declare_words(carnn__plan *p, float deviation) {
-    return carnn__declare(p->store, "word", "weight",
-                          p->model->words.count - p->model->vector_words,
+    return carnn__declare(p->store, "word", "weight", carnn__trained_words(p->model),
                           (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, deviation);
 }
 
@@ -12921,7 +12930,7 @@ typedef struct carnn__embed {
 } carnn__embed;
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
-    m->rows = p->model->words.count - p->model->vector_words;
+    m->rows = carnn__trained_words(p->model);
     m->e = (size_t)p->model->desc.embedding;
     m->y = carnn__plan_mat(p, t->most_inputs, m->e + more);
 }
@@ -15684,7 +15693,7 @@ static void carnn__redundancy_find(const carnn__work *work, carnn__redundancy *m
     }
 }
 
-/* o of two sentences together: the share of the question's words that either has. */
+/* o of a sentence and another together: the share of the question's words that either has. */
 static float carnn__redundancy_share(const carnn__work *work, const carnn__redundancy *m,
                                      carnn__list s, carnn__list other) {
     float both = 0.0f, all = 0.0f;
@@ -15702,7 +15711,8 @@ static float carnn__redundancy_share(const carnn__work *work, const carnn__redun
 /* (1 + o)^8 of a sentence. */
 static double carnn__redundancy_power(const carnn__work *work, const carnn__redundancy *m,
                                       carnn__list sentence) {
-    float x = 1.0f + carnn__redundancy_share(work, m, sentence, sentence);
+    const carnn__list none = {NULL, 0};
+    float x = 1.0f + carnn__redundancy_share(work, m, sentence, none);
     x *= x;
     x *= x;
     return (double)(x * x);
@@ -15764,8 +15774,9 @@ static size_t carnn__redundancy_place(const carnn__work *work, const carnn__redu
 /* What is told of the place of the sentence s: x (CARNN__PLACED). */
 static void carnn__redundancy_placed(const carnn__work *work, const carnn__redundancy *m,
                                      carnn__list s, float *x) {
-    carnn__list first = m->to > m->from ? carnn__redundancy_sentence(work, m->from) : s;
+    carnn__list first = {NULL, 0};
     size_t place = carnn__redundancy_place(work, m, s);
+    if (place > 1) first = carnn__redundancy_sentence(work, m->from); /* else s is the first */
     x[0] = CARNN__SHARE_SCALE * carnn__redundancy_share(work, m, s, first);
     x[1] = -CARNN__PLACE_SCALE * (float)log((double)place);
 }
@@ -15837,8 +15848,8 @@ static void carnn__traits_plan(carnn__plan *p, carnn__traits *m, const char *nam
     const carnn__names *words = &p->model->words;
     size_t w;
     m->columns = columns;
-    m->weight = carnn__declare(p->store, name, "asked", words->count - p->model->vector_words,
-                               columns, 0, CARNN__INIT_ZERO, 0.02f);
+    m->weight = carnn__declare(p->store, name, "asked", carnn__trained_words(p->model), columns, 0,
+                               CARNN__INIT_ZERO, 0.02f);
     m->number = (unsigned char *)carnn__take(p->arena, words->count, 1);
     for (w = 0; m->number && w < words->count; w++)
         m->number[w] = (unsigned char)carnn__is_number(carnn__name(words, w));
@@ -15857,7 +15868,7 @@ static void carnn__traits_of(const carnn__traits *m, carnn__list s, float x[CARN
 static float carnn__traits_score(const carnn__work *work, const carnn__traits *m,
                                  carnn__list question, const float *x) {
     float room[CARNN__TRAITS + CARNN__PLACED], y = 0.0f;
-    size_t rows = work->model->words.count - work->model->vector_words, i;
+    size_t rows = carnn__trained_words(work->model), i;
     for (i = 0; i < question.length; i++)
         if (question.ids[i] < rows)
             y += work->engine->k->dot(carnn__matrix_row(carnn__weights(work, m->weight),
@@ -15869,7 +15880,7 @@ static float carnn__traits_score(const carnn__work *work, const carnn__traits *m
 static void carnn__traits_backward(const carnn__work *work, const carnn__traits *m,
                                    carnn__list question, const float *x, float dy) {
     float *dU = carnn__gradient(work, m->weight);
-    size_t rows = work->model->words.count - work->model->vector_words, i, k;
+    size_t rows = carnn__trained_words(work->model), i, k;
     for (i = 0; i < question.length; i++)
         for (k = 0; k < m->columns && question.ids[i] < rows; k++)
             dU[question.ids[i] * m->columns + k] += dy * x[k];
@@ -15915,49 +15926,51 @@ static void carnn__shares_pair(const carnn__work *work, const carnn__shares *m, 
 /* The same of all pairs. Sentences are added up once for the pairs of a question. */
 static void carnn__shares_others(const carnn__work *work, carnn__shares *m,
                                  const carnn__overlap *overlap, const carnn__texts *t) {
-    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     size_t i = 0;
     m->redundancy.overlap = overlap;
     while (i < t->count) {
         uint32_t asked = t->list[2 * i], group = work->data->items[t->item[i]].group;
-        carnn__redundancy_ask(work, &m->redundancy, carnn__list_at(lists, asked), t->item[i]);
+        carnn__redundancy_ask(work, &m->redundancy, carnn__text_tokens(t, 2 * i), t->item[i]);
         for (; i < t->count && t->list[2 * i] == asked &&
                work->data->items[t->item[i]].group == group; i++)
-            carnn__shares_pair(work, m, carnn__list_at(lists, t->list[2 * i + 1]),
+            carnn__shares_pair(work, m, carnn__text_tokens(t, 2 * i + 1),
                                m->x.x + i * m->x.columns);
         if (m->redundancy.sum && !m->redundancy.asked)
             carnn__redundancy_clear(work, &m->redundancy);
     }
 }
 
+/* x' of pair i. */
+static float *carnn__shares_traits(const carnn__shares *m, size_t i) {
+    return m->x.x + i * m->x.columns + m->trait_at;
+}
+
 static void carnn__shares_forward(const carnn__work *work, carnn__shares *m,
                                   const carnn__overlap *overlap, const carnn__texts *t,
                                   const carnn__mat *score) {
-    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
+    const carnn__traits *r = &m->traits;
     size_t i;
     for (i = 0; i < t->count; i++) {
-        float *x = m->x.x + i * m->x.columns;
-        carnn__list s = carnn__list_at(lists, t->list[2 * i + 1]);
-        carnn__overlap_pair(work, overlap, t, i, x);
-        if (m->traits.number) carnn__traits_of(&m->traits, s, x + m->trait_at);
+        carnn__overlap_pair(work, overlap, t, i, m->x.x + i * m->x.columns);
+        if (r->number)
+            carnn__traits_of(r, carnn__text_tokens(t, 2 * i + 1), carnn__shares_traits(m, i));
     }
     if (m->redundancy.sum || m->place) carnn__shares_others(work, m, overlap, t);
     carnn__linear_forward(work, &m->y, &m->x, t->count);
-    for (i = 0; m->traits.number && i < t->count; i++)
-        m->y.y.x[i] += carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
-                                           m->x.x + i * m->x.columns + m->trait_at);
+    for (i = 0; r->number && i < t->count; i++)
+        m->y.y.x[i] += carnn__traits_score(work, r, carnn__text_tokens(t, 2 * i),
+                                           carnn__shares_traits(m, i));
     work->engine->k->add(m->y.y.x, score->x, t->count);
 }
 
 static void carnn__shares_backward(const carnn__work *work, carnn__shares *m,
                                    const carnn__texts *t, const carnn__mat *score) {
-    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
     size_t i;
     memcpy(m->y.y.d, score->d, t->count * sizeof(float));
     carnn__linear_backward(work, &m->y, &m->x, t->count);
     for (i = 0; m->traits.number && i < t->count; i++)
-        carnn__traits_backward(work, &m->traits, carnn__list_at(lists, t->list[2 * i]),
-                               m->x.x + i * m->x.columns + m->trait_at, score->d[i]);
+        carnn__traits_backward(work, &m->traits, carnn__text_tokens(t, 2 * i),
+                               carnn__shares_traits(m, i), score->d[i]);
 }
 
 /* What the words of the first pair's question add to W x: the shares of common words are sums over
@@ -15981,7 +15994,7 @@ static void carnn__overlap_explain(const carnn__work *work, const carnn__shares 
 static void carnn__redundancy_explain(const carnn__work *work, const carnn__shares *m,
                                       const carnn__texts *t, size_t count,
                                       carnn_contribution *out) {
-    carnn__list s = carnn__list_at(&carnn__corpus_of(work)->tokens, t->list[1]);
+    carnn__list s = carnn__text_tokens(t, 1);
     const float *w = carnn__weight(work, m->y.weight) + CARNN__SHARES;
     const float *share = m->x.x + CARNN__SHARES;
     const carnn__redundancy *r = &m->redundancy;
@@ -16001,12 +16014,12 @@ static void carnn__redundancy_explain(const carnn__work *work, const carnn__shar
 
 /* What traits and place of the first pair's sentence add to the score. */
 static double carnn__shares_rest(const carnn__work *work, const carnn__shares *m,
-                                  const carnn__texts *t) {
-    const carnn__lists *lists = &carnn__corpus_of(work)->tokens;
-    const float *x = m->x.x + m->trait_at, *w = carnn__weight(work, m->y.weight) + m->trait_at;
+                                 const carnn__texts *t) {
+    const float *x = carnn__shares_traits(m, 0);
+    const float *w = carnn__weight(work, m->y.weight) + m->trait_at;
     double y = (double)work->engine->k->dot(w, x, m->x.columns - m->trait_at);
     if (!m->traits.number) return y;
-    return y + (double)carnn__traits_score(work, &m->traits, carnn__list_at(lists, t->list[0]), x);
+    return y + (double)carnn__traits_score(work, &m->traits, carnn__text_tokens(t, 0), x);
 }
 
 /* What words of the first pair add to W x: out[0 .. count) are the first of them, count at most as
@@ -17040,7 +17053,7 @@ typedef struct carnn__word_softmax {
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h) {
     int session;
-    m->V = p->model->words.count - p->model->vector_words;
+    m->V = carnn__trained_words(p->model);
     m->weight = tied;
     if (tied == SIZE_MAX)
         m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_UNIFORM,
@@ -23010,7 +23023,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
         status = carnn__model_add_words(model, v->more.bytes, v->more.at, v->more.count, error);
     if (!status) model->vector_words = v->more.count;
     if (status || !v->dimension) return status;
-    for (i = carnn__own_words(model); i < model->words.count - model->vector_words; i++)
+    for (i = carnn__own_words(model); i < carnn__trained_words(model); i++)
         model->vectors_found += v->has[i] != 0;
     if (!desc->embedding && !desc->from) model->desc.embedding = (int64_t)v->dimension;
     if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
@@ -23021,7 +23034,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 
 /* The vector of a word, (e) weights. */
 static float *carnn__word_vector(const carnn_model *model, size_t word) {
-    size_t rows = model->words.count - model->vector_words, e = (size_t)model->desc.embedding;
+    size_t rows = carnn__trained_words(model), e = (size_t)model->desc.embedding;
     return word < rows ? carnn__named(&model->params, "word.weight") + word * e
                        : carnn__named(&model->params, "word.vectors") + (word - rows) * e;
 }
@@ -23126,7 +23139,7 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
                            carnn__matrix_of(s, s->value, i), NULL, from.rows);
     }
     for (i = 0; i < old->vector_words; i++)
-        carnn__matrix_part(carnn__word_vector(model, old->words.count - old->vector_words + i),
+        carnn__matrix_part(carnn__word_vector(model, carnn__trained_words(old) + i),
                            carnn__matrix_of(s, s->value, olds), i, 0, (size_t)old->desc.embedding);
     return CARNN_OK;
 }
@@ -23328,7 +23341,7 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
 CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
 
 CARNN_API size_t carnn_model_vectors_found(const carnn_model *model, size_t *words) {
-    *words = model->words.count - model->vector_words - carnn__own_words(model);
+    *words = carnn__trained_words(model) - carnn__own_words(model);
     return model->vectors_found;
 }
 
