@@ -8618,9 +8618,15 @@ static inline const carnn__member *carnn__members(const carnn_dataset *data,
     return data->members + item->first;
 }
 
+/* Does a group begin with this item, or would it with the one behind the last? */
+static int carnn__group_begins(const carnn_dataset *data, size_t item) {
+    return !item || item == data->item_count ||
+           data->items[item].group != data->items[item - 1].group;
+}
+
 /* The first item of an item's group. */
 static size_t carnn__group_first(const carnn_dataset *data, size_t item) {
-    while (item && data->items[item - 1].group == data->items[item].group) item--;
+    while (!carnn__group_begins(data, item)) item--;
     return item;
 }
 
@@ -12526,7 +12532,7 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         size_t size[CARNN__SIZES];
-        int begins = !i || x->group != x[-1].group;
+        int begins = carnn__group_begins(data, i);
         (task->measure ? task->measure : carnn__item_rows)(work, i, size);
         if (begins || now->count >= most || carnn__over(now->size, size, limit) ||
             carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
@@ -16794,17 +16800,15 @@ typedef struct carnn__ranks {
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
-    const carnn__item *items;
     size_t i, n;
     if (!p->arena) return;
-    items = p->work->data->items;
     n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
     m->moved = carnn__floats(p->arena, 1, n);
     m->ranked = carnn__indices(p->arena, n);
     m->first = carnn__indices(p->arena, n);
     for (i = 0; m->first && i < n; i++)
-        m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
+        m->first[i] = carnn__group_begins(p->work->data, i) ? (uint32_t)i : m->first[i - 1];
 }
 
 /* Ranks a group of n items and adds AP and RR to the tally. Wrong items are moved before the right
@@ -16848,7 +16852,7 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
         }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
-        if (work->g || end == work->data->item_count || items[end].group != items[i].group)
+        if (work->g || carnn__group_begins(work->data, end))
             carnn__ranks_group(work, m, score + first, items + first, end - first, tally);
     }
     tally->examples += t->count;
@@ -18176,25 +18180,25 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     return status;
 }
 
-/* Reads the items of a group before x, of a task whose texts run on, one by one: of each only the
-   last text, as those before it are read with the items before. */
-static void carnn__session_read_before(carnn_session *s, const carnn_dataset *data,
-                                       const carnn__item *x, carnn_prediction *prediction) {
-    const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
-    for (; y < x; y++) {
-        carnn_text text = carnn__text(data, data->members[y->first + y->count - 1].text);
+/* Reads the items of a group before one, of a task whose texts run on: of each only the last text,
+   as those before it are read with the items before. */
+static void carnn__session_read_before(carnn_session *s, const carnn_dataset *data, size_t item,
+                                       carnn_prediction *prediction) {
+    size_t i;
+    for (i = carnn__group_first(data, item); i < item; i++) {
+        const carnn__item *x = &data->items[i];
+        carnn_text text = carnn__text(data, carnn__members(data, x)[x->count - 1].text);
         carnn__session_predict_all(s, &text, 1, prediction);
     }
 }
 
-/* Tells the session the second texts of all items in the group of x. */
-static void carnn__session_read_group(carnn_session *s, const carnn_dataset *data,
-                                      const carnn__item *x) {
-    const carnn__item *y = data->items + carnn__group_first(data, (size_t)(x - data->items));
-    for (; y < data->items + data->item_count && y->group == x->group; y++)
-        carnn__session_hear_all(
-            s, CARNN__SECOND_ROLE,
-            carnn__text(data, data->members[y->first + CARNN__SECOND_ROLE].text));
+/* Tells the session the second texts of all items in the group of an item. */
+static void carnn__session_read_group(carnn_session *s, const carnn_dataset *data, size_t item) {
+    size_t i = carnn__group_first(data, item);
+    do {
+        const carnn__member *second = carnn__members(data, &data->items[i]) + CARNN__SECOND_ROLE;
+        carnn__session_hear_all(s, CARNN__SECOND_ROLE, carnn__text(data, second->text));
+    } while (!carnn__group_begins(data, ++i));
 }
 
 CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
@@ -18219,8 +18223,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     for (m = x->first; m < end; m++) left += roles[data->members[m].role].labels != CARNN__LABELS;
     memset(prediction, 0, sizeof *prediction);
     carnn_session_reset(session);
-    if (runs_on) carnn__session_read_before(session, data, x, prediction);
-    if (carnn_session_compares(session)) carnn__session_read_group(session, data, x);
+    if (runs_on) carnn__session_read_before(session, data, number, prediction);
+    if (carnn_session_compares(session)) carnn__session_read_group(session, data, number);
     for (m = x->first; m < end; m++) {
         carnn__span text = carnn__text(data, data->members[m].text);
         if (roles[data->members[m].role].labels == CARNN__LABELS) continue;
@@ -18394,7 +18398,7 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         const carnn__item *item = &data->items[i];
         size_t target = targets[i], dialog = (size_t)item->group + 1;
         carnn__list words;
-        if (!i || item->group != item[-1].group) line = item->first;
+        if (carnn__group_begins(data, i)) line = item->first;
         for (; line < item->first + item->count; line++) {
             words = carnn__member_tokens(x->work, line);
             for (k = 0; k < words.length; k++) said[words.ids[k]] = dialog;
@@ -18903,9 +18907,8 @@ static void carnn__history_measure(const carnn__work *work, size_t item,
                                    size_t size[CARNN__SIZES]) {
     const carnn_dataset *data = work->data;
     const carnn__item *x = &data->items[item];
-    int last = item + 1 == data->item_count;
-    size_t end = last ? data->member_count : x[1].first;
-    size[0] = last || x[1].group != x->group ? end - x->first + 1 : 0;
+    size_t end = item + 1 < data->item_count ? x[1].first : data->member_count;
+    size[0] = carnn__group_begins(data, item + 1) ? end - x->first + 1 : 0;
     size[1] = 0;
 }
 
@@ -18960,7 +18963,7 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     if (m->told_count && m->fact) memset(m->fact, 0, lines * sizeof *m->fact);
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
-        if (!i || x->group != x[-1].group) {
+        if (carnn__group_begins(data, i)) {
             start = at;
             m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
             line = x->first;
@@ -19283,7 +19286,7 @@ static size_t carnn__dialog_longest(const carnn_model *model, const carnn_datase
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         size_t n = 1, facts = 0;
-        if (i + 1 < data->item_count && x->group == x[1].group) continue; /* the dialog goes on */
+        if (!carnn__group_begins(data, i + 1)) continue; /* the dialog goes on */
         for (line = x->first; line + 1 < x->first + x->count; line++)
             n += (size_t)carnn__history_keeps(data->members[line].role, &facts, rows);
         longest = carnn__max(longest, n);
@@ -20875,7 +20878,7 @@ static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset 
     int right = 0, groups = 0;
     for (i = 0; i < data->item_count; i++) {
         right |= data->items[i].value > 0.0f;
-        groups |= i && data->items[i].group == data->items[i - 1].group;
+        groups |= !carnn__group_begins(data, i);
     }
     if (right && groups) return carnn__net_build(model, data, error);
     return carnn__fail(error, CARNN_ERR_DATA, 0, right
