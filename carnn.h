@@ -18276,7 +18276,6 @@ typedef struct carnn__name_classes { /* of a data set */
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
     uint32_t *name;      /* (V) words, class by class */
     uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
-    unsigned char *list; /* (token lists + 1) has it names? the last one is <start> */
     size_t longest;      /* words of the longest candidate */
 } carnn__name_classes;
 
@@ -18497,6 +18496,7 @@ static void carnn__classes_list(carnn__name_classes *e, const carnn__classes_sea
         for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
 }
 
+/* Has a text names? */
 static int carnn__classes_has(const carnn__name_classes *e, carnn__list words) {
     size_t k;
     for (k = 0; k < words.length; k++)
@@ -18510,7 +18510,7 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
     const carnn_model *model = work->model;
-    size_t V = model->words.count, L = choices->count, lists = c->tokens.count, slots, i;
+    size_t V = model->words.count, L = choices->count, slots, i;
     void *scratch = NULL; /* carnn__own */
     carnn_status status = CARNN_OK;
     uint64_t *table;
@@ -18526,8 +18526,7 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__NAME_COLUMNS + 1, sizeof *e->at);
     e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
     e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
-    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
-    if (x.turn && x.columns && table && e->at && e->name && e->of && e->list) {
+    if (x.turn && x.columns && table && e->at && e->name && e->of) {
         memset(x.turn, 0, V);
         memset(x.columns, 0, V * sizeof *x.columns);
         if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1; /* no name */
@@ -18540,9 +18539,6 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
         carnn__classes_places(&x, e->of, table, slots);
         carnn__classes_list(e, &x);
         for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(choices, i));
-        for (i = 0; i < lists; i++)
-            e->list[i] = (unsigned char)carnn__classes_has(e, carnn__list_at(&c->tokens, i));
-        e->list[lists] = 0; /* <start> */
     } else status = carnn__out_of_memory(error);
     carnn__disown(&scratch, a);
     return status;
@@ -19020,18 +19016,27 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->turns = m->lists.count = m->marked = 0;
 }
 
+/* The words of a line. */
+static carnn__list carnn__history_said(const carnn__work *work, const carnn__history *m,
+                                       size_t line) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
+    carnn__list said = {&start, 1};
+    if (m->seq[line] < tokens->count) said = carnn__list_at(tokens, m->seq[line]);
+    return said;
+}
+
 /* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
    the system says tells facts that are no further back than a history: so marking begins as many
    lines before the item's history, or goes on from the item before. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
-    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
     size_t start = m->begin[item], back = carnn__min(m->first[item], most), i;
     size_t least = carnn__max(start + 1, m->first[item] - back);
     if (!m->fact) return;
     if (m->marked < least || m->marked > m->end[item]) m->marked = least;
     for (i = m->marked; i < m->end[item]; i++) {
-        carnn__list said = carnn__list_at(tokens, m->seq[i]);
+        carnn__list said = carnn__history_said(work, m, i);
         size_t from = carnn__max(start, i - carnn__min(i, most));
         m->fact[i] = carnn__history_fact(said);
         if (said.ids[said.length - 1] == carnn__speaker_word(CARNN_SYSTEM))
@@ -19057,10 +19062,7 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
    the fact as it is when past; the next number is then that of the fact as it is when told. */
 static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m, size_t line,
                                       int past) {
-    const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
-    size_t list = m->seq[line];
-    uint32_t *known = &m->number[2 * list + (size_t)past], start = CARNN__DIALOG_START, mark;
-    carnn__list said = {&start, 1};
+    uint32_t *known = &m->number[2 * m->seq[line] + (size_t)past], mark;
     if (*known != CARNN__NO_INDEX) return *known;
     *known = (uint32_t)m->lists.count;
     for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
@@ -19069,15 +19071,16 @@ static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m
         fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
         carnn__exchange_add(&m->exchange, &m->lists, marked);
     }
-    if (list < tokens->count) said = carnn__list_at(tokens, list);
-    if (!past) carnn__exchange_add(&m->exchange, &m->lists, said);
+    if (!past) carnn__exchange_add(&m->exchange, &m->lists, carnn__history_said(work, m, line));
     return *known;
 }
 
-/* Forgets the numbers of the utterances in lines line .. last; named: only of those with names. */
-static void carnn__history_forget(carnn__history *m, size_t line, size_t last, int named) {
-    for (; line <= last; line++)
-        if (!named || m->name_classes.list[m->seq[line]])
+/* Forgets the numbers of a dialog's utterances; named: only of those with names. */
+static void carnn__history_forget(const carnn__work *work, carnn__history *m,
+                                  const carnn__batch_piece *dialog, int named) {
+    size_t line = m->begin[dialog->first], end = m->end[dialog->first + dialog->count - 1];
+    for (; line <= end; line++)
+        if (!named || carnn__classes_has(&m->name_classes, carnn__history_said(work, m, line)))
             m->number[2 * m->seq[line]] = m->number[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
 }
 
@@ -19106,7 +19109,7 @@ static size_t carnn__history_odd_words(const carnn__work *work, const carnn__his
     for (k = 0; k < n; k++) {
         uint64_t own = carnn__stream(key, k), drawn = carnn__random(own, 0);
         size_t line = m->end[carnn__random(own, 1) % work->data->item_count];
-        carnn__list said = carnn__list_at(tokens, m->seq[line]); /* by a user */
+        carnn__list said = carnn__history_said(work, m, line); /* by a user */
         ids[k] = 0;
         if (!known && (n < 3 || (carnn__random(own, 2) & 3) < unknown)) continue;
         if (!known && carnn__random(own, 3) & 1) ids[k] = carnn__history_any_word(tokens, m, drawn);
@@ -19145,26 +19148,23 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     if (x) carnn__exchange_clear(x);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t first = dialog->first, last = first + dialog->count - 1, line = m->begin[first];
+        size_t first = dialog->first, last = first + dialog->count - 1;
         if (x) carnn__exchange_draw(x, carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
         for (m->marked = 0, j = first; j <= last; j++) {
             carnn__history_mark(work, m, j);
             m->answer[m->turns] = x ? carnn__exchange_answer(x, c->target[j]) : c->target[j];
             m->turn[m->turns++] = (uint32_t)j;
         }
-        for (j = line; j <= m->end[last]; j++) {
+        for (j = m->begin[first]; j <= m->end[last]; j++) {
             m->place[j] = carnn__history_number(work, m, j, 0);
             if (carnn__history_mark_of(m, j) != CARNN_FACT)
                 m->past[j] = carnn__history_number(work, m, j, 1);
         }
-        if (x) carnn__history_forget(m, line, m->end[last], 1);
+        if (x) carnn__history_forget(work, m, dialog, 1);
         for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
     }
-    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) { /* for the next batch */
-        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t first = dialog->first, last = first + dialog->count - 1;
-        carnn__history_forget(m, m->begin[first], m->end[last], 0);
-    }
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) /* for the next batch */
+        carnn__history_forget(work, m, &c->pieces[c->queue[i]], 0);
     if (work->g && work->model->unsure < m->choices.count) carnn__history_odd(work, m, key);
 }
 
