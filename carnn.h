@@ -17451,9 +17451,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->queue = &s->queue;
     c->batch_start = s->batch_start;
     s->target = CARNN__NO_INDEX;
-    s->piece.count = 1;
-    s->batch_start[1] = 1;
-    c->most_items = 1;
+    c->most_items = s->batch_start[1] = s->piece.count = 1;
     c->most_texts = T;
     c->most_steps = W;
     c->most_size[0] = kind->texts * W;
@@ -17949,11 +17947,11 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error) {
     const carnn__names *choices = &session->model->choices;
-    const carnn__session_kind *kind = carnn__session_of(session);
     carnn_text text = {user, length};
     carnn_prediction p;
     *reply = "";
-    if (kind->listens != CARNN__TALKS) return carnn__no_such_call(session, "reply", error);
+    if (carnn__session_of(session)->listens != CARNN__TALKS)
+        return carnn__no_such_call(session, "reply", error);
     carnn__session_predict_all(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
     if (!p.unsure) {
@@ -18147,7 +18145,6 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn__record r;
     carnn_status status;
     size_t i, count = 0, own;
-    int hears;
     memset(&r, 0, sizeof r);
     *found = 0;
     p->error = error;
@@ -18173,9 +18170,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
         status = carnn_session_predict(session, texts, count, top, prediction, error);
     *found = r.example && !status;
     /* what has been predicted from is heard, too, where it is a turn of a dialog that goes on */
-    hears = kind->hear && (kind->listens == CARNN__TALKS || !r.example);
-    for (i = 0; !status && hears && i < r.count; i++)
-        carnn__session_hear_all(session, r.role[i], r.text[i]);
+    if (!status && kind->hear && (kind->listens == CARNN__TALKS || !r.example))
+        for (i = 0; i < r.count; i++) carnn__session_hear_all(session, r.role[i], r.text[i]);
     session->spoken = 0;
     return status;
 }
