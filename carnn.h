@@ -18387,8 +18387,8 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
        candidates have any */
     size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
     int listed[CARNN__NAME_COLUMNS] = {0};
-    /* of each word, the last dialog that has it, replies that have it, those that copy it */
-    uint64_t *said = times, *replies = said + V, *copied = replies + V;
+    /* of each word, the last dialog that has it, replies that have it, those that do not copy it */
+    uint64_t *said = times, *replies = said + V, *early = replies + V;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
         size_t target = targets[i], dialog = (size_t)item->group + 1;
@@ -18402,7 +18402,7 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         words = carnn__list_at(x->choices, target);
         for (k = 0; k < words.length; k++) {
             replies[words.ids[k]]++;
-            copied[words.ids[k]] += said[words.ids[k]] == dialog;
+            early[words.ids[k]] += said[words.ids[k]] != dialog;
         }
     }
     for (k = 0; k < x->choices->at[x->choices->count]; k++)
@@ -18410,12 +18410,10 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
         replied[of[i]] += replies[i] > 0;
-        if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
-        missed[of[i]]++;
-        x->columns[i] = 0;
+        missed[of[i]] += 20 * early[i] > replies[i];
     }
     for (i = 0; i < V; i++)
-        if (of[i] != CARNN__NO_INDEX && (!x->columns[i] || !listed[of[i]] ||
+        if (of[i] != CARNN__NO_INDEX && (20 * early[i] > replies[i] || !listed[of[i]] ||
                                          10 * missed[of[i]] > replied[of[i]]))
             of[i] = CARNN__NO_INDEX;
 }
