@@ -18904,18 +18904,19 @@ static void carnn__history_measure(const carnn__work *work, size_t item,
 
 /* Lists the words of the candidates, without the speaker's: ids (words + 1, as that of the last one
    is written, too), at (L + 1). Returns how many words; ids NULL: only counts. */
-static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
+static size_t carnn__history_candidates(const carnn_model *model, carnn__lists *l) {
     const carnn__names *names = &model->choices;
-    size_t n = 0, most = ids ? SIZE_MAX : 0, i;
-    for (i = 0; i < names->count; i++) {
-        uint32_t *to = ids ? ids + n : NULL;
-        if (ids) at[i] = n;
+    size_t n = 0, most = l->ids ? SIZE_MAX : 0, i;
+    l->count = names->count;
+    for (i = 0; i < l->count; i++) {
+        uint32_t *to = l->ids ? l->ids + n : NULL;
+        if (to) l->at[i] = n;
         if (i == model->unsure)
             n += carnn__tokenize(&model->words, CARNN__SPACES, CARNN__UNSURE_WORD,
                                  CARNN__UNSURE_LENGTH, to, most);
         else n += carnn__history_tokens(model, carnn__name(names, i), 0, to, most) - 1;
     }
-    if (ids) at[names->count] = n;
+    if (l->ids) l->at[l->count] = n;
     return n;
 }
 
@@ -18923,16 +18924,16 @@ static size_t carnn__history_candidates(const carnn_model *model, uint32_t *ids,
    the data set into dialogs. */
 static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
                                           carnn_error *error) {
-    size_t L = work->model->choices.count, n = carnn__history_candidates(work->model, NULL, NULL);
+    carnn__lists *l = &m->choices;
+    size_t n = carnn__history_candidates(work->model, l);
     void **blocks = &carnn__corpus_of(work)->blocks;
     carnn_status status = CARNN_OK;
-    m->choices.count = L;
-    m->choices.at = (size_t *)carnn__own(blocks, &work->allocator, L + 1, sizeof(size_t));
-    m->choices.ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
-    if (!m->choices.at || !m->choices.ids) return carnn__out_of_memory(error);
-    carnn__history_candidates(work->model, m->choices.ids, m->choices.at);
+    l->at = (size_t *)carnn__own(blocks, &work->allocator, l->count + 1, sizeof(size_t));
+    l->ids = (uint32_t *)carnn__own(blocks, &work->allocator, n + 1, sizeof(uint32_t));
+    if (!l->at || !l->ids) return carnn__out_of_memory(error);
+    carnn__history_candidates(work->model, l);
     if (work->g && carnn__option_whole(work->model, CARNN__DIALOG_EXCHANGE))
-        status = carnn__classes_find(work, &m->name_classes, &m->choices, error);
+        status = carnn__classes_find(work, &m->name_classes, l, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
@@ -19724,16 +19725,15 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = &m->net.corpus;
     carnn__lists *choices = &m->read.choices;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
-    size_t words = carnn__history_candidates(s->model, NULL, NULL);
+    size_t words = carnn__history_candidates(s->model, choices);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     /* the history, what the user says and the reply: none of them moves before it is explained */
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
-    choices->count = s->model->choices.count;
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
-    if (choices->ids) carnn__history_candidates(s->model, choices->ids, choices->at);
+    if (choices->ids) carnn__history_candidates(s->model, choices);
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = carnn__indices(arena, CARNN__UTTERANCE_WORDS);
