@@ -20349,16 +20349,15 @@ static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn_
     return sum[CARNN__LM_NLL] - before;
 }
 
-/* The label that the context of a piece has to tell: CARNN__NO_INDEX if there is none, the number
-   of labels if the model does not know it. Only the first piece of a sentence has one. */
-static size_t carnn__lm_label(const carnn__work *work, size_t piece) {
+/* The label that the context of a piece has to tell: CARNN__UNSCORED if there is none,
+   CARNN__NO_INDEX if the model does not know it. Only the first piece of a sentence has one. */
+static uint32_t carnn__lm_label(const carnn__work *work, size_t piece) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__batch_piece *p = &c->pieces[piece];
     const carnn__item *x = &work->data->items[p->first];
-    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NO_INDEX;
+    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__UNSCORED;
     if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_LABEL_PREVIOUS) x--;
-    if (x->target == CARNN__NO_INDEX) return CARNN__NO_INDEX;
-    return carnn__min(c->target[x - work->data->items], work->model->choices.count);
+    return x->target == CARNN__NO_INDEX ? CARNN__UNSCORED : c->target[x - work->data->items];
 }
 
 /* Finds the labels of a batch, and counts those whose logit is the largest. A label that the model
@@ -20367,10 +20366,9 @@ static double carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *ta
     size_t K = m->label.y.columns, b;
     double known = 0.0;
     for (b = 0; b < m->seq->packed.sequences; b++) {
-        size_t label = carnn__lm_label(work, m->piece[b]);
-        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
-        if (label == CARNN__NO_INDEX) continue;
-        known += label < K;
+        uint32_t label = m->label_target[b] = carnn__lm_label(work, m->piece[b]);
+        if (label == CARNN__UNSCORED) continue;
+        known += label != CARNN__NO_INDEX;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
