@@ -21984,16 +21984,6 @@ static double carnn__signal_kind(const carnn_dataset *data, size_t *other) {
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
-/* A model of tables has the names of the columns as words behind <unk>, unless two columns have the
-   same name. A model that goes on from another one has got that one's words already. */
-static carnn_status carnn__signal_words(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    carnn_status status;
-    if (model->desc.from) return CARNN_OK;
-    status = carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL);
-    return status == CARNN_ERR_MEMORY ? carnn__out_of_memory(error) : CARNN_OK;
-}
-
 /* Fails where a target is no number. */
 static carnn_status carnn__signal_numbers(const carnn_dataset *data, carnn_error *error) {
     size_t i;
@@ -22003,7 +21993,8 @@ static carnn_status carnn__signal_numbers(const carnn_dataset *data, carnn_error
     return CARNN_OK;
 }
 
-/* The choices: whole targets where these are classes; of steps their words; of numbers none. */
+/* The words: <unk> and the names of a table's columns, unless two are the same. The choices: whole
+   targets where these are classes; of steps their words; of numbers none. */
 static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */
@@ -22011,7 +22002,10 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     size_t i, other;
     double kind = carnn__signal_kind(whole, &other);
     carnn_status status = carnn__net_build(model, data, error);
-    if (!status) status = carnn__signal_words(model, data, error);
+    if (!status && !model->desc.from && /* whose words the model has got already */
+        carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
+            CARNN_ERR_MEMORY)
+        status = carnn__out_of_memory(error);
     if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
         kind == 1 + CARNN__SIGNAL_CLASS && other != SIZE_MAX)
         status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
