@@ -19341,10 +19341,10 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
-enum { /* sums of a tally: of the metrics, then turns whose reply is a candidate, dialogs */
+enum { /* sums of a tally: of the metrics, then odd turns, which have a loss, too; dialogs */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
     CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
-    CARNN__DIALOG_KNOWN = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
+    CARNN__DIALOG_ODD = CARNN__DIALOG_METRICS, CARNN__DIALOG_DIALOGS,
     CARNN__DIALOG_UNSURE /* above 0: the model can decline */
 };
 
@@ -19599,7 +19599,7 @@ static void carnn__dialog_count_batch(const carnn__work *work, carnn__tally *tal
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->read.turn[at]] != CARNN__NO_INDEX;
+            tally->unknown += c->target[m->read.turn[at]] == CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
@@ -19676,7 +19676,7 @@ static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
     for (i = 0; i < m->read.turns; i++) sum += (double)m->loss[i];
     for (i = 0; i < CARNN__DIALOG_METRICS; i++) tally->sum[i] += m->sum[i];
     carnn__dialog_count_batch(work, tally);
-    tally->sum[CARNN__DIALOG_KNOWN] += (double)m->read.odd; /* they have a loss, too */
+    tally->sum[CARNN__DIALOG_ODD] += (double)m->read.odd;
     return sum;
 }
 
@@ -19705,14 +19705,10 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, carnn__t
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *sum = tally->sum;
-    size_t i;
-    scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
-    scores->unanswerable = (size_t)fmax((double)tally->examples - sum[CARNN__DIALOG_KNOWN], 0.0);
-    for (i = 0; i < CARNN__DIALOG_METRICS; i++) {
-        int dialogs = i == CARNN__DIALOG_ALL_RIGHT;
-        double of = dialogs ? sum[CARNN__DIALOG_DIALOGS] : (double)tally->examples;
-        scores->metric[i].value = sum[i] / fmax(of, 1.0);
-    }
+    double losses = (double)(tally->examples - tally->unknown) + sum[CARNN__DIALOG_ODD];
+    scores->loss = tally->loss / fmax(losses, 1.0);
+    scores->metric[CARNN__DIALOG_ALL_RIGHT].value =
+        sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
     if (sum[CARNN__DIALOG_UNSURE] <= 0.0) scores->count = CARNN__DIALOG_DECLINED;
 }
 
@@ -22163,7 +22159,6 @@ static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores) {
     size_t number = tally->sum[CARNN__SIGNAL_NUMBERS] > 0.0;
     scores->metric[0] = scores->metric[number];
-    scores->metric[0].value = tally->sum[number] / (double)carnn__max(tally->examples, 1);
     scores->count = 1;
 }
 
