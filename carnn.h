@@ -18679,25 +18679,19 @@ static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
     }
 }
 
-/* What an entity is read as in the batch that has this key; key 0: as itself. */
-static uint32_t carnn__entity_read(carnn__entities *e, uint32_t word, uint64_t key) {
-    if (!key) return word;
-    if (e->key != key) {
-        memcpy(e->read, e->word, e->count * sizeof *e->read);
-        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
-        e->key = key;
-    }
-    return e->read[e->number[word]];
-}
-
 /* What a word of an item is read as in the batch at hand. In the vocabulary the words <name.k> come
    right behind the unknown ones. */
 static uint32_t carnn__name_read(const carnn__texts *t, carnn__entities *e, size_t item,
                                  uint32_t word) {
     uint64_t key = carnn__net_of(t->work)->key, r;
     uint32_t known = (uint32_t)t->work->model->words.count, i;
+    if (key && e->key != key) {
+        memcpy(e->read, e->word, e->count * sizeof *e->read);
+        carnn__shuffle(carnn__stream(key, 0), e->read, e->count);
+        e->key = key;
+    }
     if (word < known && e->number[word] != CARNN__NO_INDEX)
-        return carnn__entity_read(e, word, key);
+        return key ? e->read[e->number[word]] : word;
     i = e->anonymous ? carnn__candidate(t->work, item, word) : CARNN__NO_INDEX;
     if (i < CARNN__NAMES_OF_CANDIDATES) {
         r = key ? carnn__random(key, item) : 0;
