@@ -18764,13 +18764,10 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
-/* Odd turns: examples of what is no question of the data. Some consist of users' words, drawn at
-   random: at least four, as fewer could mean something. In a small data set such words often are
-   like a real turn: of n < 1000 turns only n / 1000 as many are drawn. */
-#define CARNN__ODD_SHARE 3   /* one for so many turns */
+#define CARNN__ODD_SHARE 3   /* one odd turn for so many others */
 #define CARNN__ODD_WORDS 9   /* of an odd turn at most */
-#define CARNN__ODD_KNOWN 4   /* at least, where all are words of users */
-#define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough */
+#define CARNN__ODD_KNOWN 4   /* at least, where users say all of them: fewer could mean something */
+#define CARNN__ODD_MANY 1000 /* turns of a data set that is large enough for these */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
        CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS, CARNN__DIALOG_AGES,
@@ -19083,10 +19080,10 @@ static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn_
     return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
 }
 
-/* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns,
-   if the data set is large, each is a word that a user says in any turn. In the others some words
-   are unknown (all, where there are fewer than three), and half of the rest are any words of the
-   data. */
+/* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns
+   each is a word that a user says in any turn. In a small data set such words often are like a real
+   turn: with n < 1000 turns it is so in n / 1000 as many. In the others some words are unknown,
+   where there are fewer than three all, and half of the rest are any words of the data. */
 static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
                                        uint64_t key, uint32_t *ids) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
