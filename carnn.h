@@ -18272,7 +18272,6 @@ typedef struct carnn__name_classes { /* of a data set */
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
     uint32_t *name;      /* (V) words, class by class */
     uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
-    size_t longest;      /* words of the longest candidate */
 } carnn__name_classes;
 
 typedef struct carnn__classes_search { /* for classes: where words stand */
@@ -18504,7 +18503,7 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_allocator *a = &work->allocator;
     const carnn_model *model = work->model;
-    size_t V = model->words.count, L = choices->count, slots, i;
+    size_t V = model->words.count, L = choices->count, slots;
     void *scratch = NULL; /* carnn__own */
     carnn_status status = CARNN_OK;
     uint64_t *table;
@@ -18532,7 +18531,6 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
         memset(table, 0, 2 * slots * sizeof *table);
         carnn__classes_places(&x, e->of, table, slots);
         carnn__classes_list(e, &x);
-        for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(choices, i));
     } else status = carnn__out_of_memory(error);
     carnn__disown(&scratch, a);
     return status;
@@ -18542,7 +18540,6 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
 
 typedef struct carnn__exchange {
     const carnn__name_classes *classes;
-    size_t candidates;       /* L */
     carnn__lists choices;    /* (L + R) words of the candidates, then of replies that are none */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
     uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
@@ -18568,14 +18565,14 @@ static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
 static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
                                  const carnn__name_classes *e, size_t most) {
     const carnn__lists own = m->choices;
-    size_t V = p->model->words.count, L = own.count, i;
+    size_t V = p->model->words.count, L = own.count, longest = 0, i;
     for (m->slots = 2; m->slots / 2 < most;) m->slots *= 2;
+    for (i = 0; i < L; i++) longest = carnn__max(longest, carnn__list_length(&own, i));
     m->classes = e;
-    m->candidates = L;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
     m->choices.at = carnn__sizes(p->arena, most + 1);
-    m->choices.ids = carnn__indices(p->arena, own.at[L] + (most - L) * e->longest + 1);
+    m->choices.ids = carnn__indices(p->arena, own.at[L] + (most - L) * longest + 1);
     m->slot = carnn__indices(p->arena, m->slots);
     if (!m->slot) return;
     memcpy(m->choices.at, own.at, (L + 1) * sizeof *own.at);
@@ -18588,10 +18585,10 @@ static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
     }
 }
 
-/* Forgets the batch. What came last into the hash table leaves it first, so that every chain of
-   slots stays whole. */
-static void carnn__exchange_clear(carnn__exchange *m) {
-    for (; m->choices.count > m->candidates; m->choices.count--)
+/* Forgets all choices but L. What came last into the hash table leaves it first, so that every
+   chain of slots stays whole. */
+static void carnn__exchange_clear(carnn__exchange *m, size_t L) {
+    for (; m->choices.count > L; m->choices.count--)
         *carnn__exchange_slot(m, m->choices.count - 1) = CARNN__NO_INDEX;
 }
 
@@ -19131,7 +19128,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     carnn__exchange *x = m->exchange.image ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
     m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
-    if (x) carnn__exchange_clear(x);
+    if (x) carnn__exchange_clear(x, m->choices.count);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
