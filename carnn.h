@@ -1027,7 +1027,7 @@ typedef struct carnn_explanation {
      answer, pair  the words of both texts with their shares: for each text these and its rest add
                    up to 1 (to 0 where it has no words, or its states are 0), and `rest` is the sum
                    of both. Where words have scores, too (models of answer that are told of common
-                   words), `rest` is the part of the score that the network gives to the pair
+                   words), `rest` is what the network, `traits` and `place` add to the score
      cloze         the words of the text, to the probability of the answer, which by default is
                    exactly the sum of the attention to its places; of the models attentive and
                    weighted the rest is the answer's logit (of an ensemble 0)

@@ -1590,16 +1590,17 @@ static void check_test(void) {
 
 /* Makes the ensemble of all models, as one more of them, and says which it has chosen. */
 static void make_ensemble(void) {
+    carnn_dataset *valid = load_data(&arg.valid, NULL, arg.clean, 0);
     carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
-                                .chosen = tested.chosen};
+                                .valid = valid, .chosen = tested.chosen};
     const carnn_scores *scores;
     size_t i;
     if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
     desc.greedy = !strcmp(arg.ensemble, "greedy");
-    desc.valid = load_data(&arg.valid, NULL, arg.clean, 0);
     check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
                                tested.count, &desc, &error));
-    if (!desc.valid) return;
+    carnn_dataset_free(valid);
+    if (!valid) return;
     scores = carnn_model_scores(models[tested.count]);
     fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, called(*arg.valid.item),
             scores->metric[0].name, decimal(scores->metric[0].value));
