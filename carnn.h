@@ -635,10 +635,10 @@ typedef struct carnn_folds_desc {
 } carnn_folds_desc;
 
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
-   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens, seconds and
-   unanswerable of *mean are sums, unknown the mean. A target that a fold's training does not have
-   counts as not known; in pair it is CARNN_ERR_DATA. A list of candidates is that of the whole
-   data. There are no checkpoints. */
+   *deviation (that of a sample) of loss and metrics over the folds that have them; examples,
+   tokens, seconds and unanswerable of *mean are sums, unknown the mean. A target that a fold's
+   training does not have counts as not known; in pair it is CARNN_ERR_DATA. A list of candidates is
+   that of the whole data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -25968,13 +25968,23 @@ static void carnn__validation_part(carnn__validation *f, size_t number) {
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
 }
 
-/* Trains and scores the model of a fold. */
+/* Adds up the weights of the parts that a fold's metrics are means of; a callback. */
+static void carnn__validation_weight(size_t model, double value, double weight, void *sum) {
+    (void)model;
+    (void)value;
+    *(double *)sum += weight;
+}
+
+/* Trains and scores the model of a fold. Of questions without a right sentence, or sentences
+   without a neighbour, there are no metrics. */
 static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
     carnn_scores *scores = &f->scores[number];
     carnn_status status = CARNN_OK;
+    double weight = 0.0;
+    carnn_test_desc desc = {f->train->threads, carnn__validation_weight, NULL, &weight, 0};
     uint32_t i;
     carnn__validation_part(f, number);
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
@@ -25984,8 +25994,8 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
                              f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
-                            f->error);
+        status = carnn_test_parts(models, 1, data[CARNN__FOLD_TESTS], &desc, scores, f->error);
+    if (!(weight > 0.0)) scores->count = 0;
     if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);

@@ -437,6 +437,24 @@ static void test_labels_of_some_folds(void) {
     carnn_dataset_free(data);
 }
 
+/* The first fold has no right sentence: it has no metrics, which are not 0 for the mean. */
+static void test_folds_without_answers(void) {
+    static const char text[] = "a\tb\t0\na\tc\t0\n" "b\ta b\t1\nb\tc\t0\n"
+                               "c\tb c\t0\nc\ta\t1\n" "d\td\t1\nd\tc\t0\n";
+    carnn_dataset *data = test_data("answer", text, sizeof text - 1, 0, 0);
+    carnn_scores mean, deviation;
+    static folds_seen s;
+    carnn_error error;
+    CHECK_INT(cross(data, 0, "0\n1\n2\n1\n", 1, &s, &mean, &deviation, &error), CARNN_OK);
+    CHECK_INT(s.folds, 3);
+    CHECK_INT(s.scores[0].count, 0);
+    CHECK(test_metric(&s.scores[1], "map") > 0.0 && test_metric(&s.scores[2], "map") > 0.0);
+    CHECK_NEAR(test_metric(&mean, "map"),
+               (test_metric(&s.scores[1], "map") + test_metric(&s.scores[2], "map")) / 2.0, 1e-12);
+    CHECK_INT(mean.unanswerable, 2);
+    carnn_dataset_free(data);
+}
+
 /* Folds go on from a model: its task and its seed are theirs. */
 static void test_folds_from(void) {
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
@@ -622,6 +640,7 @@ int main(void) {
     test_by_hand();
     test_unknown_class();
     test_labels_of_some_folds();
+    test_folds_without_answers();
     test_folds_from();
     test_folds_of_facts();
     test_kind_of_all();
