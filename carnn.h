@@ -22694,34 +22694,26 @@ static const char *carnn__choice_name(const carnn_option *option, double value) 
    text 1, 0 where it is empty. */
 static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
                                   const carnn_train_desc *train) {
-    const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
-                                                            : (const char *)model;
+    const void *base = o->place == CARNN_OPTION_OF_TRAINING ? (const void *)train : model;
+    const void *field = (const char *)base + o->offset;
     const char *name;
-    int64_t whole; /* also for uint64_t */
-    double number;
     if (o->kind == CARNN_OPTION_TEXT) return *carnn__option_text(o, model) != 0;
     if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
-    if (o->kind == CARNN_OPTION_NAME) {
-        memcpy(&name, base + o->offset, sizeof name);
-        return name ? carnn__choice_named(o, name) : 0.0;
-    }
-    if (o->kind == CARNN_OPTION_NUMBER) {
-        memcpy(&number, base + o->offset, sizeof number);
-        return number;
-    }
-    memcpy(&whole, base + o->offset, sizeof whole);
-    return (double)whole;
+    if (o->kind == CARNN_OPTION_NUMBER) return *(const double *)field;
+    if (o->kind == CARNN_OPTION_INTEGER) return (double)*(const int64_t *)field; /* or uint64_t */
+    name = *(const char *const *)field;
+    return name ? carnn__choice_named(o, name) : 0.0;
 }
 
 static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
                               carnn_train_desc *train, double value) {
-    char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
-    const char *name = value > 0.0 ? carnn__choice_name(o, value) : NULL;
-    int64_t whole = (int64_t)fmax(-1e16, fmin(value, 1e16)); /* of a damaged file: out of range */
+    void *base = o->place == CARNN_OPTION_OF_TRAINING ? (void *)train : model;
+    void *field = (char *)base + o->offset;
     if (o->place == CARNN_OPTION_OF_TASK) model->option[o->offset] = value;
-    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &name, sizeof name);
-    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &value, sizeof value);
-    else memcpy(base + o->offset, &whole, sizeof whole);
+    else if (o->kind == CARNN_OPTION_NUMBER) *(double *)field = value;
+    else if (o->kind == CARNN_OPTION_NAME)
+        *(const char **)field = value > 0.0 ? carnn__choice_name(o, value) : NULL;
+    else *(int64_t *)field = (int64_t)fmax(-1e16, fmin(value, 1e16)); /* of a damaged file */
 }
 
 /* Is it a value that the option may have? */
@@ -24501,16 +24493,12 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__file_save(carnn__fill_model, model, file, &model->allocator, error);
 }
 
-/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one
-   more carries into the sign. Two at a time: `count` is even in all our flat arrays. */
+/* Is every float finite? Without an early end the loop has vectors. */
 static int carnn__finite(const float *x, size_t count) {
-    uint64_t bits, carried = 0;
+    int broken = 0;
     size_t i;
-    for (i = 0; i < count; i += 2) {
-        memcpy(&bits, x + i, sizeof bits);
-        carried |= (bits & 0x7FFFFFFF7FFFFFFFu) + 0x0080000000800000u;
-    }
-    return !(carried & 0x8000000080000000u);
+    for (i = 0; i < count; i++) broken |= !(fabsf(x[i]) <= FLT_MAX);
+    return !broken;
 }
 
 /* Are the scales of all blocks of a matrix finite? */
