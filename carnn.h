@@ -23127,7 +23127,7 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
 /* Options that have an effect only where the option `of` ("a", or one of "a or b") has one of these
    values. Of an option with several lines all must hold. A new model that asks for one in vain is
    refused; a model file is not. */
-static const struct {
+static const struct carnn__dependent {
     const char *task, *option; /* task NULL: of all that have the option */
     const char *of;            /* NULL: it never has one */
     const char *values;        /* NULL: any number above 0 */
@@ -23195,16 +23195,16 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
         return carnn__refuse(error, "skip: expected 2 or more, as gates read the state of the step "
                              "before anyway, or 0");
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
-        const char *task = carnn__dependent_options[i].task, *of = carnn__dependent_options[i].of;
-        const char *name = carnn__dependent_options[i].option;
-        const char *values = carnn__dependent_options[i].values;
-        const carnn_option *o = carnn__option_named(complete->task, name);
-        if (!o || (task && strcmp(task, complete->task)) || carnn__asks_nothing(o, asked)) continue;
-        if (!of)
-            return carnn__refuse(error, "%s has no effect in the task %s", name, complete->task);
-        if (!carnn__has_one(complete, of, values))
-            return carnn__refuse(error, "%s has an effect only where %s is %s%s", name, of,
-                                 values ? "one of these: " : "above 0", values ? values : "");
+        const struct carnn__dependent *d = &carnn__dependent_options[i];
+        const carnn_option *o = carnn__option_named(complete->task, d->option);
+        if (!o || (d->task && strcmp(d->task, complete->task)) || carnn__asks_nothing(o, asked))
+            continue;
+        if (!d->of)
+            return carnn__refuse(error, "%s has no effect in the task %s", o->name, complete->task);
+        if (!carnn__has_one(complete, d->of, d->values))
+            return carnn__refuse(error, "%s has an effect only where %s is %s%s", o->name, d->of,
+                                 d->values ? "one of these: " : "above 0",
+                                 d->values ? d->values : "");
     }
     return CARNN_OK;
 }
@@ -23692,16 +23692,14 @@ static void carnn__put_padding(carnn__gguf *g) {
 }
 
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
-    unsigned char block[4096];
-    size_t n;
+    uint32_t bits;
     if (CARNN__LITTLE_ENDIAN) {
         carnn__put_bytes(g, value, count * 4);
         return;
     }
-    for (; count; count -= n, value += n) {
-        n = carnn__min(count, sizeof block / 4);
-        carnn__convert_floats(block, value, n);
-        carnn__put_bytes(g, block, n * 4);
+    for (; count; count--, value++) {
+        memcpy(&bits, value, sizeof bits);
+        carnn__put_number(g, bits, 4);
     }
 }
 
@@ -23889,9 +23887,8 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t
     if (g->writing) {
         carnn__put_key_text(g, name, text);
     } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
-        uint64_t length = carnn__get64(key->value);
-        snprintf(text, room, "%.*s", (int)(length < room ? length : room - 1),
-                 (const char *)key->value + 8);
+        size_t length = (size_t)carnn__get64(key->value);
+        snprintf(text, room, "%.*s", (int)carnn__min(length, room), (const char *)key->value + 8);
     }
 }
 
@@ -24527,8 +24524,8 @@ static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *err
     return carnn__refuse(error, "models 1 and %zu cannot be averaged: %s", m + 1, why);
 }
 
-/* The option by which two models choose for other parts of the same example (rows, or all), or read
-   the same text as other words or pieces; or NULL. */
+/* The option that keeps two models from being averaged, as they choose for other parts of the same
+   example (rows, or all), or read a text as other words or pieces; NULL: there is none. */
 static const char *carnn__reads_otherwise(const carnn_model *a, const carnn_model *b) {
     static const struct {
         const char *option;
