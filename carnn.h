@@ -25864,7 +25864,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 enum { CARNN__FOLD_TRAINS, CARNN__FOLD_VALIDATES, CARNN__FOLD_TESTS, CARNN__FOLD_PARTS };
 
 typedef struct carnn__validation {
-    carnn_model_desc model;   /* complete */
+    carnn_model_desc model;   /* as it was asked for, with its seed */
     const carnn_train_desc *train;
     const carnn_dataset *data;
     const carnn_folds_desc *desc;

@@ -1363,7 +1363,7 @@ static struct { /* what is scored */
     int unlike[MODELS + 1];          /* 1: the parts are other ones than those of the first */
     struct report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
-    size_t count, voices;            /* models; those that are scored, with their vote, if any */
+    size_t voices;                   /* what is scored: the models, and their vote, if any */
     size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
@@ -1492,7 +1492,7 @@ static void make_report(report *r, const carnn_model *m) {
 
 /* What a line of scores is of: a model, or all of them together. */
 static const char *scored_name(size_t number) {
-    if (number < tested.count) return arg.files.item[number];
+    if (number < arg.files.count) return arg.files.item[number];
     return arg.ensemble ? arg.ensemble : "vote";
 }
 
@@ -1523,7 +1523,7 @@ static void json_score(size_t number) {
     i = carnn_dataset_left_out(data);
     if (i) json(stdout, "'left_out': %z", i);
     if (number) json(stdout, "'p_value': %g", significance(number));
-    if (number < tested.count) json(stdout, "'file': %s", arg.files.item[number]);
+    if (number < arg.files.count) json(stdout, "'file': %s", arg.files.item[number]);
     else if (arg.ensemble) {
         json(stdout, "'rule': %s, 'members': [", arg.ensemble);
         for (i = 0; carnn_model_member(models[number], i); i++)
@@ -1538,10 +1538,10 @@ static void json_test(void) {
     size_t i;
     if (tested.voices > 1) json(stdout, "{'models': [");
     for (i = 0; i < tested.voices; i++) {
-        if (i == tested.count) json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
+        if (i == arg.files.count) json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
-    if (tested.voices > 1) json(stdout, tested.voices == tested.count ? "]}" : "}");
+    if (tested.voices > 1) json(stdout, tested.voices == arg.files.count ? "]}" : "}");
     json(stdout, "\n");
 }
 
@@ -1593,18 +1593,19 @@ static void make_ensemble(void) {
     carnn_dataset *valid = load_data(&arg.valid, NULL, arg.clean, 0);
     carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
                                 .valid = valid, .chosen = tested.chosen};
+    carnn_model **made = &models[arg.files.count];
     const carnn_scores *scores;
     size_t i;
     if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
     desc.greedy = !strcmp(arg.ensemble, "greedy");
-    check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
-                               tested.count, &desc, &error));
+    check(carnn_model_ensemble(made, (const carnn_model *const *)models, arg.files.count, &desc,
+                               &error));
     carnn_dataset_free(valid);
     if (!valid) return;
-    scores = carnn_model_scores(models[tested.count]);
+    scores = carnn_model_scores(*made);
     fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, called(*arg.valid.item),
             scores->metric[0].name, decimal(scores->metric[0].value));
-    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+    for (i = 0; carnn_model_member(*made, i); i++)
         fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
     fputc('\n', stderr);
 }
@@ -1612,13 +1613,13 @@ static void make_ensemble(void) {
 /* Models that differ in what they choose among cannot vote. They are scored all the same. */
 static void score_models(carnn_test_desc *desc) {
     const carnn_model *const *all = (const carnn_model *const *)models;
-    size_t count = arg.ensemble ? tested.voices : tested.count;
+    size_t count = arg.ensemble ? tested.voices : arg.files.count;
     carnn_status status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
-    if (status == CARNN_ERR_ARGUMENT && tested.count > 1 && !desc->alone && !desc->ranked) {
+    if (status == CARNN_ERR_ARGUMENT && arg.files.count > 1 && !desc->alone && !desc->ranked) {
         carnn_error why = error;
         desc->alone = 1;
         status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
-        tested.voices = tested.count;
+        tested.voices = arg.files.count;
         if (!status) say(DONE, "no vote: %s", why.message);
     }
     check(status);
@@ -1634,9 +1635,8 @@ static int test(void) {
     if (arg.qrels) check(carnn_file_check(arg.qrels, &error));
     if (arg.run) check(carnn_file_check(arg.run, &error));
     check_test();
-    tested.count = arg.files.count;
-    tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
-    for (i = 0; i < tested.count; i++) {
+    tested.voices = arg.files.count + (arg.files.count > 1 || arg.ensemble);
+    for (i = 0; i < arg.files.count; i++) {
         load_model(i);
         if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
@@ -1654,7 +1654,8 @@ static int test(void) {
     write_result(&tested.qrels, arg.qrels);
     write_result(&tested.run, arg.run);
     begin_writing();
-    if (arg.out) check(carnn_model_save(models[arg.ensemble ? tested.count : 0], arg.out, &error));
+    if (arg.out)
+        check(carnn_model_save(models[arg.ensemble ? arg.files.count : 0], arg.out, &error));
     end_writing();
     (arg.json ? json_test : print_test)();
     return DONE;
