@@ -24621,17 +24621,16 @@ static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
 }
 
 /* An ensemble is what its first member is, but for what is its own. */
-static void carnn__ensemble_set(carnn_model *ensemble, carnn_model **members, size_t count,
-                                carnn_ensemble_rule rule) {
+static void carnn__ensemble_set(carnn_model *ensemble) {
     carnn_model own = *ensemble;
-    *ensemble = *members[0];
+    *ensemble = *own.members[0];
     ensemble->allocator = own.allocator;
     ensemble->block = own.block;
     ensemble->scores = own.scores;
     ensemble->best_epoch = 0;
-    ensemble->members = members;
-    ensemble->member_count = count;
-    ensemble->rule = rule;
+    ensemble->members = own.members;
+    ensemble->member_count = own.member_count;
+    ensemble->rule = own.rule;
 }
 
 /* Its members; their number and rule, and scores. */
@@ -24731,8 +24730,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
         carnn__model_read(&g, model);
     }
     if (!g.status) carnn__weights_read(&g, model);
-    if (!g.status && model->members)
-        carnn__ensemble_set(model, model->members, model->member_count, model->rule);
+    if (!g.status && model->members) carnn__ensemble_set(model);
     carnn__free(&model->allocator, g.key);
     return g.status;
 }
@@ -25225,8 +25223,7 @@ static double carnn__selection_score(const carnn_scores *s) {
 typedef struct carnn__choosing { /* the members of an ensemble */
     const carnn_model *const *models;
     const carnn_ensemble_desc *desc;
-    carnn_model ensemble;  /* of models that are not its own */
-    carnn_model **member;  /* (count) */
+    carnn_model ensemble;  /* of models that are not its own; room for (count) of them */
     size_t *order;         /* (count) models, the best first; then those that are chosen */
     carnn_scores *scores;  /* (count) */
 } carnn__choosing;
@@ -25236,8 +25233,10 @@ static carnn_status carnn__choosing_try(carnn__choosing *c, size_t n, carnn_scor
                                         carnn_error *error) {
     const carnn_model *one = &c->ensemble;
     size_t i;
-    for (i = 0; i < n; i++) c->member[i] = (carnn_model *)(uintptr_t)c->models[c->order[i]];
-    carnn__ensemble_set(&c->ensemble, c->member, n, c->desc->rule);
+    for (i = 0; i < n; i++)
+        c->ensemble.members[i] = (carnn_model *)(uintptr_t)c->models[c->order[i]];
+    c->ensemble.member_count = n;
+    carnn__ensemble_set(&c->ensemble);
     memset(scores, 0, sizeof *scores);
     if (!c->desc->valid) return CARNN_OK;
     return carnn_test(&one, 1, c->desc->valid, c->desc->threads, scores, error);
@@ -25298,10 +25297,11 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     c.desc = desc;
     a = &models[0]->allocator;
     c.ensemble.allocator = *a;
-    c.member = (carnn_model **)carnn__own(&blocks, a, count, sizeof *c.member);
+    c.ensemble.rule = desc->rule;
+    c.ensemble.members = (carnn_model **)carnn__own(&blocks, a, count, sizeof *c.ensemble.members);
     c.order = (size_t *)carnn__own(&blocks, a, count, sizeof *c.order);
     c.scores = (carnn_scores *)carnn__own(&blocks, a, count, sizeof *c.scores);
-    if (!c.member || !c.order || !c.scores) status = carnn__out_of_memory(error);
+    if (!c.ensemble.members || !c.order || !c.scores) status = carnn__out_of_memory(error);
     if (!status) status = carnn__choosing_run(&c, &count, error);
     if (!status) status = carnn__choosing_try(&c, count, &c.scores[0], error);
     if (!status) { /* a copy, by way of its file */
