@@ -24395,7 +24395,7 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
    and the graph. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     static const char of_vectors[] = "carnn.words_of_vectors";
-    const char *choices = model->task ? model->task->choices_key : NULL;
+    const char *choices = model->task->choices_key;
     uint64_t unsure = model->unsure;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
@@ -24611,7 +24611,7 @@ static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     carnn_error why;
     carnn_status status;
     carnn__key_model(g, model);
-    carnn__key_words(g, model);
+    if (!g->status) carnn__key_words(g, model);
     if (g->status) return;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
