@@ -8288,21 +8288,19 @@ static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
 }
 
 /* The row to read the vector of `word` into; NULL if it is not wanted, or has a vector. */
-static carnn_status carnn__vector_row(carnn__vectors *v, carnn__span word, float **row) {
+static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
     size_t words = v->words->count, number = carnn__names_find(v->words, word.at, word.length);
-    *row = NULL;
     if (number == CARNN__NO_INDEX) {
-        if (v->more.count == v->most || !carnn__vector_wanted(v, word)) return CARNN_OK;
+        if (v->more.count == v->most || !carnn__vector_wanted(v, word)) return NULL;
         number = words + v->more.count;
         carnn__names_add(&v->more, word.at, word.length, 0);
-        if (v->more.count == number - words) return CARNN_OK; /* it was there before */
+        if (v->more.count == number - words) return NULL; /* it was there before */
         carnn__vectors_grow(v, 1);
     }
-    if (v->has[number]) return CARNN_OK;
-    *row = v->value + number * v->dimension;
+    if (v->has[number]) return NULL;
     v->has[number] = 1;
     v->found += number < words;
-    return CARNN_OK;
+    return v->value + number * v->dimension;
 }
 
 /* Removes the last piece of a line, and the gap before it; empty if there is none. */
@@ -8354,8 +8352,7 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     size_t i, gaps = 0;
     double number = 0.0;
     int odd = 0;
-    float *row = NULL;
-    carnn_status status = CARNN_OK;
+    float *row;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
     for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
@@ -8370,8 +8367,7 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
     /* 2. The numbers, from the end. */
     rest = l->line;
     carnn__skip(&rest, word.length);
-    if (!odd) status = carnn__vector_row(v, word, &row);
-    if (status) return status;
+    row = odd ? NULL : carnn__vector_row(v, word);
     for (i = v->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
         odd = odd || !last.length;
@@ -8398,8 +8394,7 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
     rest.length = carnn__min(front->length, longest);
     if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
     else if (front->length < word.length + 1 + bytes) found = "the end of the file";
-    if (!found) status = carnn__vector_row(v, word, &row);
-    if (status) return status;
+    if (!found) row = carnn__vector_row(v, word);
     carnn__skip(front, found ? 0 : word.length + 1);
     if (row) carnn__convert_floats(row, front->at, v->dimension);
     for (i = 0; row && i < v->dimension; i++)
