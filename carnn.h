@@ -10910,20 +10910,19 @@ static int carnn__book_is_name(const carnn_book *b, size_t word) {
     return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
 }
 
-/* Is the word among the first `count` of the list? */
-static int carnn__book_has(const carnn__book_names *names, size_t count, uint32_t word) {
+/* Adds a word that is not in the list yet. */
+static void carnn__book_add(carnn__book_names *names, uint32_t word) {
     size_t i = 0;
-    while (i < count && names->word[i] != word) i++;
-    return i < count;
+    while (i < names->count && names->word[i] != word) i++;
+    if (i == names->count) names->word[names->count++] = word;
 }
 
-/* Adds the names of sentences [from, to) that are not in the list yet, until it is full. */
+/* Adds the names of sentences [from, to), until the list is full. */
 static void carnn__book_collect(const carnn_book *b, size_t from, size_t to,
                                 carnn__book_names *names) {
     size_t i;
     for (i = b->at[from]; i < b->at[to] && names->count < CARNN__BOOK_NAMES; i++)
-        if (b->word[b->token[i]].is_name && !carnn__book_has(names, names->count, b->token[i]))
-            names->word[names->count++] = b->token[i];
+        if (b->word[b->token[i]].is_name) carnn__book_add(names, b->token[i]);
 }
 
 static carnn_status carnn__book_read(carnn_book *b) {
@@ -10985,9 +10984,7 @@ static size_t carnn__book_candidates(carnn_book *b, uint32_t answer,
     names.count = 1;
     carnn__book_collect(b, b->first, b->first + (size_t)b->desc.sentences + 1, &names);
     own = names.count;
-    for (i = 0; i < b->names.count; i++)
-        if (!carnn__book_has(&names, own, b->names.word[i]))
-            names.word[names.count++] = b->names.word[i];
+    for (i = 0; i < b->names.count; i++) carnn__book_add(&names, b->names.word[i]);
     carnn__book_mix(b, names.word + 1, own - 1);
     if (own < CARNN__BOOK_CANDIDATES) carnn__book_mix(b, names.word + own, names.count - own);
     count = carnn__min(names.count, CARNN__BOOK_CANDIDATES);
