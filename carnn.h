@@ -11178,8 +11178,8 @@ typedef struct carnn__graph_work {
     carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
                                                 and of -delay */
     int64_t *walk; /* (nodes + 1, nodes) D_k of carnn__graph_means */
-    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES]; /* scratch */
-    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
+    int64_t weight[CARNN__GRAPH_NODES]; /* of the shortest walk to a node */
+    uint32_t via[CARNN__GRAPH_NODES]; /* its last edge */
     char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
 } carnn__graph_work;
 
@@ -11431,17 +11431,17 @@ static void carnn__graph_means(carnn__graph_work *w, int sign) {
 /* --- cycles and paths ------------------------------------------------------------------------ */
 
 /* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
-   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
+   that are used. Returns the last node whose walk became
    shorter; CARNN__NO_INDEX: none did. */
 static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
     const carnn_graph_edge *e = w->graph->edge;
     uint32_t i, changed = CARNN__NO_INDEX;
     for (i = 0; i < w->graph->edge_count; i++, e++) {
-        int64_t weight = w->a[e->from];
+        int64_t weight = w->weight[e->from];
         if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
         weight += a * e->delay + b;
-        if (weight >= w->a[e->to]) continue;
-        w->a[e->to] = weight;
+        if (weight >= w->weight[e->to]) continue;
+        w->weight[e->to] = weight;
         w->via[e->to] = i;
         changed = (uint32_t)e->to;
     }
@@ -11470,7 +11470,7 @@ static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint3
                                carnn_graph_value *value) {
     carnn__mean mean = w->mean[sign < 0][c];
     size_t N = w->graph->node_count, scale = N + 1, i, v = c;
-    memset(w->a, 0, sizeof w->a);
+    memset(w->weight, 0, sizeof w->weight);
     for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
     for (i = 0; i < N; i++)
         v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
@@ -11499,16 +11499,16 @@ static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_
     memset(w->via, 0xFF, sizeof w->via);
     for (i = 0; i < N; i++) {
         w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
-        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
+        w->weight[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
     }
     while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
     for (i = 0; i < N; i++)
-        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
-            (best == N || w->a[i] < w->a[best]))
+        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->weight[i] != CARNN__UNREACHED &&
+            (best == N || w->weight[i] < w->weight[best]))
             best = i;
     if (best == N) return;
     carnn__graph_trace(w, best, path, &m->feedforward_depth);
-    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
+    carnn__graph_fraction(&m->feedforward_depth, -w->weight[best], Q);
 }
 
 /* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
@@ -11596,12 +11596,13 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
     const carnn_graph *g = w->graph;
     char text[80];
     size_t i, k, seen[3] = {0, 0, 0};
-    memset(w->a, 0, sizeof w->a);
-    memset(w->b, 0, sizeof w->b);
-    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
     for (i = 0; i < g->node_count; i++) {
         carnn_node_kind kind = g->node[i].kind;
-        int64_t to = w->a[i], from = w->b[i];
+        int to = 0, from = 0; /* edges lead there */
+        for (k = 0; k < g->edge_count; k++) {
+            to |= g->edge[k].to == i;
+            from |= g->edge[k].from == i;
+        }
         seen[kind] = 1;
         if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
         snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
