@@ -7842,10 +7842,11 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
    The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
 
 typedef struct carnn__lines {
-    const char *name; /* of the source, for errors */
-    carnn__span rest; /* the lines that follow */
-    carnn__span line; /* the line that carnn__next_line found, without its end */
-    size_t number;    /* of the line, from 1 */
+    const char *name;   /* of the source, for errors */
+    carnn__span rest;   /* the lines that follow */
+    carnn__span line;   /* the line that carnn__next_line found, without its end */
+    size_t number;      /* of the line, from 1 */
+    carnn_error *error; /* of whoever reads, or NULL */
 } carnn__lines;
 
 /* Moves on to the next line; returns 0 if there is none. */
@@ -7877,29 +7878,27 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
 }
 
 /* "f.txt:1: expected a sentence, found an empty file" */
-static carnn_status carnn__misread(carnn_error *error, const carnn__lines *l, const char *expected,
-                                   const char *found) {
-    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
+static carnn_status carnn__misread(const carnn__lines *l, const char *expected, const char *found) {
+    return carnn__fail(l->error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
                        carnn__name_end(l->name), l->number, expected, found);
 }
 
 /* "trn.txt:381: expected a line number, found "abc"" */
-static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
-                                    carnn__span found) {
+static carnn_status carnn__expected(const carnn__lines *l, const char *what, carnn__span found) {
     char shown[4 * CARNN__SHOWN + 8];
-    return carnn__misread(error, l, what, carnn__show(shown, found));
+    return carnn__misread(l, what, carnn__show(shown, found));
 }
 
 /* The same; what is expected is formatted as by printf. */
-CARNN__PRINTF(4, 5)
-static carnn_status carnn__expectedf(carnn_error *error, const carnn__lines *l, carnn__span found,
-                                     const char *format, ...) {
+CARNN__PRINTF(3, 4)
+static carnn_status carnn__expectedf(const carnn__lines *l, carnn__span found, const char *format,
+                                     ...) {
     char what[128];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return carnn__expected(error, l, what, found);
+    return carnn__expected(l, what, found);
 }
 
 #ifndef CARNN_NO_TEXT
@@ -7921,6 +7920,7 @@ FILE *fdopen(int file, const char *mode);
 typedef struct carnn__input {
     carnn__lines lines; /* the bytes at hand */
     int ended;          /* no more bytes follow */
+    const carnn_allocator *allocator;
     char *buffer;       /* NULL: the bytes are the caller's */
     size_t room;
 #ifndef CARNN_NO_STDIO
@@ -7938,19 +7938,20 @@ typedef struct carnn__input {
 #define CARNN__GZIP_MARK "\x1F\x8B"
 #define CARNN__MARK_BYTES 8 /* of a file's beginning that tell what it is */
 
-static carnn_status carnn__input_error(const carnn__input *in, const char *reason,
-                                       carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: %s", carnn__name_end(in->lines.name), reason);
+static carnn_status carnn__input_error(const carnn__input *in, carnn_status status,
+                                       const char *reason) {
+    return carnn__fail(in->lines.error, status, 0, "%s: %s", carnn__name_end(in->lines.name),
+                       reason);
 }
 
 #ifdef CARNN__GZIP
 /* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
    as its output, and no messages. */
-static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
+static carnn_status carnn__gzip_open(carnn__input *in) {
     char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
     posix_spawn_file_actions_t actions, *to_do = &actions;
     int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, in->lines.name, strerror(errno));
+    if (pipe(ends)) return carnn__input_error(in, CARNN_ERR_IO, strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* no other program that is started keeps the pipe open */
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     problem = posix_spawn_file_actions_init(to_do);
@@ -7973,43 +7974,45 @@ static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
         close(ends[0]);
     }
     if (!problem) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
+    return carnn__fail(in->lines.error, CARNN_ERR_IO, 0,
+                       "%s: cannot be unpacked, the program gzip: %s",
                        carnn__name_end(in->lines.name), strerror(problem));
 }
 
 /* Waits for gzip, whose output has ended or is closed: only its exit code tells whether that was
    the whole file. */
-static carnn_status carnn__gzip_wait(carnn__input *in, carnn_error *error) {
+static carnn_status carnn__gzip_wait(carnn__input *in) {
     int code = 0;
     pid_t gzip = in->gzip;
     in->gzip = 0;
     while (gzip && waitpid(gzip, &code, 0) < 0)
         if (errno != EINTR)
-            return carnn__io_error(error, in->lines.name, "gzip's exit code is lost, as this "
-                                   "process ignores or handles SIGCHLD; unpack it first");
+            return carnn__input_error(in, CARNN_ERR_IO, "gzip's exit code is lost, as this process "
+                                      "ignores or handles SIGCHLD; unpack it first");
     if (WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2)) /* 2: a warning */
         return CARNN_OK;
-    return carnn__input_error(in, "gzip cannot unpack it: it is damaged, or a part cannot be "
-                              "read", error);
+    return carnn__input_error(in, CARNN_ERR_DATA,
+                              "gzip cannot unpack it: it is damaged, or a part cannot be read");
 }
 #endif
 
-static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
+static void carnn__input_close(carnn__input *in) {
 #ifndef CARNN_NO_STDIO
     if (in->file) fclose(in->file);
 #endif
 #ifdef CARNN__GZIP
-    carnn__gzip_wait(in, NULL);
+    in->lines.error = NULL; /* it may have been set already */
+    carnn__gzip_wait(in);
 #endif
-    carnn__free(a, in->buffer);
+    carnn__free(in->allocator, in->buffer);
     memset(in, 0, sizeof *in);
 }
 
 /* Fills the buffer from `end` on with the next bytes of the file. */
-static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error *error) {
+static carnn_status carnn__input_read(carnn__input *in, size_t end) {
 #ifdef CARNN_NO_STDIO
     (void)end;
-    return carnn__io_error(error, in->lines.name, "built without files (CARNN_NO_STDIO)");
+    return carnn__input_error(in, CARNN_ERR_IO, "built without files (CARNN_NO_STDIO)");
 #else
     size_t got;
     do {
@@ -8018,19 +8021,18 @@ static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error 
         got = fread(in->buffer + end, 1, in->room - end, in->file);
     } while (!got && ferror(in->file) && errno == EINTR);
     if (!got && ferror(in->file))
-        return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
+        return carnn__input_error(in, CARNN_ERR_IO, errno ? strerror(errno) : "cannot be read");
     in->lines.rest.length += got;
     in->ended = !got;
 #ifdef CARNN__GZIP
-    if (!got) return carnn__gzip_wait(in, error);
+    if (!got) return carnn__gzip_wait(in);
 #endif
     return CARNN_OK;
 #endif
 }
 
 /* Reads until `want` bytes are at hand, or all that are left. */
-static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
-                                      carnn_error *error) {
+static carnn_status carnn__input_want(carnn__input *in, size_t want) {
     while (!in->ended && in->lines.rest.length < want) {
         carnn__span *rest = &in->lines.rest;
         size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0;
@@ -8043,17 +8045,18 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn
             if (end >= in->room - in->room / 2) {
                 size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
                 char *larger = NULL;
-                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
+                if (room > in->room)
+                    larger = (char *)in->allocator->realloc(in->buffer, room, in->allocator->user);
                 if (!larger)
-                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                                       carnn__name_end(in->lines.name));
+                    return carnn__fail(in->lines.error, CARNN_ERR_MEMORY, 0,
+                                       "out of memory reading %s", carnn__name_end(in->lines.name));
                 in->buffer = larger;
                 in->room = room;
             }
             rest->at = in->buffer;
         }
         /* 2. Read. */
-        status = carnn__input_read(in, end, error);
+        status = carnn__input_read(in, end);
         if (status) return status;
     }
     return CARNN_OK;
@@ -8093,29 +8096,31 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     memset(in, 0, sizeof *in);
     if (!source->name && !source->bytes)
         return carnn__refuse(error, "a source has neither a name nor bytes");
+    in->allocator = a;
+    in->lines.error = error;
     in->lines.name = carnn__source_name(source);
     in->lines.rest.at = (const char *)source->bytes;
     in->lines.rest.length = source->bytes ? source->size : 0;
     in->ended = source->bytes != NULL;
 #ifndef CARNN_NO_STDIO
     if (!in->ended) in->file = carnn__open_file(source->name, "rb");
-    if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
+    if (!in->ended && !in->file) status = carnn__input_error(in, CARNN_ERR_IO, strerror(errno));
 #endif
-    if (!status) status = carnn__input_want(in, CARNN__MARK_BYTES, a, error);
+    if (!status) status = carnn__input_want(in, CARNN__MARK_BYTES);
 #ifdef CARNN__GZIP
     if (!status && in->file && carnn__begins(in->lines.rest, CARNN__GZIP_MARK) &&
         !fseek(in->file, 0, SEEK_END)) {
         in->lines.rest.length = 0;
         in->ended = 0;
-        status = carnn__gzip_open(in, error);
-        if (!status) status = carnn__input_want(in, CARNN__MARK_BYTES, a, error);
+        status = carnn__gzip_open(in);
+        if (!status) status = carnn__input_want(in, CARNN__MARK_BYTES);
     }
 #endif
     if (!status && (no_data = carnn__no_data(in)) != NULL)
-        status = carnn__input_error(in, no_data, error);
+        status = carnn__input_error(in, CARNN_ERR_DATA, no_data);
     if (!status) carnn__skip_order_mark(&in->lines.rest);
-    if (!status) status = carnn__input_want(in, want, a, error);
-    if (status) carnn__input_close(in, a);
+    if (!status) status = carnn__input_want(in, want);
+    if (status) carnn__input_close(in);
     return status;
 }
 
@@ -8133,7 +8138,7 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
         if (*length) memcpy(*text, in.lines.rest.at, *length);
         (*text)[*length] = '\0';
     } else status = carnn__out_of_memory(error);
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
     return status;
 }
 
@@ -8205,22 +8210,21 @@ static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t 
 }
 
 /* Makes lines of the rows of a source, all of which is at hand. */
-static carnn_status carnn__csv_lines(carnn__input *in, const carnn_allocator *a,
-                                     carnn_error *error) {
+static carnn_status carnn__csv_lines(carnn__input *in) {
     carnn__lines *l = &in->lines;
     char separator = carnn__csv_separator(l->rest);
     size_t open;
     if (separator == '\t') return CARNN_OK;
     if (!in->buffer) { /* the bytes are the caller's */
-        in->buffer = (char *)carnn__copy(a, l->rest.at, l->rest.length, 1);
-        if (!in->buffer) return carnn__out_of_memory(error);
+        in->buffer = (char *)carnn__copy(in->allocator, l->rest.at, l->rest.length, 1);
+        if (!in->buffer) return carnn__out_of_memory(l->error);
         l->rest.at = in->buffer;
     }
     l->rest.length = carnn__csv_rows(in->buffer + (l->rest.at - in->buffer), l->rest.length,
                                      separator, &open);
     if (!open) return CARNN_OK;
     l->number = open;
-    return carnn__misread(error, l, "a quotation mark that ends the field", "none to the end");
+    return carnn__misread(l, "a quotation mark that ends the field", "none to the end");
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
@@ -8249,8 +8253,6 @@ typedef struct carnn__vectors {
     char *has;             /* (words) growing */
     /* while a file is read */
     const carnn__names *words;
-    const carnn_allocator *allocator;
-    carnn_error *error;
     carnn__input input;
     size_t count;       /* vectors that word2vec's first line promises; of text it is not checked,
                            as such files are often cut */
@@ -8331,7 +8333,7 @@ static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
     size_t want = 1;
     int found;
     do {
-        carnn_status status = carnn__input_want(&v->input, want, v->allocator, v->error);
+        carnn_status status = carnn__input_want(&v->input, want);
         if (status) return status;
         rest = l->rest;
         found = carnn__cut(&rest, '\n', &l->line);
@@ -8342,7 +8344,7 @@ static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
     l->number++;
     while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
     if (found || v->input.ended) return CARNN_OK;
-    return carnn__expected(v->error, l, "a word vector of at most 16 MB", l->line);
+    return carnn__expected(l, "a word vector of at most 16 MB", l->line);
 }
 
 /* Reads the line at hand. Numbers of a word that nobody wants are not looked at: that is faster. */
@@ -8372,19 +8374,19 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
         carnn__span last = carnn__last_piece(&rest);
         odd = odd || !last.length;
         if (!odd && !(carnn__number(last, &number) && fabs(number) <= CARNN__VECTOR_MAX))
-            return carnn__expected(v->error, l, "a number from -1e6 to 1e6", last);
+            return carnn__expected(l, "a number from -1e6 to 1e6", last);
         row[i] = (float)number;
     }
     v->read++;
     if (!odd) return CARNN_OK;
-    return carnn__expectedf(v->error, l, l->line, "a word and %zu numbers", v->dimension);
+    return carnn__expectedf(l, l->line, "a word and %zu numbers", v->dimension);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
 static carnn_status carnn__vector_binary(carnn__vectors *v) {
     const size_t longest = CARNN__VECTOR_WORD_MAX, bytes = 4 * v->dimension;
     carnn__span *front = &v->input.lines.rest, rest, word;
-    carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
+    carnn_status status = carnn__input_want(&v->input, longest + bytes);
     const char *found = NULL; /* instead of a vector */
     float *row = NULL;
     size_t i;
@@ -8401,7 +8403,7 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
         if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
             found = "a float that is not from -1e6 to 1e6";
     if (found)
-        return carnn__fail(v->error, CARNN_ERR_DATA, 0,
+        return carnn__fail(v->input.lines.error, CARNN_ERR_DATA, 0,
                            "%s: expected %zu vectors of %zu floats, found %s in number %zu",
                            carnn__name_end(v->input.lines.name), v->count, v->dimension, found,
                            v->read + 1);
@@ -8414,7 +8416,7 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
    as text, or if the bytes that would be floats are printable: text, with a number too many. */
 static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
     size_t i, window = CARNN__VECTOR_WORD_MAX + 32 * v->dimension; /* bytes enough */
-    carnn_status status = carnn__input_want(&v->input, window, v->allocator, v->error);
+    carnn_status status = carnn__input_want(&v->input, window);
     carnn__span rest = v->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
     floats = rest;
@@ -8449,16 +8451,16 @@ static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *mo
     dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
     if (dimension && !line.length) dimension--;
     if (!dimension || dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(v->error, l, "a word and up to "
+        return carnn__expected(l, "a word and up to "
                                CARNN__STRING(CARNN__DIMENSION_MAX) " numbers", l->line);
     if (v->dimension && v->dimension != dimension)
-        return carnn__fail(v->error, CARNN_ERR_DATA, 1,
+        return carnn__fail(l->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
                            carnn__name_end(l->name), v->dimension, dimension);
     /* 2. Memory */
     if (!v->dimension) {
         if (carnn__times(v->words->count, dimension) > SIZE_MAX / 8)
-            return carnn__out_of_memory(v->error); /* where stb_ds would compute a smaller size */
+            return carnn__out_of_memory(l->error); /* where stb_ds would compute a smaller size */
         v->dimension = dimension;
         carnn__vectors_grow(v, v->words->count);
     }
@@ -8479,7 +8481,7 @@ static carnn_status carnn__vectors_all(void *job) {
     }
     if (status || v->read) return status;
     v->input.lines.number = 1;
-    return carnn__misread(v->error, &v->input.lines, "word vectors", "none");
+    return carnn__misread(&v->input.lines, "word vectors", "none");
 }
 
 /* Reads the vectors of words that have none yet. `v` begins as zeros but for what is set before,
@@ -8489,12 +8491,10 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
                                         carnn_error *error) {
     carnn_status status;
     v->words = words;
-    v->allocator = a;
-    v->error = error;
     v->read = 0;
     status = carnn__input_open(&v->input, source, 0, a, error);
     if (!status) status = carnn__build(a, carnn__vectors_all, v, error);
-    carnn__input_close(&v->input, a);
+    carnn__input_close(&v->input);
     return status;
 }
 
@@ -8805,7 +8805,6 @@ typedef struct carnn__record {
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
 typedef struct carnn__parser {
-    carnn_error *error;
     carnn__lines lines;  /* its line is what is parsed */
     int lenient;         /* see carnn_dataset_desc */
     int csv;             /* the file's name says that its lines are rows of CSV */
@@ -8872,7 +8871,7 @@ static size_t carnn__columns_cut(const size_t *column, size_t kinds, carnn__span
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
-    return carnn__expected(p->error, &p->lines, what, found);
+    return carnn__expected(&p->lines, what, found);
 }
 
 /* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
@@ -8881,7 +8880,7 @@ static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
 static carnn_status carnn__read_in_vain(carnn__parser *p) {
     if (!p->fact || p->lenient) return CARNN_OK;
     p->lines.number = p->fact;
-    return carnn__misread(p->error, &p->lines, "a tab between user and response, or a turn that "
+    return carnn__misread(&p->lines, "a tab between user and response, or a turn that "
                           "follows the fact", "neither");
 }
 
@@ -8910,6 +8909,7 @@ typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
     carnn_allocator allocator;
+    carnn_error *error;
     carnn__parser parser;
     carnn_model_desc model; /* that will read the data; zeros where its options are left open */
     carnn_dataset draft, *finished;
@@ -9021,7 +9021,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
     if (r->texts.count >= most || at >= most || (d->row_at && stbds_arrlast(d->row_at) >= most))
-        return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
+        return carnn__fail(r->error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
     r->records++;
@@ -9031,7 +9031,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         return CARNN_OK;
     }
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
-        return carnn__misread(r->parser.error, l, "rows as long as those before",
+        return carnn__misread(l, "rows as long as those before",
                               record->columns != d->columns ? "another number of columns"
                                                             : "another kind of numbers");
     d->columns = record->columns;
@@ -9072,8 +9072,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
 /* Opens a source in place of what `in` has read before, and reads all of it. */
 static carnn_status carnn__reading_open(carnn__reading *r, carnn__input *in,
                                         const carnn_source *source) {
-    carnn__input_close(in, &r->allocator);
-    return carnn__input_open(in, source, SIZE_MAX, &r->allocator, r->parser.error);
+    carnn__input_close(in);
+    return carnn__input_open(in, source, SIZE_MAX, &r->allocator, r->error);
 }
 
 /* Opens the alignments of a source, where the model reads some. */
@@ -9085,7 +9085,7 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
     } else if (source->bytes) {
-        return carnn__refuse(r->parser.error, "%s: alignments lie in a file beside the data, which "
+        return carnn__refuse(r->error, "%s: alignments lie in a file beside the data, which "
                              "is no file", carnn__name_end(carnn__source_name(source)));
     } else {
         length = strlen(source->name);
@@ -9106,19 +9106,18 @@ static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) 
     if (!r->draft.linked || !record->example) return CARNN_OK;
     if (!carnn__next_line(l)) {
         l->number++;
-        return carnn__misread(r->parser.error, l, "a line for every example", "the end");
+        return carnn__misread(l, "a line for every example", "the end");
     }
     carnn__record_text(record, (uint32_t)record->count, l->line);
     wrong = carnn__wrong_link(record->text, expected, sizeof expected);
-    return wrong.length ? carnn__expected(r->parser.error, l, expected, wrong) : CARNN_OK;
+    return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
 }
 
 /* All lines of the alignments have been read. */
 static carnn_status carnn__links_end(const carnn__reading *r) {
     carnn__lines l = r->links.lines;
     if (!carnn__next_line(&l)) return CARNN_OK;
-    return carnn__misread(r->parser.error, &l, "the end, as there are no more examples",
-                          "another line");
+    return carnn__misread(&l, "the end, as there are no more examples", "another line");
 }
 
 /* The examples from here on come from the source `name`. */
@@ -9131,8 +9130,9 @@ static void carnn__reading_origin(carnn__reading *r, const char *name) {
 /* "f.txt:3: expected `what`, found" the target of item i. */
 static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
                                        carnn_error *error) {
-    carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line};
-    return carnn__expected(error, &at, what, carnn__target(data, i));
+    carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line,
+                       error};
+    return carnn__expected(&at, what, carnn__target(data, i));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -9162,9 +9162,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
     carnn_dataset *d = &r->draft;
     size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
     int folder = 0;
-    carnn_error *error = r->parser.error;
     memset(&r->parser, 0, sizeof r->parser);
-    r->parser.error = error;
+    r->parser.lines.error = r->error;
     r->parser.lenient = r->desc->lenient;
     r->parser.option = r->model.option;
     r->parser.reading = r;
@@ -9174,7 +9173,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
         status = carnn__reading_open(r, r->input, source);
         if (status) return status;
         r->parser.csv = reader->csv && carnn__csv_named(r->input->lines.name);
-        if (r->parser.csv) status = carnn__csv_lines(r->input, &r->allocator, error);
+        if (r->parser.csv) status = carnn__csv_lines(r->input);
         if (!status) status = carnn__links_open(r, source);
         if (status) return status;
         r->parser.lines = r->input->lines;
@@ -9195,12 +9194,12 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
     if (r->records == records && !r->desc->lenient) {
         const char *found = r->parser.lines.number ? "none" : "an empty file";
         r->parser.lines.number = 1;
-        return carnn__misread(error, &r->parser.lines, reader->example, found);
+        return carnn__misread(&r->parser.lines, reader->example, found);
     }
     if (!r->desc->clean) return CARNN_OK;
     carnn__reading_clean(d, items, groups);
     if (stbds_arrlenu(d->items) > items || r->records == records) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, 0,
+    return carnn__fail(r->error, CARNN_ERR_DATA, 0,
                        "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(r->parser.lines.name));
 }
@@ -9272,7 +9271,7 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
         snprintf(path, length + file.length + 2, "%s/%s", folder, file.at);
     }
     carnn__folder_close(r);
-    if (problem) return carnn__io_error(r->parser.error, folder, strerror(problem));
+    if (problem) return carnn__io_error(r->error, folder, strerror(problem));
     for (at = 0; at < stbds_arrlenu(r->paths); at += strlen(r->paths + at) + 1)
         stbds_arrput(r->path, r->paths + at);
     if (stbds_arrlenu(r->path))
@@ -9297,11 +9296,11 @@ static carnn_status carnn__reading_drop(void *job) {
     stbds_arrfree(r->path);
     carnn__folder_close(r);
     stbds_arrfree(r->links_name);
-    carnn__input_close(&r->links, &r->allocator);
+    carnn__input_close(&r->links);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
-    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i], &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i]);
     return CARNN_OK;
 }
 
@@ -9322,7 +9321,7 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     draft->choice_count = stbds_arrlenu(draft->choices);
     draft->row_texts = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
     data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
-    if (!data) return carnn__out_of_memory(r->parser.error);
+    if (!data) return carnn__out_of_memory(r->error);
     *data = *draft;
 #define CARNN__COPY_LIST(type, list)                                                               \
     data->list = (type *)carnn__copy(&r->allocator, draft->list, stbds_arrlenu(draft->list),       \
@@ -9332,13 +9331,13 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
 #undef CARNN__COPY_LIST
     if (complete) r->finished = data;
     else carnn_dataset_free(data);
-    return complete ? CARNN_OK : carnn__out_of_memory(r->parser.error);
+    return complete ? CARNN_OK : carnn__out_of_memory(r->error);
 }
 
 /* Makes a data set of what `read` adds to the draft. */
 static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *r,
                                        carnn__build_fn read) {
-    carnn_status status = carnn__build(&r->allocator, read, r, r->parser.error);
+    carnn_status status = carnn__build(&r->allocator, read, r, r->error);
     carnn__build(&r->allocator, carnn__reading_drop, r, NULL);
     *dataset = r->finished;
     return status;
@@ -9367,11 +9366,10 @@ static carnn_status carnn__reading_all(void *job) {
     if (status) return status;
     if ((carnn__reads_tables(r) || carnn__reads_images(r)) && stbds_arrlenu(r->draft.items) &&
         !r->draft.columns)
-        return carnn__refuse(r->parser.error, "the task %s has no rows of numbers: target, group, "
+        return carnn__refuse(r->error, "the task %s has no rows of numbers: target, group, "
                              "inputs, labels and permutation are of them", r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+    return carnn__misread(&r->parser.lines, r->reader->example, "none to the end");
 }
 
 /* The reader of data->task, NULL where there is no such task (@@TASKS). Gives data the task's own
@@ -9405,7 +9403,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
         return carnn__refuse(error, "the task %s has no %s", reading.draft.task,
                              lists ? "list of candidates" : "groups to clean");
     reading.allocator = carnn__allocator(desc->allocator);
-    reading.parser.error = error;
+    reading.error = error;
     return carnn__reading_run(dataset, &reading, carnn__reading_all);
 }
 
@@ -9630,7 +9628,7 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, carnn__record *r, con
     words = carnn__count_words(CARNN__TOKENS, text);
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     if (p->file[number]) p->lines.name = p->file[number];
-    return carnn__expectedf(p->error, &p->lines, carnn__trim(text), "%s of 1 to %d words", what,
+    return carnn__expectedf(&p->lines, carnn__trim(text), "%s of 1 to %d words", what,
                             CARNN__SENTENCE_WORDS);
 }
 
@@ -9666,7 +9664,7 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (status || named) return status;
     count = carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
     if (count == c[CARNN__ANSWER_FIELDS] || p->lenient) return carnn__answer_record(p, field, r);
-    return carnn__expectedf(p->error, &p->lines, p->lines.line,
+    return carnn__expectedf(&p->lines, p->lines.line,
                             "%zu columns with tabs between them", c[CARNN__ANSWER_FIELDS]);
 }
 
@@ -9692,7 +9690,7 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        carnn__input_close(&r->input[i], &r->allocator);
+        carnn__input_close(&r->input[i]);
         if (i == CARNN__ANSWER_QUESTION && carnn__absent(path)) return CARNN_OK;
         if ((i == CARNN__ANSWER_NUMBER || (i == CARNN__ANSWER_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
@@ -9733,8 +9731,7 @@ static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, 
         if (ended) {
             p->lines = *ended;
             p->lines.number++;
-            return carnn__misread(p->error, &p->lines, "a line as in the files beside it",
-                                  "the end");
+            return carnn__misread(&p->lines, "a line as in the files beside it", "the end");
         }
         status = carnn__answer_record(p, field, &record);
         if (!status) status = carnn__links_line(r, &record);
@@ -10007,7 +10004,7 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
     if (carnn__number(target, &value) && value >= 1.0 && value <= (double)grades)
         r->value = (float)value;
     else if (!p->lenient)
-        return carnn__expectedf(p->error, &p->lines, target, "a grade from 1 to %zu", grades);
+        return carnn__expectedf(&p->lines, target, "a grade from 1 to %zu", grades);
     return CARNN_OK;
 }
 
@@ -10184,7 +10181,7 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
     }
     line = carnn__line_words(p, &numbered, &number);
     if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1))
-        return carnn__expectedf(p->error, &p->lines, p->lines.line, "line number %lld",
+        return carnn__expectedf(&p->lines, p->lines.line, "line number %lld",
                                 (long long)p->last + 1);
     if (numbered && number == 1 && p->last) p->begun = 0; /* the next text */
     if (numbered) p->last = (int64_t)number;
@@ -10325,8 +10322,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     if (status) return status;
     if (block + (size_t)filled < CARNN__BLOCKS) {
         p->lines.number++;
-        return carnn__misread(p->error, &p->lines, carnn__blocks[block + (size_t)filled],
-                              "the end");
+        return carnn__misread(&p->lines, carnn__blocks[block + (size_t)filled], "the end");
     }
     return carnn__question_record(r, &q);
 }
@@ -10343,7 +10339,7 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
     if (status || !*found) return status;
     r->parser.format = "question files (CNN, Daily Mail)";
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
-        return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
+        return carnn__fail(r->error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
                            "in %s, found none", carnn__name_end(name), end);
     for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
         status = carnn__question_file(r, r->path[i]);
@@ -10412,7 +10408,7 @@ static carnn_status carnn__field_number(const carnn__parser *p, carnn__span fiel
                                         float *number) {
     double x;
     if (!carnn__number(field, &x) || fabs(x) > CARNN__NUMBER_MOST)
-        return carnn__expectedf(p->error, &p->lines, field, "a number in column %zu", column);
+        return carnn__expectedf(&p->lines, field, "a number in column %zu", column);
     *number = (float)x;
     return CARNN_OK;
 }
@@ -10435,7 +10431,7 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
         snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
         if (stbds_arrlenu(row))
             snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
-        return carnn__misread(p->error, &p->lines, what, found);
+        return carnn__misread(&p->lines, what, found);
     }
     r->begins = r->example = 1;
     r->columns = columns;
@@ -10477,7 +10473,7 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     carnn__table_fields(p, any);
     n = stbds_arrlenu(r->field);
     if (!any && n != c[CARNN__TABLE_COLUMNS])
-        return carnn__expectedf(p->error, &p->lines, p->lines.line,
+        return carnn__expectedf(&p->lines, p->lines.line,
                                 "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
     *key = c[CARNN__TABLE_GROUP] < n ? r->field[c[CARNN__TABLE_GROUP]] : none;
     *target = c[CARNN__TABLE_TARGET] < n ? r->field[c[CARNN__TABLE_TARGET]] : none;
@@ -10514,8 +10510,7 @@ static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dat
     if (k == d->named)
         return carnn__unexpected(p, "no more columns than the first table has",
                                  r->field[r->inputs[k]]);
-    return carnn__expectedf(p->error, &p->lines,
-                            k < count ? r->field[r->inputs[k]] : stbds_arrlast(r->field),
+    return carnn__expectedf(&p->lines, k < count ? r->field[r->inputs[k]] : stbds_arrlast(r->field),
                             "the column \"%.40s\", as in the first table",
                             d->column_names + d->column_at[k]);
 }
@@ -10532,7 +10527,7 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
         name = carnn__trim(name);
         i = carnn__table_column(r, name);
         if (i == SIZE_MAX)
-            return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.*s\"",
+            return carnn__expectedf(&p->lines, p->lines.line, "a column \"%.*s\"",
                                     (int)carnn__min(name.length, 50), name.at);
         if (i == p->column[CARNN__TABLE_TARGET])
             return carnn__unexpected(p, "inputs other than the target", name);
@@ -10558,8 +10553,7 @@ static carnn_status carnn__table_names(carnn__parser *p) {
         carnn__span name = {wanted[j], strlen(wanted[j])};
         p->column[j] = name.length ? carnn__table_column(p->reading, name) : SIZE_MAX;
         if (p->column[j] == SIZE_MAX && name.length && !(j == CARNN__TABLE_TARGET && p->lenient))
-            return carnn__expectedf(p->error, &p->lines, p->lines.line, "a column \"%.50s\"",
-                                    wanted[j]);
+            return carnn__expectedf(&p->lines, p->lines.line, "a column \"%.50s\"", wanted[j]);
     }
     if (!*model->target && !p->lenient)
         return carnn__unexpected(p, "the name of the column of targets (--target)", p->lines.line);
@@ -10624,13 +10618,12 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
         carnn__span field = carnn__trim(in->lines.line);
         if (!field.length) continue;
         if (!carnn__whole(field, &pixel) || pixel >= size || r->scratch[pixel]++)
-            return carnn__expected(p->error, &in->lines, "the number of a pixel, from 0, each once",
-                                   field);
+            return carnn__expected(&in->lines, "the number of a pixel, from 0, each once", field);
         stbds_arrput(r->order, (uint32_t)pixel);
     }
     if (status || stbds_arrlenu(r->order) == size) return status;
     in->lines.number += !in->lines.number;
-    return carnn__misread(p->error, &in->lines, "as many numbers as an image has pixels", "fewer");
+    return carnn__misread(&in->lines, "as many numbers as an image has pixels", "fewer");
 }
 
 /* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
@@ -10644,22 +10637,22 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     carnn_status status = CARNN_OK;
     p->style = CARNN__SIGNAL_IMAGES;
     if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
-        return carnn__misread(p->error, l, "images (idx3-ubyte) or text", "other bytes");
+        return carnn__misread(l, "images (idx3-ubyte) or text", "other bytes");
     count = carnn__idx_number(all.at + 4);
     size = carnn__times(carnn__idx_number(all.at + 8), carnn__idx_number(all.at + 12));
     carnn__skip(&all, 16);
     snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
     if (!size || !count)
-        return carnn__misread(p->error, l, "images of one pixel or more", what);
+        return carnn__misread(l, "images of one pixel or more", what);
     snprintf(found, sizeof found, "%zu bytes", all.length);
     if (all.length % size || all.length / size != count)
-        return carnn__misread(p->error, l, what, found);
+        return carnn__misread(l, what, found);
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
-    if (size % columns) return carnn__misread(p->error, l, found, what);
+    if (size % columns) return carnn__misread(l, found, what);
     if (carnn__reads_tables(r))
-        return carnn__misread(p->error, l, "a table, as its columns are named", "images");
+        return carnn__misread(l, "a table, as its columns are named", "images");
     if (images && images->permutation) status = carnn__images_order(p, images->permutation, size);
-    carnn__input_close(&r->input[1], &r->allocator);
+    carnn__input_close(&r->input[1]);
     if (!status && images && r->source < images->label_count)
         status = carnn__reading_open(r, &r->input[1], &images->labels[r->source]);
     if (status) return status;
@@ -10668,11 +10661,11 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (r->input[1].lines.name &&
         (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801)) {
         snprintf(what, sizeof what, "%zu labels, one for each image (idx1-ubyte)", count);
-        return carnn__misread(p->error, &r->input[1].lines, what, "other bytes");
+        return carnn__misread(&r->input[1].lines, what, "other bytes");
     }
     if (r->input[1].lines.name) carnn__skip(labels, 8);
     else if (!p->lenient)
-        return carnn__misread(p->error, l, "a file of labels beside the images (--labels)", "none");
+        return carnn__misread(l, "a file of labels beside the images (--labels)", "none");
     p->column[CARNN__IMAGE_SIZE] = size;
     l->rest = all;
     l->number = 0;
@@ -10798,7 +10791,7 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.of_group = of_group;
     r.wanted = wanted;
     r.allocator = data->allocator;
-    r.parser.error = error;
+    r.error = r.parser.lines.error = error;
     r.draft.task = data->task;
     r.draft.spoken = data->spoken;
     r.draft.linked = data->linked;
@@ -10864,7 +10857,7 @@ static size_t carnn__book_sentences(const carnn_book *b) {
 /* The file at hand has none of what it should have. */
 static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
     b->input.lines.number += !b->input.lines.number;
-    return carnn__misread(b->error, &b->input.lines, expected, "none");
+    return carnn__misread(&b->input.lines, expected, "none");
 }
 
 /* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
@@ -10938,7 +10931,7 @@ static carnn_status carnn__book_read(carnn_book *b) {
         status = carnn__book_line(b, b->input.lines.line);
     if (!status && !carnn__book_sentences(b))
         status = carnn__book_lacks(b, "sentences, one a line");
-    carnn__input_close(&b->input, &b->allocator);
+    carnn__input_close(&b->input);
     if (status) return status;
     for (i = 0; i < b->words.count; i++) b->word[i].is_name = carnn__book_is_name(b, i);
     b->names.count = b->first = b->next = 0;
@@ -11059,7 +11052,7 @@ static carnn_status carnn__book_next(void *job) {
 /* Frees all but the book itself, which then has no more questions. */
 static carnn_status carnn__book_drop(void *job) {
     carnn_book *b = (carnn_book *)job;
-    carnn__input_close(&b->input, &b->allocator);
+    carnn__input_close(&b->input);
     carnn__names_drop(&b->asked);
     carnn__names_drop(&b->words);
     stbds_arrfree(b->word);
@@ -11080,13 +11073,13 @@ static carnn_status carnn__book_begin(void *job) {
     while (!status && carnn__next_line(&b->input.lines)) {
         carnn__span word = carnn__trim(b->input.lines.line);
         if (carnn__count_words(CARNN__SPACES, word) > 1)
-            status = carnn__expected(b->error, &b->input.lines, "one word", word);
+            status = carnn__expected(&b->input.lines, "one word", word);
         else if (word.length &&
                  carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
             status = carnn__too_many_words(b->error);
     }
     if (!status && !b->asked.count) status = carnn__book_lacks(b, "words, one a line");
-    carnn__input_close(&b->input, &b->allocator);
+    carnn__input_close(&b->input);
     return status;
 }
 
@@ -11167,7 +11160,6 @@ typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
 
 typedef struct carnn__graph_work {
     carnn_graph *graph;
-    carnn_error *error;
 #ifndef CARNN_NO_TEXT
     carnn__input input;
 #endif
@@ -11200,7 +11192,7 @@ static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t
 }
 
 static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
-    return carnn__expected(w->error, &w->lines, what, w->word[i]);
+    return carnn__expected(&w->lines, what, w->word[i]);
 }
 
 /* Reads word i as a whole number of [least, most]. */
@@ -11213,7 +11205,7 @@ static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64
         *number = minus ? -(int64_t)size : (int64_t)size;
         if (*number >= least && *number <= most) return CARNN_OK;
     }
-    return carnn__expectedf(w->error, &w->lines, w->word[i], "a whole number from %ld to %ld",
+    return carnn__expectedf(&w->lines, w->word[i], "a whole number from %ld to %ld",
                             (long)least, (long)most);
 }
 
@@ -11236,7 +11228,7 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
     if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
         return CARNN_ERR_DATA;
     if (g->node_count == CARNN__GRAPH_NODES)
-        return carnn__misread(w->error, &w->lines,
+        return carnn__misread(&w->lines,
                               "at most " CARNN__STRING(CARNN__GRAPH_NODES) " nodes", "one more");
     carnn__graph_add(g, name, kind, time, w->lines.number);
     return CARNN_OK;
@@ -11254,7 +11246,7 @@ static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
     if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
         return CARNN_ERR_DATA;
     if (g->edge_count == CARNN__GRAPH_EDGES)
-        return carnn__misread(w->error, &w->lines,
+        return carnn__misread(&w->lines,
                               "at most " CARNN__STRING(CARNN__GRAPH_EDGES) " edges", "one more");
     g->edge[g->edge_count++] = edge;
     return CARNN_OK;
@@ -11538,7 +11530,7 @@ static void carnn__graph_measures(carnn__graph_work *w, int backward) {
 static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
                                          const char *found) {
     w->lines.number = line;
-    return carnn__misread(w->error, &w->lines, expected, found);
+    return carnn__misread(&w->lines, expected, found);
 }
 
 /* 1. A delay is the difference of both nodes' times, modulo the period. */
@@ -11621,7 +11613,7 @@ static carnn_status carnn__graph_check(carnn__graph_work *w) {
     carnn_status status = carnn__graph_check_delays(w);
     if (status) return status;
     w->walk = (int64_t *)carnn__alloc(&w->graph->allocator, N + 1, N * sizeof *w->walk);
-    if (!w->walk) return carnn__out_of_memory(w->error);
+    if (!w->walk) return carnn__out_of_memory(w->lines.error);
     carnn__graph_components(w);
     carnn__graph_means(w, 1);
     carnn__graph_means(w, -1);
@@ -11633,6 +11625,7 @@ static carnn_status carnn__graph_check(carnn__graph_work *w) {
 
 /* Reads the graph, unless it is one of those known by name. */
 static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
+    carnn_error *error = w->lines.error;
     carnn_status status;
     w->graph->period = 1;
     w->lines.name = carnn__source_name(source);
@@ -11641,16 +11634,16 @@ static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *
 #ifdef CARNN_NO_TEXT
     w->lines.rest.at = (const char *)source->bytes;
     w->lines.rest.length = source->bytes ? source->size : 0;
-    status = source->bytes ? CARNN_OK : carnn__io_error(w->error, w->lines.name, "not in memory");
+    status = source->bytes ? CARNN_OK : carnn__io_error(error, w->lines.name, "not in memory");
 #else
-    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
+    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, error);
     if (!status) w->lines = w->input.lines;
 #endif
-    if (status == CARNN_ERR_IO && w->error) {
-        size_t used = strlen(w->error->message);
-        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
-                 "known by name: sh, st, bu, td, grid:RxF (R from 1, F from 2, both up to %d), "
-                 "fig4.3a:K, fig4.3b:N:K (N from 1 to 4, K from 1 to %d)", CARNN__GRAPH_GRID,
+    if (status == CARNN_ERR_IO && error) {
+        size_t used = strlen(error->message);
+        snprintf(error->message + used, sizeof error->message - used, ", and not a graph known by "
+                 "name: sh, st, bu, td, grid:RxF (R from 1, F from 2, both up to %d), fig4.3a:K, "
+                 "fig4.3b:N:K (N from 1 to 4, K from 1 to %d)", CARNN__GRAPH_GRID,
                  CARNN__GRAPH_LARGEST);
     }
     return status ? status : carnn__graph_read(w);
@@ -11664,14 +11657,14 @@ CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source 
     carnn_status status = CARNN_ERR_MEMORY;
     if (g && w) {
         w->graph = g;
-        w->error = error;
+        w->lines.error = error;
         g->allocator = a;
         status = carnn__graph_make(w, source);
         if (!status) status = carnn__graph_check(w);
         if (!status) carnn__graph_measures(w, 0);
         if (!status) carnn__graph_measures(w, 1);
 #ifndef CARNN_NO_TEXT
-        carnn__input_close(&w->input, &a);
+        carnn__input_close(&w->input);
 #endif
         carnn__free(&a, w->walk);
     } else carnn__out_of_memory(error);
@@ -18108,7 +18101,7 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
         n++;
     }
     if (more || n < columns)
-        return carnn__expectedf(s->parser.error, &s->parser.lines, s->parser.lines.line,
+        return carnn__expectedf(&s->parser.lines, s->parser.lines.line,
                                 "a row of %zu numbers", columns);
     *found = 1;
     return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
@@ -18124,7 +18117,7 @@ static CARNN__NOINLINE carnn_status carnn__session_tree(carnn_session *s, carnn_
     if (text.length == sizeof leaves && /* the last word may be cut */
         carnn__count_words(s->model->task->roles->tokenizer, text) <=
             carnn__session_words(s->model))
-        return carnn__expectedf(error, &s->parser.lines, tree, "leaves of less than %d bytes",
+        return carnn__expectedf(&s->parser.lines, tree, "leaves of less than %d bytes",
                                 CARNN__TREE_BYTES);
     return carnn_session_predict(s, &text, 1, top, prediction, error);
 }
@@ -18140,7 +18133,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     size_t i, count = 0, own;
     memset(&r, 0, sizeof r);
     *found = 0;
-    p->error = error;
+    p->lines.error = error;
     p->lenient = 1;
     p->option = session->model->desc.option;
     p->lines.name = "standard input";
@@ -25881,7 +25874,7 @@ static carnn_status carnn__validation_read(void *job) {
     if (status) return status;
     for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
-        if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
+        if (!name.length) return carnn__expected(&lines, "the name of a fold", name);
         if (lines.number > f->groups || f->fold[lines.number - 1] == CARNN__NO_INDEX) continue;
         f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
     }
@@ -26060,7 +26053,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
                        : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
-    carnn__input_close(&f.by, &f.allocator);
+    carnn__input_close(&f.by);
     if (!status) status = carnn__validation_check(&f);
     /* their models */
     f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);

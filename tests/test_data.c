@@ -1020,7 +1020,7 @@ static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_erro
     r.desc = &desc;
     r.reader = &row_reader;
     r.allocator = carnn__allocator(NULL);
-    r.parser.error = error;
+    r.error = error;
     r.draft.task = "classify";
     return carnn__reading_run(data, &r, carnn__reading_all);
 }

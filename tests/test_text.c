@@ -433,13 +433,13 @@ static void test_input(void) {
         CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
         CHECK_INT(in.lines.rest.length, sizes[i]);
         CHECK(memcmp(in.lines.rest.at, bytes, in.lines.rest.length) == 0);
-        carnn__input_close(&in, &a);
+        carnn__input_close(&in);
     }
     source = test_source(NULL, bytes, 10);
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
     CHECK(in.lines.rest.at == bytes && in.lines.rest.length == 10 && !in.buffer);
     CHECK_TEXT(in.lines.name, "(memory)");
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
     free(bytes);
@@ -468,7 +468,7 @@ static void test_input_errors(void) {
     CHECK_TEXT(error.message, "zeros: begins with NUL bytes, expected data");
     nothing.size = 7;
     CHECK_INT(carnn__input_open(&in, &nothing, SIZE_MAX, &a, &error), CARNN_OK);
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
 }
 
 static void test_lines(void) {
@@ -493,7 +493,7 @@ static void test_lines(void) {
         }
         CHECK_TEXT(out, sample[i].lines);
         CHECK_INT(l.number, count);
-        carnn__input_close(&in, &a);
+        carnn__input_close(&in);
     }
 }
 
@@ -562,13 +562,13 @@ static void test_packed_files(void) {
     CHECK_INT(in.lines.rest.length, 11000);
     CHECK(memcmp(in.lines.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
     CHECK(in.lines.rest.at[10999] == '\n');
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
     memcpy(more, packed, sizeof packed);
     memcpy(more + sizeof packed, "xyz", 3);
     test_write(temporary, more, sizeof more);
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
     CHECK_INT(in.lines.rest.length, 11000);
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
     test_write(temporary, packed, sizeof packed - 10);
     CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
@@ -618,7 +618,7 @@ static void test_packed_name(void) {
     test_write(odd, packed, sizeof packed);
     CHECK_INT(carnn__input_open(&in, &source, 0, &a, NULL), CARNN_OK);
     CHECK(in.lines.rest.length >= 2 && memcmp(in.lines.rest.at, "1 ", 2) == 0);
-    carnn__input_close(&in, &a);
+    carnn__input_close(&in);
 #ifdef CARNN__GZIP
     CHECK(waitpid(-1, NULL, WNOHANG) == -1); /* no process is left */
 #endif
@@ -643,7 +643,7 @@ static void test_packed_input(void) {
     if (freopen(temporary, "rb", stdin)) {
         CHECK_INT(carnn__input_open(&in, &standard, SIZE_MAX, &a, &error), CARNN_OK);
         CHECK_INT(in.lines.rest.length, 11000);
-        carnn__input_close(&in, &a);
+        carnn__input_close(&in);
     }
     remove(temporary);
 }
@@ -1148,7 +1148,7 @@ static void test_failing_others(void) {
             carnn__names_free(&names, &a);
         }
         if (!status) status = carnn__input_open(&in, &source, SIZE_MAX, &a, NULL);
-        if (!status) carnn__input_close(&in, &a);
+        if (!status) carnn__input_close(&in);
         CHECK(!status || status == CARNN_ERR_MEMORY);
         CHECK_INT(memory.blocks, 0);
     }
