@@ -8803,6 +8803,8 @@ typedef struct carnn__record {
     size_t line;     /* where it begins; 0: the line at hand */
 } carnn__record;
 
+#define CARNN__COLUMN_KINDS 4 /* of a table, at most: what its columns can be */
+
 /* A reader's place in a file, and what a format has to remember from line to line. */
 typedef struct carnn__parser {
     carnn__lines lines;  /* its line is what is parsed */
@@ -8813,7 +8815,8 @@ typedef struct carnn__parser {
     int64_t last;        /* number of the line before */
     size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
     uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
-    size_t column[5];    /* of tables: which column is which, and how many there are */
+    size_t columns;      /* that the first line has, 0: not known; pixels of an image */
+    size_t column[CARNN__COLUMN_KINDS]; /* the number of each kind's; SIZE_MAX: there is none */
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
@@ -8837,33 +8840,30 @@ typedef struct carnn__column_name {
     size_t column; /* its kind */
 } carnn__column_name;
 
-/* Finds the columns that the first line names. p->column (kinds + 1): for each kind the number of
-   its column, of several the first, SIZE_MAX if there is none; then how many columns there are. */
-static void carnn__columns_named(carnn__parser *p, size_t kinds, const carnn__column_name *names,
-                                 size_t count) {
+/* Finds the columns that the first line names; of several of a kind the first one counts. */
+static void carnn__columns_named(carnn__parser *p, const carnn__column_name *names, size_t count) {
     carnn__span line = p->lines.line, field;
-    size_t at, i, *column = p->column;
+    size_t i, *column = p->column;
     int more = 1;
-    for (i = 0; i < kinds; i++) column[i] = SIZE_MAX;
-    for (at = 0; more; at++) {
+    for (i = 0; i < CARNN__COLUMN_KINDS; i++) column[i] = SIZE_MAX;
+    for (p->columns = 0; more; p->columns++) {
         more = carnn__cut(&line, '\t', &field);
         for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
-        if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = at;
+        if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = p->columns;
     }
-    column[kinds] = at;
 }
 
-/* field (kinds): what a line has in these columns, {NULL, 0} where it has no such column. Returns
-   how many columns it has. */
-static size_t carnn__columns_cut(const size_t *column, size_t kinds, carnn__span line,
-                                 carnn__span *field) {
+/* field: what a line has in these columns, {NULL, 0} where it has no such column. Returns how many
+   columns it has. */
+static size_t carnn__columns_cut(const size_t *column, carnn__span line,
+                                 carnn__span field[CARNN__COLUMN_KINDS]) {
     carnn__span cell;
     size_t at, i;
     int more = 1;
-    memset(field, 0, kinds * sizeof *field);
+    memset(field, 0, CARNN__COLUMN_KINDS * sizeof *field);
     for (at = 0; more; at++) {
         more = carnn__cut(&line, '\t', &cell);
-        for (i = 0; i < kinds; i++)
+        for (i = 0; i < CARNN__COLUMN_KINDS; i++)
             if (column[i] == at) field[i] = cell;
     }
     return at;
@@ -8900,8 +8900,8 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
 
-/* In carnn__parser.column of a table: the columns of groups and targets, and how many there are. */
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_COLUMNS };
+/* In carnn__parser.column of a table of numbers. */
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_NAMED };
 
 enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* a text is a choice; that of a tree */
 
@@ -9587,26 +9587,25 @@ enum { /* kinds of columns */
 
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
-    static const size_t three[5] = {0, 1, 2, SIZE_MAX, 3}, four[5] = {2, 3, 1, 0, 4};
+    static const size_t three[] = {0, 1, 2, SIZE_MAX}, four[] = {2, 3, 1, 0};
     static const carnn__column_name names[] = {
         {"questionid", CARNN__ANSWER_NUMBER}, {"question", CARNN__ANSWER_QUESTION},
         {"sentence", CARNN__ANSWER_SENTENCE}, {"answer", CARNN__ANSWER_SENTENCE},
         {"label", CARNN__ANSWER_LABEL}};
-    carnn__span field[CARNN__ANSWER_FIELDS], label;
-    size_t *c = p->column, count, next;
+    carnn__span field[CARNN__COLUMN_KINDS], label;
+    size_t *c = p->column, next;
     double value;
-    carnn__columns_named(p, CARNN__ANSWER_FIELDS, names, CARNN__COUNT(names));
-    count = c[CARNN__ANSWER_FIELDS];
+    carnn__columns_named(p, names, CARNN__COUNT(names));
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
-        if (count != 3 && count != 4 && !p->lenient)
+        if (p->columns != 3 && p->columns != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
-        memcpy(c, count == 4 ? four : three, sizeof three);
-        carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
+        memcpy(c, p->columns == 4 ? four : three, sizeof three);
+        carnn__columns_cut(c, p->lines.line, field);
         label = carnn__trim(field[CARNN__ANSWER_LABEL]);
         /* else most likely lines of a file whose first one, with the names, is missing */
-        if (count == 4 && p->lenient && label.length && !carnn__number(label, &value))
+        if (p->columns == 4 && p->lenient && label.length && !carnn__number(label, &value))
             return carnn__unexpected(p, "the label 0 or 1", label);
         return CARNN_OK;
     }
@@ -9655,17 +9654,17 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
 }
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
-    carnn__span field[CARNN__ANSWER_FIELDS];
-    size_t *c = p->column, count;
+    carnn__span field[CARNN__COLUMN_KINDS];
+    size_t count;
     int named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!c[CARNN__ANSWER_FIELDS]) status = carnn__answer_header(p, &named);
+    if (!p->columns) status = carnn__answer_header(p, &named);
     if (status || named) return status;
-    count = carnn__columns_cut(c, CARNN__ANSWER_FIELDS, p->lines.line, field);
-    if (count == c[CARNN__ANSWER_FIELDS] || p->lenient) return carnn__answer_record(p, field, r);
-    return carnn__expectedf(&p->lines, p->lines.line,
-                            "%zu columns with tabs between them", c[CARNN__ANSWER_FIELDS]);
+    count = carnn__columns_cut(p->column, p->lines.line, field);
+    if (count == p->columns || p->lenient) return carnn__answer_record(p, field, r);
+    return carnn__expectedf(&p->lines, p->lines.line, "%zu columns with tabs between them",
+                            p->columns);
 }
 
 /* Is there nothing by this name? A file that cannot be read is there. */
@@ -9773,7 +9772,7 @@ enum {
     CARNN__CLASS_NAMED       /* more than two columns; the first line says which */
 };
 
-enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT, CARNN__CLASS_COLUMNS }; /* kinds of columns */
+enum { CARNN__CLASS_LABEL, CARNN__CLASS_TEXT }; /* kinds of columns */
 
 /* By style: what a line has to be. */
 static const char *const carnn__class_formats[] = {
@@ -9811,25 +9810,21 @@ static int carnn__has_label(carnn__span text) {
     return 0;
 }
 
-/* Finds class and text in a line whose columns have names. Where classes may be missing, so may the
-   columns behind the text. */
-static int carnn__class_cells(const carnn__parser *p, carnn__span line, carnn__span *label,
-                              carnn__span *text) {
-    carnn__span field[CARNN__CLASS_COLUMNS];
-    size_t count = carnn__columns_cut(p->column, CARNN__CLASS_COLUMNS, line, field);
-    *label = field[CARNN__CLASS_LABEL];
-    *text = field[CARNN__CLASS_TEXT];
-    return count == p->column[CARNN__CLASS_COLUMNS] || (p->lenient && text->at);
-}
-
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
-    size_t colon = 0;
+    carnn__span field[CARNN__COLUMN_KINDS];
+    size_t colon = 0, count;
     *text = *label = line;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
     if (style == CARNN__CLASS_TEXT_FIRST) return carnn__cut(label, '\t', text);
-    if (style == CARNN__CLASS_NAMED) return carnn__class_cells(p, line, label, text);
+    if (style == CARNN__CLASS_NAMED) {
+        count = carnn__columns_cut(p->column, line, field);
+        *label = field[CARNN__CLASS_LABEL];
+        *text = field[CARNN__CLASS_TEXT];
+        /* Where classes may be missing, so may the columns behind the text. */
+        return count == p->columns || (p->lenient && text->at);
+    }
     if (!p->lenient) *text = *label = line = carnn__trim(line);
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
@@ -9862,16 +9857,16 @@ static int carnn__class_header(carnn__parser *p) {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
-    carnn__columns_named(p, CARNN__CLASS_COLUMNS, names, CARNN__COUNT(names));
+    carnn__columns_named(p, names, CARNN__COUNT(names));
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
-    if (p->reading ? !p->lines.rest.length : c[CARNN__CLASS_COLUMNS] == 1) return 0;
+    if (p->reading ? !p->lines.rest.length : p->columns == 1) return 0;
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
-        if (!p->lenient || (!p->csv && c[CARNN__CLASS_COLUMNS] == 2 && !c[CARNN__CLASS_TEXT]))
+        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT]))
             return 0;
-        p->style = c[CARNN__CLASS_COLUMNS] == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
+        p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
         return 1;
     }
-    p->style = c[CARNN__CLASS_COLUMNS] > 2 ? CARNN__CLASS_NAMED
+    p->style = p->columns > 2 ? CARNN__CLASS_NAMED
                : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
                                            : CARNN__CLASS_TABBED;
     return 1;
@@ -9972,7 +9967,7 @@ static const carnn__reader carnn__class_reader = {
    missing, so may their column. */
 
 /* Kinds of columns, and parser.style: how it is known which is which. */
-enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE, CARNN__PAIR_FIELDS };
+enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
 enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED };
 
 /* Is the first line a list of names? Then the columns are where they say. */
@@ -9986,7 +9981,7 @@ static int carnn__pair_names(carnn__parser *p) {
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
         {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
     size_t *c = p->column;
-    carnn__columns_named(p, CARNN__PAIR_FIELDS, names, CARNN__COUNT(names));
+    carnn__columns_named(p, names, CARNN__COUNT(names));
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
         c[CARNN__LABEL] = c[CARNN__GRADE];
     return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
@@ -10009,8 +10004,8 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
 }
 
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
-    carnn__span field[CARNN__PAIR_FIELDS];
+    static const size_t three[] = {1, 2, 0, SIZE_MAX}, two[] = {0, 1, SIZE_MAX, SIZE_MAX};
+    carnn__span field[CARNN__COLUMN_KINDS];
     size_t *c = p->column, count;
     carnn_status status;
     if (!carnn__says_something(p)) return CARNN_OK;
@@ -10020,14 +10015,15 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
             return carnn__unexpected(p, "a column of labels", p->lines.line);
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
         memcpy(c, three, sizeof three);
+        p->columns = 3;
     }
-    count = carnn__columns_cut(c, CARNN__PAIR_FIELDS, p->lines.line, field);
-    if (count != c[CARNN__PAIR_FIELDS] && !p->lenient)
+    count = carnn__columns_cut(c, p->lines.line, field);
+    if (count != p->columns && !p->lenient)
         return carnn__unexpected(p, p->style == CARNN__PAIR_FIXED
                                         ? "three columns (label, first, second)"
                                         : "as many columns as the first line has", p->lines.line);
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
-        carnn__columns_cut(two, CARNN__PAIR_FIELDS, p->lines.line, field);
+        carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;
     status = carnn__pair_sentence(p, r, "a first sentence", field[CARNN__FIRST]);
     if (!status) status = carnn__pair_sentence(p, r, "a second sentence", field[CARNN__SECOND]);
@@ -10369,8 +10365,6 @@ static const carnn__reader carnn__cloze_reader = {
 
 #define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
-enum { CARNN__IMAGE_SIZE };        /* parser.column */
-
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
 
 /* What separates the fields of a line: a tab, semicolon or comma that it has, else blanks. */
@@ -10469,12 +10463,12 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     carnn_status status = CARNN_OK;
     float number;
     size_t k, n;
-    int any = c[CARNN__TABLE_COLUMNS] == SIZE_MAX;
+    int any = !p->columns;
     carnn__table_fields(p, any);
     n = stbds_arrlenu(r->field);
-    if (!any && n != c[CARNN__TABLE_COLUMNS])
-        return carnn__expectedf(&p->lines, p->lines.line,
-                                "%zu columns, as in the first line", c[CARNN__TABLE_COLUMNS]);
+    if (!any && n != p->columns)
+        return carnn__expectedf(&p->lines, p->lines.line, "%zu columns, as in the first line",
+                                p->columns);
     *key = c[CARNN__TABLE_GROUP] < n ? r->field[c[CARNN__TABLE_GROUP]] : none;
     *target = c[CARNN__TABLE_TARGET] < n ? r->field[c[CARNN__TABLE_TARGET]] : none;
     for (k = 0; !status && k < (any ? n - 1 : stbds_arrlenu(r->inputs)); k++) {
@@ -10533,7 +10527,7 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
             return carnn__unexpected(p, "inputs other than the target", name);
         stbds_arrput(r->inputs, (uint32_t)i);
     }
-    for (i = 0; !named && i < p->column[CARNN__TABLE_COLUMNS]; i++)
+    for (i = 0; !named && i < p->columns; i++)
         if (i != p->column[CARNN__TABLE_GROUP] && i != p->column[CARNN__TABLE_TARGET])
             stbds_arrput(r->inputs, (uint32_t)i);
     if (stbds_arrlenu(r->inputs)) return CARNN_OK;
@@ -10548,8 +10542,8 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     carnn_status status;
     size_t j;
     carnn__table_fields(p, 0);
-    p->column[CARNN__TABLE_COLUMNS] = stbds_arrlenu(p->reading->field);
-    for (j = 0; j < CARNN__TABLE_COLUMNS; j++) {
+    p->columns = stbds_arrlenu(p->reading->field);
+    for (j = 0; j < CARNN__TABLE_NAMED; j++) {
         carnn__span name = {wanted[j], strlen(wanted[j])};
         p->column[j] = name.length ? carnn__table_column(p->reading, name) : SIZE_MAX;
         if (p->column[j] == SIZE_MAX && name.length && !(j == CARNN__TABLE_TARGET && p->lenient))
@@ -10666,7 +10660,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (r->input[1].lines.name) carnn__skip(labels, 8);
     else if (!p->lenient)
         return carnn__misread(l, "a file of labels beside the images (--labels)", "none");
-    p->column[CARNN__IMAGE_SIZE] = size;
+    p->columns = size;
     l->rest = all;
     l->number = 0;
     return CARNN_OK;
@@ -10676,7 +10670,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
 static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
     carnn__reading *reading = p->reading;
     carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
-    carnn__span image = {rest->at, p->column[CARNN__IMAGE_SIZE]};
+    carnn__span image = {rest->at, p->columns};
     size_t i;
     p->lines.number++;
     carnn__skip(rest, image.length);
@@ -10713,7 +10707,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
         if (carnn__reads_images(p->reading))
             return carnn__unexpected(p, "images (idx3-ubyte)", line);
         if (carnn__reads_tables(p->reading)) return carnn__table_names(p);
-        p->column[CARNN__TABLE_GROUP] = p->column[CARNN__TABLE_COLUMNS] = SIZE_MAX; /* UCR */
+        p->column[CARNN__TABLE_GROUP] = SIZE_MAX; /* UCR: any number of columns */
         p->column[CARNN__TABLE_TARGET] = 0;
     }
     return carnn__table_record(p, r);
