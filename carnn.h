@@ -7002,6 +7002,8 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 typedef carnn_text carnn__span;
 
+static const carnn__span carnn__nothing = {"", 0};
+
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
@@ -7060,9 +7062,15 @@ static inline void carnn__skip_order_mark(carnn__span *s) {
     if (carnn__begins(*s, "\xEF\xBB\xBF")) carnn__skip(s, 3);
 }
 
+/* Without the blanks at its end. */
+static carnn__span carnn__trim_end(carnn__span s) {
+    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    return s;
+}
+
 /* Without the blanks at both ends. */
 static carnn__span carnn__trim(carnn__span s) {
-    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    s = carnn__trim_end(s);
     while (s.length && carnn__blank(*s.at)) carnn__skip(&s, 1);
     return s;
 }
@@ -7604,6 +7612,13 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
+/* Appends a string with its NUL to an array of stb_ds. */
+static void carnn__string_put(char **bytes, carnn__span s) {
+    char *copy = stbds_arraddnptr(*bytes, s.length + 1);
+    if (s.length) memcpy(copy, s.at, s.length);
+    copy[s.length] = 0;
+}
+
 /* The number of `s` in a list that begins as zeros and grows in carnn__build, so that its arrays
    are stb_ds's. It is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the list is
    full. */
@@ -7686,13 +7701,11 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
     while (rest.length) {
         int dashes = 0;
         size_t gap; /* to what follows in the line */
-        piece = rest;
-        for (piece.length = 0; piece.length < rest.length && !carnn__blank(rest.at[piece.length]);
-             piece.length++) {
-            dashes = piece.length + 1 < rest.length && !memcmp(rest.at + piece.length, "--", 2);
+        for (piece = rest; rest.length && !carnn__blank(*rest.at); carnn__skip(&rest, 1)) {
+            dashes = carnn__begins(rest, "--");
             if (dashes) break;
         }
-        carnn__skip(&rest, piece.length);
+        piece.length -= rest.length;
         for (gap = 0; gap < rest.length && carnn__gap(rest.at[gap]);) gap++;
         carnn__prose_piece(&p, piece, gap == rest.length || rest.at[gap] == '\r' ||
                                           rest.at[gap] == '\n');
@@ -8342,7 +8355,7 @@ static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
     *more = l->rest.length > 0;
     l->rest = rest;
     l->number++;
-    while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
+    l->line = carnn__trim_end(l->line);
     if (found || v->input.ended) return CARNN_OK;
     return carnn__expected(l, "a word vector of at most 16 MB", l->line);
 }
@@ -8595,8 +8608,7 @@ static inline const char *carnn__dataset_origin(const carnn_dataset *data, size_
 /* The target of an item, empty where it has none. */
 static inline carnn__span carnn__target(const carnn_dataset *data, size_t item) {
     uint32_t text = data->items[item].target;
-    carnn__span none = {"", 0};
-    return text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+    return text == CARNN__NO_INDEX ? carnn__nothing : carnn__text(data, text);
 }
 
 /* The numbers of text i, as bytes. */
@@ -8700,7 +8712,6 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
     size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
     size_t n = carnn__count_words(CARNN__TOKENS, texts[1]);
     size_t count = 0;
-    carnn__span none = {NULL, 0};
     while (carnn__next_word(&w)) {
         uint32_t link = carnn__link(w.word);
         if (++count > CARNN__SENTENCE_WORDS) {
@@ -8712,7 +8723,7 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
             return w.word;
         }
     }
-    return none;
+    return carnn__nothing;
 }
 
 /* --- what readers know of their tasks: options (by number), roles, limits --------------------- */
@@ -8960,14 +8971,11 @@ static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
 
 /* Makes a text a choice if it is none; `shown` is how it was written. */
 static void carnn__reading_choice(carnn__reading *r, uint32_t text, carnn__span shown) {
-    char *copy;
     if (r->found[text] & CARNN__FOUND_CHOICE) return;
     r->found[text] |= CARNN__FOUND_CHOICE;
     stbds_arrput(r->draft.choices, text);
     stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
-    copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
-    memcpy(copy, shown.at, shown.length);
-    copy[shown.length] = 0;
+    carnn__string_put(&r->draft.shown, shown);
 }
 
 /* An utterance of Switchboard as words in lower case with blanks between them, in scratch. */
@@ -9082,19 +9090,17 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     carnn_source links = {NULL, NULL, 0};
     size_t length;
     if (!r->draft.linked) return CARNN_OK;
-    if (r->desc->alignments) {
-        links = r->desc->alignments[r->source];
-    } else if (source->bytes) {
-        return carnn__refuse(r->error, "%s: alignments lie in a file beside the data, which "
-                             "is no file", carnn__name_end(carnn__source_name(source)));
-    } else {
-        length = strlen(source->name);
-        while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
-        stbds_arrsetlen(r->links_name, length + sizeof end);
-        memcpy(r->links_name, source->name, length);
-        memcpy(r->links_name + length, end, sizeof end);
-        links.name = r->links_name;
-    }
+    if (r->desc->alignments)
+        return carnn__reading_open(r, &r->links, &r->desc->alignments[r->source]);
+    if (source->bytes)
+        return carnn__refuse(r->error, "%s: alignments lie in a file beside the data, which is no "
+                             "file", carnn__name_end(carnn__source_name(source)));
+    length = strlen(source->name);
+    while (length > 1 && source->name[length - 1] == '/') length--; /* of a folder */
+    stbds_arrsetlen(r->links_name, length + sizeof end);
+    memcpy(r->links_name, source->name, length);
+    memcpy(r->links_name + length, end, sizeof end);
+    links.name = r->links_name;
     return carnn__reading_open(r, &r->links, &links);
 }
 
@@ -9122,9 +9128,9 @@ static carnn_status carnn__links_end(const carnn__reading *r) {
 
 /* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
-    size_t bytes = strlen(name) + 1;
+    carnn__span file = {name, strlen(name)};
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
-    memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
+    carnn__string_put(&r->draft.origin_names, file);
 }
 
 /* "f.txt:3: expected `what`, found" the target of item i. */
@@ -10141,7 +10147,7 @@ static void carnn__cloze_asked(carnn__record *r, carnn__span question, carnn__sp
 }
 
 static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
-    carnn__span question, none = {"", 0}, answer = none, list = none, field;
+    carnn__span question, answer = carnn__nothing, list = answer, field;
     size_t fields = 0;
     int more = carnn__cut(&rest, '\t', &question);
     while (more) {
@@ -10158,7 +10164,7 @@ static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, ca
     if (!p->lenient && carnn__cloze_check(p, question, answer, list)) return CARNN_ERR_DATA;
     r->begins = !p->begun;
     r->before = SIZE_MAX;
-    if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, none);
+    if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, carnn__nothing);
     carnn__cloze_asked(r, question, answer, list);
     p->begun = 0;
     return CARNN_OK;
@@ -10296,7 +10302,7 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
 static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__parser *p = &r->parser;
     carnn_source source = {name, NULL, 0};
-    carnn__question q = {{"", 0}, {"", 0}, {"", 0}};
+    carnn__question q = {carnn__nothing, carnn__nothing, carnn__nothing};
     size_t block = 0;
     int filled = 0;
     carnn_status status = carnn__reading_open(r, r->input, &source);
@@ -10457,7 +10463,6 @@ static size_t carnn__table_column(const carnn__reading *r, carnn__span name) {
 
 /* Adds the numbers of a line to `row`. key, target: empty where there is no column. */
 static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__span *target) {
-    static const carnn__span none = {"", 0};
     carnn__reading *r = p->reading;
     const size_t *c = p->column;
     carnn_status status = CARNN_OK;
@@ -10469,8 +10474,8 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     if (!any && n != p->columns)
         return carnn__expectedf(&p->lines, p->lines.line, "%zu columns, as in the first line",
                                 p->columns);
-    *key = c[CARNN__TABLE_GROUP] < n ? r->field[c[CARNN__TABLE_GROUP]] : none;
-    *target = c[CARNN__TABLE_TARGET] < n ? r->field[c[CARNN__TABLE_TARGET]] : none;
+    *key = c[CARNN__TABLE_GROUP] < n ? r->field[c[CARNN__TABLE_GROUP]] : carnn__nothing;
+    *target = c[CARNN__TABLE_TARGET] < n ? r->field[c[CARNN__TABLE_TARGET]] : carnn__nothing;
     for (k = 0; !status && k < (any ? n - 1 : stbds_arrlenu(r->inputs)); k++) {
         size_t column = any ? k + 1 : r->inputs[k];
         status = carnn__field_number(p, r->field[column], column + 1, &number);
@@ -10485,10 +10490,7 @@ static void carnn__table_keep(const carnn__reading *r, carnn_dataset *d) {
     d->named = stbds_arrlenu(r->inputs);
     stbds_arrput(d->column_at, 0);
     for (k = 0; k < d->named; k++) {
-        carnn__span field = r->field[r->inputs[k]];
-        char *name = stbds_arraddnptr(d->column_names, field.length + 1);
-        memcpy(name, field.at, field.length);
-        name[field.length] = 0;
+        carnn__string_put(&d->column_names, r->field[r->inputs[k]]);
         stbds_arrput(d->column_at, stbds_arrlenu(d->column_names));
     }
 }
