@@ -7004,6 +7004,11 @@ typedef carnn_text carnn__span;
 
 static const carnn__span carnn__nothing = {"", 0};
 
+static inline carnn__span carnn__span_of(const char *string) {
+    carnn__span s = {string, strlen(string)};
+    return s;
+}
+
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
 }
@@ -7233,15 +7238,14 @@ static inline int carnn__folds(carnn__tokenizer kind) {
     return kind != CARNN__SPACES && kind != CARNN__CANDIDATES && kind != CARNN__CHARACTERS;
 }
 
-static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
+static carnn__words carnn__words_of(carnn__tokenizer kind, carnn__span text) {
     carnn__words words;
-    while (length && kind < CARNN__CHARACTERS && carnn__blank(text[length - 1]))
-        length--; /* as readers of data do */
-    if (!length) text = "";
+    if (kind < CARNN__CHARACTERS) text = carnn__trim_end(text); /* as readers of data do */
+    if (!text.length) text = carnn__nothing;
     memset(&words, 0, sizeof words);
     words.kind = kind;
-    words.rest = words.stop = text;
-    words.end = text + length;
+    words.rest = words.stop = text.at;
+    words.end = text.at + text.length;
     return words;
 }
 
@@ -7324,7 +7328,7 @@ static int carnn__next_word(carnn__words *w) {
 }
 
 static size_t carnn__count_words(carnn__tokenizer kind, carnn__span text) {
-    carnn__words w = carnn__words_of(kind, text.at, text.length);
+    carnn__words w = carnn__words_of(kind, text);
     size_t n = 0;
     while (carnn__next_word(&w)) n++;
     return n;
@@ -7365,31 +7369,28 @@ static int carnn__same_names(const carnn__names *a, const carnn__names *b) {
 }
 
 /* The slot of `s`, or the free slot where it belongs. The hash takes eight bytes at a time. */
-static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
-    uint64_t hash = n->key ^ length, eight = 0;
+static size_t carnn__names_slot(const carnn__names *n, carnn__span s, int fold) {
+    uint64_t hash = n->key ^ s.length, eight = 0;
     size_t i, slot;
-    for (i = 0; i < length; i++) {
-        eight = eight << 8 | carnn__folded(s[i], fold);
-        if (i % 8 == 7 || i + 1 == length) hash = carnn__mix(hash ^ eight);
+    for (i = 0; i < s.length; i++) {
+        eight = eight << 8 | carnn__folded(s.at[i], fold);
+        if (i % 8 == 7 || i + 1 == s.length) hash = carnn__mix(hash ^ eight);
     }
     for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (n->slots - 1)) {
-        i = n->slot[slot];
-        if (carnn__name(n, i).length == length &&
-            carnn__equal(carnn__names_get(n, i), s, length, fold))
-            break;
+        carnn__span name = carnn__name(n, n->slot[slot]);
+        if (name.length == s.length && carnn__equal(name.at, s.at, s.length, fold)) break;
     }
     return slot;
 }
 
 /* The number of `s`, folded if `fold` is set; CARNN__NO_INDEX if the list does not have it. */
-static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
-                                         int fold) {
-    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NO_INDEX;
+static uint32_t carnn__names_find_folded(const carnn__names *n, carnn__span s, int fold) {
+    return n->slots ? n->slot[carnn__names_slot(n, s, fold)] : CARNN__NO_INDEX;
 }
 
-static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t length) {
-    return carnn__names_find_folded(n, s, length, 0);
+static uint32_t carnn__names_find(const carnn__names *n, carnn__span s) {
+    return carnn__names_find_folded(n, s, 0);
 }
 
 /* Frees all slots and makes a new key, of the time and the address. */
@@ -7402,14 +7403,13 @@ static void carnn__names_clear(carnn__names *n) {
 }
 
 /* Appends `s`, folded if `fold` is set, whose slot is free; `bytes` and `at` have room for it. */
-static void carnn__names_append(carnn__names *n, size_t slot, const char *s, size_t length,
-                                int fold) {
+static void carnn__names_append(carnn__names *n, size_t slot, carnn__span s, int fold) {
     char *copy = n->bytes + n->at[n->count];
     size_t i;
-    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
-    copy[length] = 0;
+    for (i = 0; i < s.length; i++) copy[i] = (char)carnn__folded(s.at[i], fold);
+    copy[s.length] = 0;
     n->slot[slot] = (uint32_t)n->count++;
-    n->at[n->count] = n->at[n->count - 1] + length + 1;
+    n->at[n->count] = n->at[n->count - 1] + s.length + 1;
 }
 
 static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
@@ -7435,9 +7435,8 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     if (!n->bytes || !n->at || !n->slot) status = carnn__out_of_memory(error);
     else carnn__names_clear(n);
     for (i = 0; !status && i < count; i++) {
-        size_t slot = carnn__names_slot(n, s[i].at, s[i].length, 0);
-        if (n->slot[slot] == CARNN__NO_INDEX)
-            carnn__names_append(n, slot, s[i].at, s[i].length, 0);
+        size_t slot = carnn__names_slot(n, s[i], 0);
+        if (n->slot[slot] == CARNN__NO_INDEX) carnn__names_append(n, slot, s[i], 0);
         else
             status = carnn__fail(error, CARNN_ERR_MODEL, 0,
                                  "number %zu of a list of names stands there twice", i);
@@ -7448,15 +7447,14 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
 
 /* The number of the word at hand; 0, <unk>, of one that is not in the list. */
 static uint32_t carnn__word_number(const carnn__names *words, const carnn__words *w) {
-    uint32_t id = carnn__names_find_folded(words, w->word.at, w->word.length,
-                                           carnn__folds(w->kind));
+    uint32_t id = carnn__names_find_folded(words, w->word, carnn__folds(w->kind));
     return id == CARNN__NO_INDEX ? 0 : id;
 }
 
 /* Returns how many words a text has and writes the numbers of the first `max`. */
-static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
-                              size_t length, uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(kind, text, length);
+static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, carnn__span text,
+                              uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(kind, text);
     size_t count;
     for (count = 0; carnn__next_word(&w); count++)
         if (count < max) ids[count] = carnn__word_number(words, &w);
@@ -7622,24 +7620,22 @@ static void carnn__string_put(char **bytes, carnn__span s) {
 /* The number of `s` in a list that begins as zeros and grows in carnn__build, so that its arrays
    are stb_ds's. It is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the list is
    full. */
-static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
+static uint32_t carnn__names_add(carnn__names *n, carnn__span s, int fold) {
     size_t slot, i;
     if (n->slots / 2 <= n->count) { /* twice as many slots */
         i = n->slots ? 2 * n->slots : 16;
         stbds_arrsetlen(n->slot, i);
         n->slots = i;
         carnn__names_clear(n);
-        for (i = 0; i < n->count; i++) {
-            carnn__span name = carnn__name(n, i);
-            n->slot[carnn__names_slot(n, name.at, name.length, 0)] = (uint32_t)i;
-        }
+        for (i = 0; i < n->count; i++)
+            n->slot[carnn__names_slot(n, carnn__name(n, i), 0)] = (uint32_t)i;
     }
-    slot = carnn__names_slot(n, s, length, fold);
+    slot = carnn__names_slot(n, s, fold);
     if (n->slot[slot] != CARNN__NO_INDEX || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
     if (!n->at) stbds_arrput(n->at, 0);
-    (void)stbds_arraddnptr(n->bytes, length + 1);
+    (void)stbds_arraddnptr(n->bytes, s.length + 1);
     stbds_arrput(n->at, 0);
-    carnn__names_append(n, slot, s, length, fold);
+    carnn__names_append(n, slot, s, fold);
     return n->slot[slot];
 }
 
@@ -7664,10 +7660,10 @@ static void carnn__prose_put(carnn__prose *p, char c) {
     p->length++;
 }
 
-static void carnn__prose_word(carnn__prose *p, char separator, const char *s, size_t length) {
+static void carnn__prose_word(carnn__prose *p, char separator, carnn__span s) {
     size_t i;
-    if (length && p->length) carnn__prose_put(p, separator);
-    for (i = 0; i < length; i++) carnn__prose_put(p, s[i] ? s[i] : '?');
+    if (s.length && p->length) carnn__prose_put(p, separator);
+    for (i = 0; i < s.length; i++) carnn__prose_put(p, s.at[i] ? s.at[i] : '?');
 }
 
 static size_t carnn__prose_end(carnn__prose *p) {
@@ -7675,23 +7671,30 @@ static size_t carnn__prose_end(carnn__prose *p) {
     return p->length;
 }
 
+/* Writes the first bytes of a text as a word, and removes them. */
+static void carnn__prose_first(carnn__prose *p, carnn__span *text, size_t length) {
+    carnn__span word = {text->at, length};
+    carnn__prose_word(p, ' ', word);
+    carnn__skip(text, length);
+}
+
 /* A piece between blanks or dashes. A short one with a capital, "Mr.", keeps its period unless it
    is the last of its line, where that ends a sentence. */
 static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
     static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
     static const char marks[] = ".,;:?!\"'()[]`*";
-    size_t end, stem, i, n;
-    for (; s.length && carnn__among(*s.at, marks); carnn__skip(&s, 1))
-        carnn__prose_word(p, ' ', s.at, 1);
-    for (end = s.length; end && carnn__among(s.at[end - 1], marks);) end--;
-    if (!last && end < s.length && end <= 3 && s.at[end] == '.' && carnn__capital(*s.at)) end++;
-    for (stem = end, i = 0; i < CARNN__COUNT(ends); i++) {
-        n = strlen(ends[i]);
-        if (end > n && !memcmp(s.at + end - n, ends[i], n)) stem = end - n;
-    }
-    carnn__prose_word(p, ' ', s.at, stem);
-    carnn__prose_word(p, ' ', s.at + stem, end - stem);
-    for (; end < s.length; end++) carnn__prose_word(p, ' ', s.at + end, 1);
+    carnn__span word;
+    size_t end, i;
+    while (s.length && carnn__among(*s.at, marks)) carnn__prose_first(p, &s, 1);
+    for (word = s; word.length && carnn__among(word.at[word.length - 1], marks);) word.length--;
+    if (!last && word.length < s.length && word.length <= 3 && s.at[word.length] == '.' &&
+        carnn__capital(*s.at))
+        word.length++;
+    for (end = 0, i = 0; i < CARNN__COUNT(ends); i++)
+        if (word.length > strlen(ends[i]) && carnn__ends(word, ends[i], 0)) end = strlen(ends[i]);
+    carnn__prose_first(p, &s, word.length - end);
+    carnn__prose_first(p, &s, end);
+    while (s.length) carnn__prose_first(p, &s, 1);
 }
 
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
@@ -7709,7 +7712,7 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
         for (gap = 0; gap < rest.length && carnn__gap(rest.at[gap]);) gap++;
         carnn__prose_piece(&p, piece, gap == rest.length || rest.at[gap] == '\r' ||
                                           rest.at[gap] == '\n');
-        if (dashes) carnn__prose_word(&p, ' ', "--", 2);
+        if (dashes) carnn__prose_word(&p, ' ', carnn__span_of("--"));
         while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
             carnn__skip(&rest, 1);
     }
@@ -7758,8 +7761,7 @@ static carnn_status carnn__too_many_words(carnn_error *error) {
 /* Counts the word at hand. */
 static carnn_status carnn__vocabulary_word(void *job) {
     carnn__vocabulary *v = (carnn__vocabulary *)job;
-    uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
-                                   carnn__folds(v->text.kind));
+    uint32_t id = carnn__names_add(&v->words, v->text.word, carnn__folds(v->text.kind));
     if (id == CARNN__NO_INDEX) return carnn__too_many_words(v->error);
     if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
     v->times[id] += v->text_times;
@@ -7774,10 +7776,10 @@ static carnn_status carnn__vocabulary_count(void *job) {
 }
 
 /* Counts the words of a text that occurs `times` times. */
-static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, const char *text,
-                                  size_t length, size_t times) {
+static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, carnn__span text,
+                                  size_t times) {
     if (v->status) return;
-    v->text = carnn__words_of(kind, text, length);
+    v->text = carnn__words_of(kind, text);
     v->text_times = times;
     v->status = carnn__build(&v->allocator, carnn__vocabulary_count, v, v->error);
 }
@@ -7786,16 +7788,16 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
                                    const char *const *reserved, size_t count, carnn_error *error) {
     size_t i;
     carnn__vocabulary_init(v, a, error);
-    carnn__vocabulary_add(v, CARNN__SPACES, "<unk>", 5, 0);
+    carnn__vocabulary_add(v, CARNN__SPACES, carnn__span_of("<unk>"), 0);
     for (i = 0; i < count; i++)
-        carnn__vocabulary_add(v, CARNN__SPACES, reserved[i], strlen(reserved[i]), 0);
+        carnn__vocabulary_add(v, CARNN__SPACES, carnn__span_of(reserved[i]), 0);
     v->reserved = v->words.count;
 }
 
 /* Adds names as they are, all of which are kept. */
 static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
     size_t i, before = v->words.count;
-    v->text = carnn__words_of(CARNN__SPACES, "", 0); /* does not fold */
+    v->text = carnn__words_of(CARNN__SPACES, carnn__nothing); /* does not fold */
     v->text_times = 0;
     for (i = 0; i < names->count && !v->status; i++) {
         v->text.word = carnn__name(names, i);
@@ -8163,7 +8165,7 @@ CARNN_API carnn_status carnn_file_read(const carnn_source *source, char **text, 
 
 /* Does the name end in .csv, or in .csv.gz? */
 static int carnn__csv_named(const char *name) {
-    carnn__span s = {name, strlen(name)};
+    carnn__span s = carnn__span_of(name);
     if (carnn__ends(s, ".gz", 1)) s.length -= 3;
     return carnn__ends(s, ".csv", 1);
 }
@@ -8304,11 +8306,11 @@ static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
 
 /* The row to read the vector of `word` into; NULL if it is not wanted, or has a vector. */
 static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
-    size_t words = v->words->count, number = carnn__names_find(v->words, word.at, word.length);
+    size_t words = v->words->count, number = carnn__names_find(v->words, word);
     if (number == CARNN__NO_INDEX) {
         if (v->more.count == v->most || !carnn__vector_wanted(v, word)) return NULL;
         number = words + v->more.count;
-        carnn__names_add(&v->more, word.at, word.length, 0);
+        carnn__names_add(&v->more, word, 0);
         if (v->more.count == number - words) return NULL; /* it was there before */
         carnn__vectors_grow(v, 1);
     }
@@ -8682,10 +8684,10 @@ CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t 
 }
 
 /* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
-static uint64_t carnn__hash(const char *s, size_t length, int fold) {
+static uint64_t carnn__hash(carnn__span s, int fold) {
     uint64_t hash = 0xCBF29CE484222325u;
     size_t i;
-    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
+    for (i = 0; i < s.length; i++) hash = (hash ^ carnn__folded(s.at[i], fold)) * 0x100000001B3u;
     return carnn__mix(hash);
 }
 
@@ -8708,7 +8710,7 @@ static uint32_t carnn__link(carnn__span text) {
 /* The first piece of texts[2] that is not a link between a word of texts[0] and one of texts[1];
    empty: all are. */
 static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, size_t size) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, texts[2].at, texts[2].length);
+    carnn__words w = carnn__words_of(CARNN__SPACES, texts[2]);
     size_t m = carnn__count_words(CARNN__TOKENS, texts[0]);
     size_t n = carnn__count_words(CARNN__TOKENS, texts[1]);
     size_t count = 0;
@@ -8964,7 +8966,7 @@ struct carnn__reader {
 static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
     s = carnn__trim(s);
-    text = carnn__names_add(&r->texts, s.at, s.length, 0);
+    text = carnn__names_add(&r->texts, s, 0);
     if (text == stbds_arrlenu(r->found)) stbds_arrput(r->found, 0);
     return text;
 }
@@ -8980,7 +8982,7 @@ static void carnn__reading_choice(carnn__reading *r, uint32_t text, carnn__span 
 
 /* An utterance of Switchboard as words in lower case with blanks between them, in scratch. */
 static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
-    carnn__words w = carnn__words_of(CARNN__SPOKEN, text.at, text.length);
+    carnn__words w = carnn__words_of(CARNN__SPOKEN, text);
     carnn__span words;
     size_t i;
     carnn__empty(r->scratch);
@@ -9128,9 +9130,8 @@ static carnn_status carnn__links_end(const carnn__reading *r) {
 
 /* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
-    carnn__span file = {name, strlen(name)};
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
-    carnn__string_put(&r->draft.origin_names, file);
+    carnn__string_put(&r->draft.origin_names, carnn__span_of(name));
 }
 
 /* "f.txt:3: expected `what`, found" the target of item i. */
@@ -9270,8 +9271,7 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
         entry = readdir((DIR *)r->folder);
         problem = errno;
         if (!entry) break;
-        file.at = entry->d_name;
-        file.length = strlen(file.at);
+        file = carnn__span_of(entry->d_name);
         if (!carnn__ends(file, end, 0)) continue;
         path = stbds_arraddnptr(r->paths, length + file.length + 2);
         snprintf(path, length + file.length + 2, "%s/%s", folder, file.at);
@@ -9566,7 +9566,7 @@ static int carnn__spaced(const carnn_dataset *data) {
     size_t i, characters = 0;
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
-        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text);
         for (; carnn__next_word(&w); characters++)
             if (carnn__character(w.word.at, w.word.length) < w.word.length) return 0;
     }
@@ -9644,7 +9644,7 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     double value = 0.0;
     uint64_t key;
     number = carnn__trim(number.at ? number : field[CARNN__ANSWER_QUESTION]);
-    key = carnn__hash(number.at, number.length, 0);
+    key = carnn__hash(number, 0);
     if (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)) {
         if (!p->lenient) return carnn__unexpected(p, "the label 0 or 1", label);
         value = 0.0;
@@ -9810,7 +9810,7 @@ static size_t carnn__tree_length(carnn__span s) {
 
 /* Has a text a word that is a label as fastText has them? */
 static int carnn__has_label(carnn__span text) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    carnn__words w = carnn__words_of(CARNN__SPACES, text);
     while (carnn__next_word(&w))
         if (carnn__begins(w.word, CARNN__LABEL_MARK)) return 1;
     return 0;
@@ -10057,7 +10057,7 @@ static const carnn__reader carnn__pair_reader = {
 
 /* The number of a candidate in a list, or CARNN__NO_INDEX. */
 static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
-    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list);
     uint32_t i;
     for (i = 0; carnn__next_word(&w); i++)
         if (carnn__same(w.word, wanted)) return i;
@@ -10066,7 +10066,7 @@ static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
 
 /* Is a word of `text` in the list? */
 static int carnn__any_candidate(carnn__span text, carnn__span list) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    carnn__words w = carnn__words_of(CARNN__SPACES, text);
     while (carnn__next_word(&w))
         if (carnn__candidate_number(list, w.word) != CARNN__NO_INDEX) return 1;
     return 0;
@@ -10097,7 +10097,7 @@ static carnn_status carnn__cloze_check_length(const carnn__parser *p, carnn__spa
 
 /* A list is not empty, short enough and without repetitions. */
 static carnn_status carnn__cloze_check_list(const carnn__parser *p, carnn__span list) {
-    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list);
     uint32_t count;
     for (count = 0; count <= CARNN__CLOZE_CANDIDATES && carnn__next_word(&w); count++)
         if (carnn__candidate_number(list, w.word) < count)
@@ -10224,13 +10224,13 @@ static size_t carnn__entity(carnn__span text) {
    an entity without a number behind it. */
 static carnn_status carnn__find_entities(const carnn__parser *p, carnn__span text,
                                          carnn__names *entities) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    carnn__words w = carnn__words_of(CARNN__SPACES, text);
     while (carnn__next_word(&w)) {
         size_t length = carnn__entity(w.word);
         if (!length && carnn__begins(w.word, CARNN__ENTITY))
             return carnn__unexpected(p, "an entity such as @entity3", w.word);
         if (entities && length && length == w.word.length)
-            carnn__names_add(entities, w.word.at, length, 0);
+            carnn__names_add(entities, w.word, 0);
     }
     return CARNN_OK;
 }
@@ -10273,7 +10273,7 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
         return carnn__unexpected(p, carnn__blocks[*block], line);
     line.length = entity;
     if (carnn__same(line, q->answer) ||
-        carnn__names_find(&r->keys, line.at, entity) != CARNN__NO_INDEX) { /* a candidate */
+        carnn__names_find(&r->keys, line) != CARNN__NO_INDEX) { /* a candidate */
         memcpy(stbds_arraddnptr(r->scratch, entity), line.at, entity);
         stbds_arrput(r->scratch, '|');
     }
@@ -10332,7 +10332,7 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
 /* A file of this kind by itself, or those of a folder in the order of their names. */
 static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
     static const char end[] = ".question";
-    carnn__span file = {name, strlen(name)};
+    carnn__span file = carnn__span_of(name);
     carnn_status status = CARNN_OK;
     size_t i;
     *found = file.length >= sizeof end && carnn__ends(file, end, 0);
@@ -10514,7 +10514,7 @@ static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dat
 /* Finds the columns of numbers: those that are named, or all but group and target. */
 static carnn_status carnn__table_inputs(carnn__parser *p) {
     carnn__reading *r = p->reading;
-    carnn__span rest = {r->model.inputs, strlen(r->model.inputs)}, name;
+    carnn__span rest = carnn__span_of(r->model.inputs), name;
     size_t i;
     int named = rest.length > 0, more = named;
     carnn__empty(r->inputs);
@@ -10546,7 +10546,7 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     carnn__table_fields(p, 0);
     p->columns = stbds_arrlenu(p->reading->field);
     for (j = 0; j < CARNN__TABLE_NAMED; j++) {
-        carnn__span name = {wanted[j], strlen(wanted[j])};
+        carnn__span name = carnn__span_of(wanted[j]);
         p->column[j] = name.length ? carnn__table_column(p->reading, name) : SIZE_MAX;
         if (p->column[j] == SIZE_MAX && name.length && !(j == CARNN__TABLE_TARGET && p->lenient))
             return carnn__expectedf(&p->lines, p->lines.line, "a column \"%.50s\"", wanted[j]);
@@ -10574,7 +10574,7 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     columns = stbds_arrlenu(p->reading->row);
     r->line = p->lines.number;
     if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
-    if (carnn__names_add(keys, key.at, key.length, 0) < known)
+    if (carnn__names_add(keys, key, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
     for (;;) {
         carnn__lines before = p->lines;
@@ -10866,10 +10866,10 @@ static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
     for (i = 0; i < line.length; i++)
         if (b->line[i] == '|' || !b->line[i]) b->line[i] = ' ';
     carnn_prose(b->line, line.length, b->line + line.length, room);
-    w = carnn__words_of(CARNN__SPACES, b->line + line.length, strlen(b->line + line.length));
+    w = carnn__words_of(CARNN__SPACES, carnn__span_of(b->line + line.length));
     while (carnn__next_word(&w)) {
         carnn__book_word none = {0, 0, 0};
-        uint32_t word = carnn__names_add(&b->words, w.word.at, w.word.length, 0);
+        uint32_t word = carnn__names_add(&b->words, w.word, 0);
         int capital = carnn__capital(*w.word.at);
         if (word == CARNN__NO_INDEX) return carnn__too_many_words(b->error);
         if (word == stbds_arrlenu(b->word)) stbds_arrput(b->word, none);
@@ -10888,14 +10888,14 @@ static int carnn__book_is_name(const carnn_book *b, size_t word) {
     size_t capital = b->word[word].capital;
     char lower[CARNN__BOOK_LETTERS];
     uint32_t same;
-    if (b->desc.asked)
-        return carnn__names_find(&b->asked, name.at, name.length) != CARNN__NO_INDEX;
+    if (b->desc.asked) return carnn__names_find(&b->asked, name) != CARNN__NO_INDEX;
     if (!carnn__spelled_as_name(name) || name.length > CARNN__BOOK_LETTERS || capital < 3 ||
         carnn__capital(name.at[1]))
         return 0;
     memcpy(lower, name.at, name.length);
     *lower = (char)carnn__folded(*lower, 1);
-    same = carnn__names_find(&b->words, lower, name.length);
+    name.at = lower;
+    same = carnn__names_find(&b->words, name);
     return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
 }
 
@@ -11070,8 +11070,7 @@ static carnn_status carnn__book_begin(void *job) {
         carnn__span word = carnn__trim(b->input.lines.line);
         if (carnn__count_words(CARNN__SPACES, word) > 1)
             status = carnn__expected(&b->input.lines, "one word", word);
-        else if (word.length &&
-                 carnn__names_add(&b->asked, word.at, word.length, 0) == CARNN__NO_INDEX)
+        else if (word.length && carnn__names_add(&b->asked, word, 0) == CARNN__NO_INDEX)
             status = carnn__too_many_words(b->error);
     }
     if (!status && !b->asked.count) status = carnn__book_lacks(b, "words, one a line");
@@ -11253,7 +11252,7 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
     int periods = 0;
     while (!status && carnn__next_line(&w->lines)) {
         carnn__span line = w->lines.line;
-        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
+        carnn__words words = carnn__words_of(CARNN__SPACES, line);
         int count = 0, most = 4;
         memset(w->word, 0, sizeof w->word);
         while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
@@ -11322,7 +11321,7 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         {"fig4.3b:2:", CARNN__STACKED "abK"},
         {"fig4.3b:3:", CARNN__STACKED "baK"},
         {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
-    carnn__span rest = {name, strlen(name)}, rows;
+    carnn__span rest = carnn__span_of(name), rows;
     uint64_t K = 1, R, F;
     size_t i = 0, length;
     const char *at;
@@ -12041,7 +12040,7 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
         carnn__span text = carnn__text(data, m->text);
         if (role->labels != labels || seen[m->text] >> role->tokenizer & 1) continue;
         seen[m->text] |= (uint32_t)1 << role->tokenizer;
-        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
+        carnn__vocabulary_add(v, role->tokenizer, text, times);
     }
     carnn__free(a, seen);
 }
@@ -12099,12 +12098,9 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
         carnn__span own;
         s[n] = carnn__string(data->shown, data->shown_at, i);
         own = carnn__trim(s[n]);
-        n += carnn__names_find(&known, own.at, own.length) == CARNN__NO_INDEX;
+        n += carnn__names_find(&known, own) == CARNN__NO_INDEX;
     }
-    if (!status && unsure) {
-        s[n].at = unsure;
-        s[n++].length = strlen(unsure);
-    }
+    if (!status && unsure) s[n++] = carnn__span_of(unsure);
     if (!status) status = carnn__names_build(&model->choices, a, s, n, error);
     carnn__names_free(&known, a);
     carnn__free(a, s);
@@ -12379,15 +12375,14 @@ static size_t carnn__session_words(const carnn_model *model) {
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    carnn__words w = carnn__words_of(r->tokenizer, text.at, text.length);
+    carnn__words w = carnn__words_of(r->tokenizer, text);
     size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max)
             ids[n] = !r->labels ? carnn__word_number(&model->words, &w)
-                     : r->labels == CARNN__LINKS
-                         ? carnn__link(w.word)
-                         : carnn__names_find(&model->choices, w.word.at, w.word.length);
+                     : r->labels == CARNN__LINKS ? carnn__link(w.word)
+                                                 : carnn__names_find(&model->choices, w.word);
     return n;
 }
 
@@ -12450,7 +12445,7 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
         carnn__span text;
         if (data->items[i].target == CARNN__NO_INDEX) continue;
         text = carnn__text(data, data->items[i].target);
-        c->target[i] = carnn__names_find(&trimmed, text.at, text.length);
+        c->target[i] = carnn__names_find(&trimmed, text);
     }
     carnn__names_free(&trimmed, &work->allocator);
     return CARNN_OK;
@@ -12731,7 +12726,7 @@ enum { CARNN__RUNNING_BEGIN = 1, CARNN__RUNNING_END = 2 }; /* their numbers: <un
 /* <s> w_1 .. w_n </s>, n at most `most`. */
 static size_t carnn__running_tokens(const carnn_model *model, carnn__tokenizer kind,
                                     carnn__span text, size_t most, uint32_t *ids, size_t max) {
-    size_t n = carnn__tokenize(&model->words, kind, text.at, text.length, max ? ids + 1 : NULL,
+    size_t n = carnn__tokenize(&model->words, kind, text, max ? ids + 1 : NULL,
                                max ? carnn__min(max - 1, most) : 0);
     n = carnn__min(n, most);
     if (max) ids[0] = CARNN__RUNNING_BEGIN;
@@ -15488,7 +15483,8 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
             letters += ((unsigned char)name.at[i] & 0xC0) != 0x80; /* UTF-8: a letter begins */
             if (letters > most) break;
         }
-        m->stem[w] = (uint32_t)carnn__hash(name.at, w < unknown ? name.length : i, 1);
+        if (w >= unknown) name.length = i;
+        m->stem[w] = (uint32_t)carnn__hash(name, 1);
     }
 }
 
@@ -15501,7 +15497,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
     double all = 0.0;
     for (i = 0; i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
-        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        carnn__words w = carnn__words_of(CARNN__TOKENS, text);
         while (member < data->member_count && data->members[member].text < i) member++;
         if (data->linked && member < data->member_count && data->members[member].text == i &&
             model->task->roles[data->members[member].role].labels)
@@ -16066,14 +16062,14 @@ static const char *const carnn__two_alignments[] = {"overlap", "none", "file", N
                              pooled "which text reads the states of the other")
 
 static uint32_t carnn__two_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
+    uint32_t id = carnn__names_find_folded(&model->words, word, 1);
     if (id != CARNN__NO_INDEX) return id;
-    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
+    return (uint32_t)(carnn__hash(word, 1) % CARNN__UNKNOWN);
 }
 
 static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                 uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text);
     size_t n;
     (void)role;
     for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
@@ -16372,7 +16368,7 @@ static uint32_t carnn__candidate(const carnn__work *work, size_t item, uint32_t 
 
 /* The candidates of a text as they are written, C at most. */
 static void carnn__candidates_named(carnn__span list, carnn_text *name, size_t C) {
-    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list.at, list.length);
+    carnn__words w = carnn__words_of(CARNN__CANDIDATES, list);
     size_t i;
     for (i = 0; i < C && carnn__next_word(&w); i++) name[i] = w.word;
 }
@@ -16700,13 +16696,12 @@ static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, u
     size_t b, i;
     for (b = 0; b < t->count; b++) {
         carnn__span target_of = carnn__target(work->data, t->item[b]);
-        carnn__words w = carnn__words_of(CARNN__SPACES, target_of.at, target_of.length);
+        carnn__words w = carnn__words_of(CARNN__SPACES, target_of);
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
                 last = carnn__no_class(w.word) ? CARNN__UNSCORED
-                                               : carnn__names_find(&work->model->choices, w.word.at,
-                                                                   w.word.length);
+                                               : carnn__names_find(&work->model->choices, w.word);
             target[i] = last;
         }
     }
@@ -17472,7 +17467,7 @@ static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction
    Returns how many. */
 static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span text, size_t at,
                                   size_t W) {
-    carnn__words w = carnn__words_of(s->model->task->roles[role].tokenizer, text.at, text.length);
+    carnn__words w = carnn__words_of(s->model->task->roles[role].tokenizer, text);
     uint32_t *ids = carnn__corpus_of(&s->work)->tokens.ids + at;
     size_t n = carnn__min(W, carnn__tokens(s->model, text, (uint32_t)role, ids, W)), i;
     for (i = at; s->word && i < at + n && carnn__next_word(&w); i++)
@@ -18494,7 +18489,7 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     memset(&x, 0, sizeof x);
     x.work = work;
     x.choices = choices;
-    x.call = carnn__names_find(&model->words, "api_call", 8);
+    x.call = carnn__names_find(&model->words, carnn__span_of("api_call"));
     x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
     x.columns = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.columns);
     table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
@@ -18628,10 +18623,10 @@ static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
 
 /* The number of a word; that of an unknown one is V + its hash, reduced to fit. */
 static uint32_t carnn__hashed_word(const carnn_model *model, carnn__span word) {
-    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
+    uint32_t id = carnn__names_find(&model->words, word);
     uint32_t known = (uint32_t)model->words.count;
     if (id != CARNN__NO_INDEX) return id;
-    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
+    return known + (uint32_t)(carnn__hash(word, 0) % (CARNN__NO_INDEX - known));
 }
 
 typedef struct carnn__entities { /* the words @entity.. of the vocabulary */
@@ -18691,15 +18686,15 @@ static int carnn__prose_common(const carnn_model *model, carnn__span word, carnn
     memcpy(lower, word.at, word.length);
     *lower = (char)carnn__folded(*lower, 1);
     word.at = lower;
-    return (model && carnn__names_find(&model->words, lower, word.length) != CARNN__NO_INDEX) ||
+    return (model && carnn__names_find(&model->words, word) != CARNN__NO_INDEX) ||
            carnn__any_candidate(text, word);
 }
 
 CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, char *names,
                                    size_t size) {
     carnn__prose p = {names, size, 0};
-    carnn__span text = {words, strlen(words)}, listed = {names, 0};
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, text.length);
+    carnn__span text = carnn__span_of(words), listed = {names, 0};
+    carnn__words w = carnn__words_of(CARNN__SPACES, text);
     int begins = 1; /* a sentence */
     size_t i;
     for (i = 0; i < CARNN__CLOZE_WORDS && carnn__next_word(&w); i++) { /* no model reads more */
@@ -18707,7 +18702,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
         if (carnn__spelled_as_name(w.word) &&
             carnn__candidate_number(listed, w.word) == CARNN__NO_INDEX &&
             !(begins && carnn__prose_common(model, w.word, text)))
-            carnn__prose_word(&p, '|', w.word.at, w.word.length);
+            carnn__prose_word(&p, '|', w.word);
         begins = w.word.length == 1 && carnn__among(*w.word.at, ".?!\"'`:");
     }
     return carnn__prose_end(&p);
@@ -18765,7 +18760,6 @@ static const carnn__role carnn__history_roles[] = {
 enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
 #define CARNN__UNSURE_WORD "$unsure" /* is read in place of the words of that candidate */
-#define CARNN__UNSURE_LENGTH (sizeof CARNN__UNSURE_WORD - 1)
 static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
 
@@ -18776,8 +18770,7 @@ static uint32_t carnn__speaker_word(uint32_t speaker) { return CARNN__DIALOG_SPE
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                     uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
-    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
-                               carnn__min(max, most));
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text, ids, carnn__min(max, most));
     uint32_t last = carnn__speaker_word(role);
     n = carnn__min(n, most);
     if (role == CARNN__DIALOG_STARTS) {
@@ -18882,8 +18875,8 @@ static size_t carnn__history_candidates(const carnn_model *model, carnn__lists *
         uint32_t *to = l->ids ? l->ids + n : NULL;
         if (to) l->at[i] = n;
         if (i == model->unsure)
-            n += carnn__tokenize(&model->words, CARNN__SPACES, CARNN__UNSURE_WORD,
-                                 CARNN__UNSURE_LENGTH, to, most);
+            n += carnn__tokenize(&model->words, CARNN__SPACES, carnn__span_of(CARNN__UNSURE_WORD),
+                                 to, most);
         else n += carnn__history_tokens(model, carnn__name(names, i), 0, to, most) - 1;
     }
     if (l->ids) l->at[l->count] = n;
@@ -19288,10 +19281,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
         carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
             carnn__span text = carnn__text(data, i);
-            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
+            carnn__vocabulary_add(&v, CARNN__WORDS, text, carnn__max(times[i], 1));
         }
         if (model->desc.unsure)
-            carnn__vocabulary_add(&v, CARNN__SPACES, CARNN__UNSURE_WORD, CARNN__UNSURE_LENGTH,
+            carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of(CARNN__UNSURE_WORD),
                                   (size_t)model->desc.min_count);
         status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
@@ -20052,7 +20045,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
-        carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
+        carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text, 1);
     }
     status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
@@ -20437,8 +20430,7 @@ static int carnn__lm_full(const carnn__lm *m) {
 /* The words of a sentence as they are read. */
 static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
     text = carnn__trim(text);
-    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text.at,
-                           text.length);
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text);
 }
 
 /* The number of the next word; </s> behind the last one. */
@@ -21635,7 +21627,7 @@ static const size_t carnn__cloze_most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUES
 
 static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                   uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text.at, text.length);
+    carnn__words w = carnn__words_of(carnn__cloze_roles[role].tokenizer, text);
     size_t n;
     for (n = 0; n < carnn__cloze_most[role] && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__hashed_word(model, w.word);
@@ -21985,10 +21977,10 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
         carnn__span text = carnn__text(data, data->choices[i]);
-        carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+        carnn__words w = carnn__words_of(CARNN__SPACES, text);
         while (carnn__next_word(&w))
             if (!carnn__no_class(w.word))
-                carnn__vocabulary_add(&v, CARNN__SPACES, w.word.at, w.word.length, 1);
+                carnn__vocabulary_add(&v, CARNN__SPACES, w.word, 1);
     }
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
@@ -22717,7 +22709,7 @@ static carnn_status carnn__out_of_range(const carnn_option *o, const char *found
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    carnn__span text = {value, strlen(value)};
+    carnn__span text = carnn__span_of(value);
     double v;
     if (option->kind == CARNN_OPTION_TEXT) {
         if (text.length >= CARNN_TEXT_MAX)
@@ -22784,7 +22776,7 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
 /* Sets the options that a text lists, "cell=gru layers=2"; unset: only those that are still 0. */
 static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *train, int unset,
                                    const char *text, carnn_error *error) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(text));
     carnn_status status = CARNN_OK;
     char name[64], *value;
     while (!status && carnn__next_word(&w)) {
@@ -22920,10 +22912,9 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.cell = carnn__cells[cell].name;
     model->unsure = CARNN__NO_INDEX;
     if (model->desc.unsure) {
-        model->unsure = carnn__names_find(&model->choices, model->desc.unsure,
-                                          strlen(model->desc.unsure));
+        model->unsure = carnn__names_find(&model->choices, carnn__span_of(model->desc.unsure));
         if (model->unsure == CARNN__NO_INDEX ||
-            carnn__names_find(&model->words, CARNN__UNSURE_WORD, CARNN__UNSURE_LENGTH) ==
+            carnn__names_find(&model->words, carnn__span_of(CARNN__UNSURE_WORD)) ==
                 CARNN__NO_INDEX)
             return carnn__refuse(error, "nothing says that it is unsure");
         model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
@@ -22934,7 +22925,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     if (!model->words.count)
         return carnn__refuse(error, "the vocabulary is empty, without <unk>");
     for (i = 0; i < task->reserved_count; i++)
-        if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
+        if (carnn__names_find(&model->words, carnn__span_of(task->reserved[i])) != i + 1)
             return carnn__refuse(error, "word %zu of the vocabulary is not %s", i + 1,
                                  task->reserved[i]);
     if (model->vector_words && model->vector_words >= model->words.count - task->reserved_count)
@@ -23048,7 +23039,7 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
         return carnn__refuse(error, "unsure: expected a line of text without tabs and without "
                              "blanks at its ends, found \"%.60s\"", text);
     known = from && !from->desc.unsure &&
-            carnn__names_find(&from->choices, text, own.length) != CARNN__NO_INDEX;
+            carnn__names_find(&from->choices, own) != CARNN__NO_INDEX;
     for (i = 0; i < data->choice_count; i++)
         known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)),
                                    0);
@@ -23153,7 +23144,7 @@ static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *as
 
 /* Has an option that is named in `of` ("a", "a or b") one of these values (NULL: above 0)? */
 static int carnn__has_one(const carnn_model_desc *model, const char *of, const char *values) {
-    carnn__words names = carnn__words_of(CARNN__SPACES, of, strlen(of)), w;
+    carnn__words names = carnn__words_of(CARNN__SPACES, carnn__span_of(of)), w;
     while (carnn__next_word(&names)) {
         const carnn_option *o;
         char name[32], value[64];
@@ -23162,7 +23153,7 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
         if (!o) continue; /* "or" */
         if (!values) return carnn__option_value(o, model, NULL) > 0.0;
         carnn_option_get(o, model, NULL, value, sizeof value);
-        for (w = carnn__words_of(CARNN__SPACES, values, strlen(values)); carnn__next_word(&w);)
+        for (w = carnn__words_of(CARNN__SPACES, carnn__span_of(values)); carnn__next_word(&w);)
             if (carnn__is(value, w.word, 0)) return 1;
     }
     return 0;
@@ -25872,7 +25863,7 @@ static carnn_status carnn__validation_read(void *job) {
         carnn__span name = carnn__trim(lines.line);
         if (!name.length) return carnn__expected(&lines, "the name of a fold", name);
         if (lines.number > f->groups || f->fold[lines.number - 1] == CARNN__NO_INDEX) continue;
-        f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
+        f->fold[lines.number - 1] = carnn__names_add(&f->names, name, 0);
     }
     f->count = f->names.count;
     if (lines.number != f->groups)

@@ -17,7 +17,7 @@ static const carnn__role tag_roles[] = {
     {NULL, CARNN__SPACES, 0}};
 
 static size_t count_words(carnn__span text) {
-    carnn__words words = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    carnn__words words = carnn__words_of(CARNN__SPACES, text);
     size_t n = 0;
     while (carnn__next_word(&words)) n++;
     return n;

@@ -590,7 +590,7 @@ static void test_words_of_left_out(void) {
     CHECK_INT(carnn_dataset_left_out(data), 2);
     CHECK_INT(carnn_dataset_examples(data), 2);
     for (i = 0; i < sizeof words / sizeof *words; i++)
-        CHECK(carnn__names_find(&model->words, words[i], strlen(words[i])) != CARNN__NO_INDEX);
+        CHECK(carnn__names_find(&model->words, carnn__span_of(words[i])) != CARNN__NO_INDEX);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -817,14 +817,16 @@ static void test_vectors(int tuned) {
     desc.vector_words = CARNN_NONE;
     known[1] = valid;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
-    CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
-    CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("zebra")) != CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("unicorn")) == CARNN__NO_INDEX);
     CHECK(carnn__two_word(model, lion) < CARNN__UNKNOWN);
     CHECK_INT(answer_fit(model, data, 2, 0.01), CARNN_OK);
-    cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
+    cat = test_weight(model, "word.weight") +
+          carnn__names_find(&model->words, carnn__span_of("cat")) * 5;
     for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
     CHECK(tuned ? moved > 1e-4 && moved < 0.5 : moved == 0.0);
-    cat = test_weight(model, "word.weight") + carnn__names_find(&model->words, "zebra", 5) * 5;
+    cat = test_weight(model, "word.weight") +
+          carnn__names_find(&model->words, carnn__span_of("zebra")) * 5;
     CHECK_NEAR(cat[0], 5.0, 0.0); /* never met in training */
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -1310,8 +1312,8 @@ static void test_traits(void) {
     carnn_model *model = test_model("answer", "model=siamese loss=pair", NULL, data);
     float *share = test_weight(model, "output.shares");
     float *asked = test_weight(model, "output.asked"), *idf = test_weight(model, "word.idf");
-    uint32_t a = carnn__names_find(&model->words, "a", 1);
-    uint32_t b = carnn__names_find(&model->words, "b", 1);
+    uint32_t a = carnn__names_find(&model->words, carnn__span_of("a"));
+    uint32_t b = carnn__names_find(&model->words, carnn__span_of("b"));
     carnn_session *session = NULL;
     carnn_contribution part[5];
     carnn_explanation e;
@@ -1378,7 +1380,7 @@ static void test_overlap_explained(void) {
     size_t i;
     for (i = 0; i < 8; i++) share[i] = (float)(i + 1);
     for (i = 0; i < model->words.count; i++) idf[i] = 1.0f;
-    idf[carnn__names_find(&model->words, "a", 1)] = 0.5f;
+    idf[carnn__names_find(&model->words, carnn__span_of("a"))] = 0.5f;
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_NEAR(match(session, "a b a", 5, "b a", 3), 2 * added[0] + added[1], 1e-3);
     CHECK_INT(carnn_session_explain(session, 5, part, &e, &error), CARNN_OK);

@@ -58,7 +58,7 @@ static double balance_expected(const carnn_model *model, const carnn_dataset *da
         test_hear_history(s, data, i);
         CHECK_INT(carnn_session_predict(s, &user, 1, BALANCE_CHOICES, &p, NULL), CARNN_OK);
         CHECK_INT(p.count, BALANCE_CHOICES);
-        loss += test_balanced_loss(&p, carnn__names_find(&model->choices, reply.at, reply.length),
+        loss += test_balanced_loss(&p, carnn__names_find(&model->choices, reply),
                                    balance_often, balance);
     }
     carnn_session_free(s);

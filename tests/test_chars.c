@@ -22,8 +22,8 @@ static carnn_model *chars_model(const char *options, const carnn_dataset *data) 
 static void chars_units(void) {
     static const char *const expected[] = {"\xC3\xA4", " ", "\xE2\x82\xAC", "\xF0\x9F\x90\xB1", " ",
                                            "\xFF",     "\xC3"};
-    const char *text = chars_text + 8;
-    carnn__words w = carnn__words_of(CARNN__CHARACTERS, text, 14);
+    const carnn__span text = {chars_text + 8, 14};
+    carnn__words w = carnn__words_of(CARNN__CHARACTERS, text);
     carnn_dataset *data = chars_data(chars_text), *spaced, *near, *single;
     carnn_model *model = chars_model("", data);
     size_t i;
@@ -32,7 +32,7 @@ static void chars_units(void) {
         CHECK(!memcmp(w.word.at, expected[i], w.word.length));
     }
     CHECK_INT(i, CARNN__COUNT(expected));
-    w = carnn__words_of(CARNN__CHARACTERS, "\xE2\x82\xAC", 2); /* cut off */
+    w = carnn__words_of(CARNN__CHARACTERS, carnn__span_of("\xE2\x82")); /* cut off */
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\xE2');
     CHECK(carnn__next_word(&w) && w.word.length == 1 && *w.word.at == '\x82');
     CHECK(!carnn__next_word(&w));
@@ -59,7 +59,7 @@ static void chars_units(void) {
     carnn_model_free(model);
     carnn_dataset_free(single);
     model = chars_model("lower=1", data);
-    CHECK_INT(carnn__names_find(&model->words, "T", 1), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&model->words, carnn__span_of("T")), CARNN__NO_INDEX);
     carnn_model_free(model);
     carnn_dataset_free(data);
     carnn_dataset_free(spaced);
@@ -112,7 +112,7 @@ static double chars_loop(const carnn_model *model, size_t chunk) {
         line.at = at;
         line.length = (size_t)(stop - at);
         line = carnn__trim(line);
-        n = carnn__tokenize(&model->words, CARNN__CHARACTERS, line.at, line.length, ids, 32);
+        n = carnn__tokenize(&model->words, CARNN__CHARACTERS, line, ids, 32);
         if (!n) { /* a document ends */
             memset(p.h, 0, sizeof p.h);
             step = 0;
@@ -521,7 +521,7 @@ static void chars_explain(void) {
     CHECK_INT(e.count, 1); /* 11 targets in chunks of 5 */
     CHECK_TEXT(part[0].role, "word");
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
-    best = carnn__names_find(&model->words, e.of, strlen(e.of));
+    best = carnn__names_find(&model->words, carnn__span_of(e.of));
     CHECK_NEAR(sum, ((const carnn__lm *)s->work.state)->output.z[best], 1e-4);
     carnn_session_free(s);
     carnn_model_free(model);
@@ -565,7 +565,8 @@ static void chars_from(void) {
     desc.from = again;
     CHECK_INT(carnn_model_create(&next, &desc, data, &error), CARNN_OK);
     CHECK_INT(carnn_model_word_count(next), carnn_model_word_count(model));
-    CHECK_INT(carnn__names_find(&next->words, " ", 1), carnn__names_find(&model->words, " ", 1));
+    CHECK_INT(carnn__names_find(&next->words, carnn__span_of(" ")),
+              carnn__names_find(&model->words, carnn__span_of(" ")));
     CHECK(test_scores(next, data).loss == test_scores(model, data).loss);
     carnn_model_free(next);
     CHECK_INT(carnn_model_create(&next, &desc, more, &error), CARNN_OK);

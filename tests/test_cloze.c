@@ -239,11 +239,11 @@ static void cloze_top(const carnn_model *model, const float *f, size_t n, const 
 
 /* The vector sum_i s_i E d_i of the words of a text, all of them known. */
 static void cloze_blend(const carnn_model *model, const char *text, const double *s, double *top) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(text));
     size_t i, k;
     memset(top, 0, CLOZE_E * sizeof *top);
     for (i = 0; carnn__next_word(&w); i++) {
-        size_t row = carnn__names_find(&model->words, w.word.at, w.word.length);
+        size_t row = carnn__names_find(&model->words, w.word);
         for (k = 0; k < CLOZE_E; k++)
             top[k] += s[i] * (double)test_weight(model, "word.weight")[row * CLOZE_E + k];
     }
@@ -255,7 +255,7 @@ static void cloze_logits(const carnn_model *model, const char *example, const fl
     int sums = carnn__chosen(model, CARNN__CLOZE_MODEL) == CARNN__CLOZE_SUM;
     int anonymous = carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0;
     const float *E = test_weight(model, "word.weight");
-    carnn__words w = carnn__words_of(CARNN__SPACES, example, strlen(example));
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(example));
     double s[32], top[CLOZE_E];
     size_t i, j;
     cloze_attention(model, f, n, g, s);
@@ -268,8 +268,7 @@ static void cloze_logits(const carnn_model *model, const char *example, const fl
             if (carnn__is(candidate[j], w.word, 0)) z[j] += s[i];
     for (j = 0; j < count; j++) {
         size_t row = anonymous ? 16 + j
-                               : carnn__names_find(&model->words, candidate[j],
-                                                   strlen(candidate[j]));
+                               : carnn__names_find(&model->words, carnn__span_of(candidate[j]));
         if (sums) z[j] = log(z[j]);
         for (i = 0; !sums && i < CLOZE_E; i++)
             z[j] += (double)E[row * CLOZE_E + i] * top[i];

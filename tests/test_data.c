@@ -830,7 +830,7 @@ static size_t vocabulary_size(const carnn_dataset *d, carnn__tokenizer kind, con
         carnn__span s;
         memcpy(&number, (const char *)text + i * step, sizeof number);
         s = carnn__text(d, number);
-        carnn__vocabulary_add(&v, kind, s.at, s.length, 1);
+        carnn__vocabulary_add(&v, kind, s, 1);
     }
     CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_OK);
     count = words.count;
@@ -840,7 +840,7 @@ static size_t vocabulary_size(const carnn_dataset *d, carnn__tokenizer kind, con
 
 static size_t word_count(const carnn_dataset *d, carnn__tokenizer kind, uint32_t text) {
     carnn__span s = carnn__text(d, text);
-    carnn__words w = carnn__words_of(kind, s.at, s.length);
+    carnn__words w = carnn__words_of(kind, s);
     size_t count = 0;
     while (carnn__next_word(&w)) count++;
     return count;

@@ -152,7 +152,7 @@ static void ensemble_by_hand(size_t number) {
                 continue;
             }
             all = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
-            w = carnn__words_of(CARNN__CANDIDATES, all, strlen(all));
+            w = carnn__words_of(CARNN__CANDIDATES, carnn__span_of(all));
             while (carnn__next_word(&w) && at++ < target) continue;
             if (!strncmp(w.word.at, name, w.word.length)) break;
         }
@@ -452,8 +452,8 @@ static void ensemble_lower(void) {
         models[m] = ensemble_constant(data, "lm", says[m], 0, 0);
         bias = carnn__named(&models[m]->params, "output.bias");
         for (i = 0; i < models[m]->words.count; i++) bias[i] = -60.0f;
-        bias[carnn__names_find(&models[m]->words, "</s>", 4)] = (float)log(says[m][0]);
-        bias[carnn__names_find(&models[m]->words, "a", 1)] = (float)log(says[m][1]);
+        bias[carnn__names_find(&models[m]->words, carnn__span_of("</s>"))] = (float)log(says[m][0]);
+        bias[carnn__names_find(&models[m]->words, carnn__span_of("a"))] = (float)log(says[m][1]);
     }
     desc = ensemble_choosing(data, chosen);
     e = ensemble_made(models, 2, &desc);

@@ -99,7 +99,7 @@ static void close_batch(guided_batch *b) {
 }
 
 static uint32_t number_of(const carnn_model *model, const char *word) {
-    uint32_t number = carnn__names_find(&model->words, word, strlen(word));
+    uint32_t number = carnn__names_find(&model->words, carnn__span_of(word));
     CHECK(number != CARNN__NO_INDEX);
     return number;
 }
@@ -148,7 +148,7 @@ static void test_untold(void) {
 
 /* A dialog with the facts "it RELATION word", whose replies "TEMPLATE word" are candidates. */
 static void told_words(guide *g, const char *relation, const char *template, const char *words) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, strlen(words)), again = w;
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(words)), again = w;
     char *at = g->text + g->length, *candidate = g->candidates + strlen(g->candidates);
     int line = 1;
     while (carnn__next_word(&w))
@@ -169,7 +169,7 @@ static void also(guide *g, const char *text, const char *candidates) {
 /* The class of all words of a text; CARNN__NO_INDEX: that of none. */
 static uint32_t class_of_words(const guided_batch *b, const char *words) {
     const carnn__name_classes *e = &((const carnn__dialog *)b->w.work.state)->read.name_classes;
-    carnn__words w = carnn__words_of(CARNN__SPACES, words, strlen(words));
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(words));
     uint32_t first = 0, of;
     size_t n = 0;
     for (; carnn__next_word(&w); n++) {
@@ -241,7 +241,7 @@ static void test_rules(void) {
     desc.unsure = "what ?";
     b.data = load_guide(&g);
     CHECK_INT(carnn_model_create(&model, &desc, b.data, &error), CARNN_OK);
-    CHECK(carnn__names_find(&model->words, "scarce", 6) == CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("scarce")) == CARNN__NO_INDEX);
     m = open_data(&b, b.data, model);
     e = &m->read.name_classes;
     red = class_of_words(&b, "red blue green");

@@ -201,7 +201,7 @@ static void from_vocab(void) {
         else CHECK_INT(carnn__set_all(&desc, NULL, 0, "lower=0", NULL), CARNN_OK);
         CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
         CHECK_INT(model->words.count, i < 2 ? 3 + 2 : 3 + 3); /* <unk>, <s>, </s> */
-        CHECK_INT(carnn__names_find(&model->words, "c", 1) != CARNN__NO_INDEX, i == 2);
+        CHECK_INT(carnn__names_find(&model->words, carnn__span_of("c")) != CARNN__NO_INDEX, i == 2);
         CHECK_INT(carnn__option(model, CARNN__LM_LOWER) > 0.0, !old); /* said otherwise */
         carnn_model_free(old);
     }
@@ -225,12 +225,12 @@ static void from_vectors_and_vocab(void) {
     desc.vector_count = 1;
     CHECK_INT(carnn__set_all(&desc, NULL, 0, "vocab=6 min_count=1", NULL), CARNN_OK);
     CHECK_INT(carnn_model_create(&old, &desc, data, NULL), CARNN_OK);
-    CHECK(carnn__names_find(&old->words, "moon", 4) != CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&old->words, carnn__span_of("moon")) != CARNN__NO_INDEX);
     memset(&desc, 0, sizeof desc);
     desc.task = "skip-thought";
     desc.from = old;
     CHECK_INT(carnn_model_create(&model, &desc, more, NULL), CARNN_OK);
-    CHECK(carnn__names_find(&model->words, "snowed", 6) != CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("snowed")) != CARNN__NO_INDEX);
     carnn_model_free(model);
     carnn_model_free(old);
     carnn_dataset_free(data);

@@ -25,7 +25,7 @@ static void hops_encode(const carnn_model *model, carnn__span text, uint32_t rol
     uint32_t ids[HOPS_WORDS];
     size_t J, j, k;
     if (role == HOPS_CANDIDATE)
-        J = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids, HOPS_WORDS);
+        J = carnn__tokenize(&model->words, CARNN__WORDS, text, ids, HOPS_WORDS);
     else J = carnn__history_tokens(model, text, role, ids, HOPS_WORDS);
     for (k = 0; k < HOPS_D; k++) {
         e[k] = 0.0;
@@ -191,9 +191,7 @@ static void test_hops(const char *options, size_t hops, int kind) {
         }
         CHECK_NEAR(sum, z[p.choice[0]], 1e-4 * (1.0 + fabs(z[p.choice[0]])));
         if (hops == 1 && kind == HOPS_PLAIN) hops_explained(model, data, item, &x, part, p.choice[0]);
-        i = carnn__names_find(&model->choices,
-                              carnn__text(data, data->items[item].target).at,
-                              carnn__text(data, data->items[item].target).length);
+        i = carnn__names_find(&model->choices, carnn__target(data, item));
         loss -= log(exp(z[i]) / all);
     }
     CHECK_NEAR(test_scores(model, data).loss, loss / (double)data->item_count, 1e-4);

@@ -199,7 +199,7 @@ static carnn_model *lm_dice(void) {
     memset(model->params.value, 0, model->params.size * sizeof(float));
     for (i = 0; i < model->words.count; i++) bias[i] = -60.0f;
     for (i = 0; i < 4; i++)
-        bias[carnn__names_find(&model->words, word[i], strlen(word[i]))] = (float)log(p[i]);
+        bias[carnn__names_find(&model->words, carnn__span_of(word[i]))] = (float)log(p[i]);
     carnn_dataset_free(data);
     return model;
 }
@@ -339,7 +339,7 @@ static void test_labels(void) {
     data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
     model = lm_model("icarnn", NULL, data);
     CHECK_TEXT(lm_option(model, "label_row"), "previous");
-    CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("it's")) != CARNN__NO_INDEX);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -457,7 +457,7 @@ static void test_lm_explain(void) {
     for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
     for (i = 0; i < e.count; i++) shares += part[i].share;
     CHECK(shares > 0.5 && shares < 1.0);
-    i = carnn__names_find(&model->words, e.of, strlen(e.of));
+    i = carnn__names_find(&model->words, carnn__span_of(e.of));
     CHECK(i != CARNN__RUNNING_BEGIN);
     CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->output.z[i], 1e-4);
     /* the bias belongs to no word: exact shares leave only that */
@@ -768,9 +768,10 @@ static void test_lm_vectors(void) {
     desc.vector_count = 1;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     CHECK_INT(carnn_model_describe(model)->embedding, 3);
-    w = carnn_model_tensor(model, 0).value + 3 * carnn__names_find(&model->words, "cat", 3);
+    w = carnn_model_tensor(model, 0).value +
+        3 * carnn__names_find(&model->words, carnn__span_of("cat"));
     CHECK(w[0] == -1.0f && w[1] == 0.5f && w[2] == 0.0f);
-    CHECK(carnn__names_find(&model->words, "zebra", 5) == CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, carnn__span_of("zebra")) == CARNN__NO_INDEX);
     carnn_model_free(model);
     model = NULL;
     CHECK_INT(carnn_set(&desc, NULL, "tied", "1", NULL), CARNN_OK);

@@ -452,7 +452,7 @@ static void test_ranker_linked(void) {
     CHECK_INT(carnn_dataset_text_count(data, 7), 2);
     CHECK(!carnn_dataset_text(data, 7, 2));
     model = ranker_model("model=ca alignment=file", data, 3);
-    CHECK_INT(carnn__names_find(&model->words, "0-2", 3), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&model->words, carnn__span_of("0-2")), CARNN__NO_INDEX);
     idf = carnn__named(&model->params, "word.idf"); /* of words alone; 1 of unknown ones */
     CHECK_INT(model->words.count, overlap->words.count);
     CHECK(!memcmp(idf, carnn__named(&overlap->params, "word.idf"),

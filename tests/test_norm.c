@@ -388,7 +388,8 @@ static void bn_population(void) {
                 carnn__span text = carnn__text(data, data->members[data->items[i].first].text);
                 if (text.length < 2 * t + 1) continue;
                 for (k = 0, v = 0.0; k < e; k++) {
-                    uint32_t id = carnn__names_find(&model->words, text.at + 2 * t, 1);
+                    const carnn__span letter = {text.at + 2 * t, 1};
+                    uint32_t id = carnn__names_find(&model->words, letter);
                     if (id == CARNN__NO_INDEX) id = 0; /* too rare */
                     v += (double)wx[j * e + k] * (double)E[id * e + k];
                 }

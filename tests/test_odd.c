@@ -607,7 +607,7 @@ static void odd_good_calls(const char *task) {
 static int odd_knows(const char *task, const char *text, const char *word) {
     carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
     carnn_model *model = test_model(task, "hidden=5 min_count=2", NULL, data);
-    int knows = carnn__names_find(&model->words, word, strlen(word)) != CARNN__NO_INDEX;
+    int knows = carnn__names_find(&model->words, carnn__span_of(word)) != CARNN__NO_INDEX;
     carnn_model_free(model);
     carnn_dataset_free(data);
     return knows;

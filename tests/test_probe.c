@@ -102,7 +102,7 @@ static void probe_chunks(const carnn_model *m, probe_chunk chunk[5]) {
         stop = strchr(at, '\n');
         line.length = (size_t)(stop - at);
         line = carnn__trim(line);
-        end += carnn__tokenize(&m->words, CARNN__CHARACTERS, line.at, line.length, end, 32);
+        end += carnn__tokenize(&m->words, CARNN__CHARACTERS, line, end, 32);
         if (line.length) *end++ = 2; /* </s> */
     }
     CHECK_INT(end - ids, 47);

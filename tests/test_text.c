@@ -5,11 +5,16 @@
 #include <locale.h>
 #include <signal.h>
 
+static carnn__span span(const char *at, size_t length) {
+    carnn__span s = {at, length};
+    return s;
+}
+
 /* --- tokenisers ------------------------------------------------------------------------------*/
 
 /* The words of a text, folded as the tokeniser says, each with a bar behind it. */
 static void words_of(carnn__tokenizer kind, const char *text, size_t length, char *out) {
-    carnn__words w = carnn__words_of(kind, text, length);
+    carnn__words w = carnn__words_of(kind, span(text, length));
     while (carnn__next_word(&w)) {
         for (size_t i = 0; i < w.word.length; i++)
             *out++ = (char)carnn__folded(w.word.at[i], carnn__folds(kind));
@@ -150,7 +155,7 @@ static void test_long_texts(void) {
         size_t piece = i < 8 ? strlen(pieces[i]) : 4;
         for (size_t k = 0; k < LENGTH; k++) text[k] = pieces[i][k % piece];
         for (int kind = CARNN__WORDS; kind <= CARNN__SPOKEN; kind++) {
-            carnn__words w = carnn__words_of((carnn__tokenizer)kind, text, LENGTH);
+            carnn__words w = carnn__words_of((carnn__tokenizer)kind, span(text, LENGTH));
             size_t bytes = 0;
             while (carnn__next_word(&w)) bytes += w.word.length;
             CHECK(bytes <= LENGTH);
@@ -164,10 +169,7 @@ static void test_long_texts(void) {
 static carnn_status build_names(carnn__names *n, const carnn_allocator *a, const char *const *s,
                                 const size_t *length, size_t count, carnn_error *error) {
     carnn__span list[256];
-    for (size_t i = 0; i < count && i < 256; i++) {
-        list[i].at = s[i];
-        list[i].length = length[i];
-    }
+    for (size_t i = 0; i < count && i < 256; i++) list[i] = span(s[i], length[i]);
     return carnn__names_build(n, a, list, count, error);
 }
 
@@ -181,19 +183,19 @@ static void test_names(void) {
     CHECK_INT(build_names(&n, &a, s, length, 6, &error), CARNN_OK);
     CHECK_INT(n.count, 6);
     for (size_t i = 0; i < 6; i++) {
-        CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
+        CHECK_INT(carnn__names_find(&n, span(s[i], length[i])), i);
         CHECK_INT(carnn__name(&n, i).length, length[i]);
         CHECK(memcmp(carnn__names_get(&n, i), s[i], length[i] + 1) == 0);
     }
-    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
-    CHECK_INT(carnn__names_find(&n, "a\0d", 3), CARNN__NO_INDEX);
-    CHECK_INT(carnn__names_find_folded(&n, "<UNK>", 5, 1), 0);
-    CHECK_INT(carnn__names_find_folded(&n, "TWO words", 9, 1), 2);
-    CHECK_INT(carnn__names_find(&n, "TWO words", 9), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&n, carnn__span_of("a")), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&n, span("a\0d", 3)), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find_folded(&n, carnn__span_of("<UNK>"), 1), 0);
+    CHECK_INT(carnn__names_find_folded(&n, carnn__span_of("TWO words"), 1), 2);
+    CHECK_INT(carnn__names_find(&n, carnn__span_of("TWO words")), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
-    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&n, carnn__span_of("a")), CARNN__NO_INDEX);
     CHECK_INT(build_names(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
-    CHECK_INT(carnn__names_find(&n, "", 0), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&n, carnn__span_of("")), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(memory.blocks, 0);
 }
@@ -227,7 +229,7 @@ static carnn_status grow(void *job) {
     char name[32];
     for (size_t i = 0; i < 2 * g->count; i++) { /* the second half adds nothing */
         size_t length = number_name(name, i % g->count);
-        g->wrong += carnn__names_add(&g->grown, name, length, 0) != i % g->count;
+        g->wrong += carnn__names_add(&g->grown, span(name, length), 0) != i % g->count;
     }
     return CARNN_OK;
 }
@@ -249,7 +251,7 @@ static void test_names_grow(void) {
     CHECK_INT(job.wrong, 0);
     for (size_t i = 0; i < 2 * job.count; i++) {
         size_t length = number_name(name, i);
-        uint32_t found = carnn__names_find(&job.grown, name, length);
+        uint32_t found = carnn__names_find(&job.grown, span(name, length));
         wrong += found != (i < job.count ? i : CARNN__NO_INDEX);
         if (i < job.count)
             wrong += carnn__name(&job.grown, i).length != length ||
@@ -278,7 +280,7 @@ static void test_names_of_one_hash(void) {
         for (size_t k = 0; k < 8; k++) memcpy(text[i] + 16 * k, pieces[k][i >> k & 1], 16);
         s[i] = text[i];
         length[i] = 8 * 16;
-        CHECK(carnn__hash(s[i], length[i], 0) == carnn__hash(s[0], length[0], 0));
+        CHECK(carnn__hash(span(s[i], length[i]), 0) == carnn__hash(span(s[0], length[0]), 0));
     }
     CHECK_INT(build_names(&n, &a, s, length, 256, NULL), CARNN_OK);
     CHECK_INT(n.slots, 512);
@@ -287,7 +289,7 @@ static void test_names_of_one_hash(void) {
         longest = carnn__max(longest, run);
     }
     CHECK(longest < 128);
-    for (size_t i = 0; i < 256; i++) CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
+    for (size_t i = 0; i < 256; i++) CHECK_INT(carnn__names_find(&n, span(s[i], length[i])), i);
     carnn__names_free(&n, &a);
 }
 
@@ -300,7 +302,7 @@ static carnn_status make_vocabulary(carnn__names *words, const carnn_allocator *
     carnn__vocabulary v;
     carnn__vocabulary_open(&v, a, reserved, 2, error);
     for (size_t i = 0; i < 4; i++)
-        carnn__vocabulary_add(&v, CARNN__WORDS, text[i], strlen(text[i]), 1 + (i == 1));
+        carnn__vocabulary_add(&v, CARNN__WORDS, carnn__span_of(text[i]), 1 + (i == 1));
     return carnn__vocabulary_close(&v, 2, words);
 }
 
@@ -313,17 +315,18 @@ static void test_vocabulary(void) {
     CHECK_INT(make_vocabulary(&words, NULL, NULL), CARNN_OK);
     CHECK_INT(words.count, 7);
     for (size_t i = 0; i < words.count; i++) CHECK_TEXT(carnn__names_get(&words, i), expected[i]);
-    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, "The DOG saw a cat ?", 19, ids, 4), 4);
+    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, carnn__span_of("The DOG saw a cat ?"), ids, 4),
+              4);
     CHECK_INT(ids[0], 6);
     CHECK_INT(ids[1], 0);
     CHECK_INT(ids[2], 3);
     CHECK_INT(ids[3], 0);
     ids[1] = 9;
-    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, "sat sat sat", 11, ids, 1), 3);
+    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, carnn__span_of("sat sat sat"), ids, 1), 3);
     CHECK_INT(ids[0], 4);
     CHECK_INT(ids[1], 9);
-    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, " - ", 3, NULL, 0), 0);
-    CHECK_INT(carnn__tokenize(&words, CARNN__SPACES, "$r Cat cat", 10, ids, 4), 3);
+    CHECK_INT(carnn__tokenize(&words, CARNN__WORDS, carnn__span_of(" - "), NULL, 0), 0);
+    CHECK_INT(carnn__tokenize(&words, CARNN__SPACES, carnn__span_of("$r Cat cat"), ids, 4), 3);
     CHECK_INT(ids[0], 2);
     CHECK_INT(ids[1], 0);
     carnn__names_free(&words, &a);
@@ -347,7 +350,8 @@ static void test_vocabulary_limit(void) {
         carnn__names words;
         char out[64] = "";
         carnn__vocabulary_open(&v, NULL, reserved, 1, NULL);
-        carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1);
+        carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of("b c a c d d e a b a $ $ <unk>"),
+                              1);
         v.most = sample[i].most;
         CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words), CARNN_OK);
         for (size_t k = 0; k < words.count; k++) {
@@ -365,8 +369,9 @@ static void test_vocabulary_often(void) {
     carnn__vocabulary v;
     carnn__names words;
     carnn__vocabulary_open(&v, NULL, NULL, 0, NULL);
-    carnn__vocabulary_add(&v, CARNN__SPACES, "a b b", 5, 1);
-    if (SIZE_MAX > UINT32_MAX) carnn__vocabulary_add(&v, CARNN__SPACES, "a", 1, UINT32_MAX);
+    carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of("a b b"), 1);
+    if (SIZE_MAX > UINT32_MAX)
+        carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of("a"), UINT32_MAX);
     v.most = 1;
     CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_OK);
     CHECK_TEXT(carnn__names_get(&words, 1), SIZE_MAX > UINT32_MAX ? "a" : "b");
@@ -382,10 +387,10 @@ static void test_vocabulary_full(void) {
     carnn_error error;
     for (i = 0; i < size; i += width) sprintf(text + i, "%06zx ", i / width);
     carnn__vocabulary_open(&v, NULL, NULL, 0, &error);
-    carnn__vocabulary_add(&v, CARNN__SPACES, text, size - width, 1);
+    carnn__vocabulary_add(&v, CARNN__SPACES, span(text, size - width), 1);
     CHECK_INT(v.status, CARNN_OK);
-    carnn__vocabulary_add(&v, CARNN__SPACES, text, size, 1);
-    carnn__vocabulary_add(&v, CARNN__SPACES, "", 0, 1);
+    carnn__vocabulary_add(&v, CARNN__SPACES, span(text, size), 1);
+    carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of(""), 1);
     CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "more than 1000000 different words");
     free(text);
@@ -400,15 +405,16 @@ static void test_vocabulary_of_labels(void) {
         carnn__vocabulary v;
         carnn__names labels;
         carnn__vocabulary_init(&v, &a, NULL);
-        if (!empty) carnn__vocabulary_add(&v, CARNN__SPACES, "O O B-loc <unk> o O", 19, 1);
+        if (!empty)
+            carnn__vocabulary_add(&v, CARNN__SPACES, carnn__span_of("O O B-loc <unk> o O"), 1);
         CHECK_INT(carnn__vocabulary_close(&v, 1, &labels), CARNN_OK);
         CHECK_INT(labels.count, empty ? 0 : 4);
         for (size_t i = 0; i < labels.count; i++) {
             CHECK_TEXT(carnn__names_get(&labels, i), expected[i]);
-            CHECK_INT(carnn__names_find(&labels, expected[i], strlen(expected[i])), i);
+            CHECK_INT(carnn__names_find(&labels, carnn__span_of(expected[i])), i);
         }
         CHECK_INT(labels.at[labels.count], empty ? 0 : 16); /* bytes, in one piece */
-        CHECK_INT(carnn__names_find(&labels, "I-loc", 5), CARNN__NO_INDEX);
+        CHECK_INT(carnn__names_find(&labels, carnn__span_of("I-loc")), CARNN__NO_INDEX);
         carnn__names_free(&labels, &a);
     }
     CHECK_INT(memory.blocks, 0);

@@ -58,7 +58,7 @@ static double thought_loss_of(const carnn_model *model, const double h[UNITS], u
 /* The numbers of the words of a sentence with <s> and </s>. */
 static size_t thought_numbers(const carnn_model *model, const char *text, uint32_t ids[16]) {
     size_t n = 0;
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text, strlen(text));
+    carnn__words w = carnn__words_of(CARNN__TOKENS, carnn__span_of(text));
     ids[n++] = CARNN__RUNNING_BEGIN;
     while (carnn__next_word(&w)) ids[n++] = carnn__word_number(&model->words, &w);
     ids[n++] = CARNN__RUNNING_END;

@@ -1006,7 +1006,7 @@ static void test_out_of_memory(void) {
 
 static void set_word(carnn_model *model, const char *word, float value) {
     size_t D = (size_t)model->desc.hidden;
-    uint32_t i = carnn__names_find(&model->words, word, strlen(word));
+    uint32_t i = carnn__names_find(&model->words, carnn__span_of(word));
     CHECK(i != CARNN__NO_INDEX);
     if (i != CARNN__NO_INDEX)
         carnn__named(&model->params, "word.weight")[i * D + D - 1] = value;

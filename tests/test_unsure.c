@@ -195,7 +195,7 @@ static void unsure_facts(void) {
     for (i = 1; i <= CARNN__DIALOG_SPEAKER + CARNN_FACT; i++) CHECK_INT(drawn[i], 0);
     for (i = 0; i < 5; i++) {
         static const char *const words[] = {"shop", "r_opens", "early", "r_closes", "late"};
-        CHECK(drawn[carnn__names_find(&model->words, words[i], strlen(words[i]))] > 0);
+        CHECK(drawn[carnn__names_find(&model->words, carnn__span_of(words[i]))] > 0);
     }
     test_work_close(&w);
     free(gradient);

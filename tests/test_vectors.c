@@ -52,11 +52,12 @@ static carnn_model *vectors_model(size_t t, const carnn_dataset *known, int64_t 
 }
 
 static int vectors_knows(const carnn_model *model, const char *word) {
-    return carnn__names_find(&model->words, word, strlen(word)) != CARNN__NO_INDEX;
+    return carnn__names_find(&model->words, carnn__span_of(word)) != CARNN__NO_INDEX;
 }
 
 static double vectors_first(const carnn_model *model, const char *word) {
-    return (double)*carnn__word_vector(model, carnn__names_find(&model->words, word, strlen(word)));
+    uint32_t number = carnn__names_find(&model->words, carnn__span_of(word));
+    return (double)*carnn__word_vector(model, number);
 }
 
 static void vectors_fit(carnn_model *model, size_t t, double weight_decay) {
