@@ -10089,7 +10089,11 @@ static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence
     return carnn__cloze_grows(p, sentence);
 }
 
-static carnn_status carnn__cloze_check_length(const carnn__parser *p, carnn__span question) {
+/* A question has a word that stands for the answer, and is short enough. */
+static carnn_status carnn__cloze_check_question(const carnn__parser *p, carnn__span question,
+                                                const char *placeholder) {
+    if (!carnn__any_candidate(question, carnn__span_of(placeholder)))
+        return carnn__expectedf(&p->lines, question, "a question with the word %s", placeholder);
     if (carnn__count_words(CARNN__SPACES, question) <= CARNN__CLOZE_QUESTION) return CARNN_OK;
     return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__CLOZE_QUESTION) " words in a "
                              "question", question);
@@ -10114,13 +10118,11 @@ static carnn_status carnn__cloze_unknown(const carnn__parser *p, carnn__span lis
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
-    carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5}, line;
+    carnn__span text = {p->text, 0}, line;
     carnn_status status;
     uint64_t number;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
-    if (!carnn__any_candidate(question, placeholder))
-        return carnn__unexpected(p, "a question with the word XXXXX", question);
-    status = carnn__cloze_check_length(p, question);
+    status = carnn__cloze_check_question(p, question, "XXXXX");
     if (!status) status = carnn__cloze_check_list(p, list);
     if (status) return status;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
@@ -10243,7 +10245,7 @@ typedef struct carnn__question { /* blocks of a file */
 static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
                                          int first) {
     carnn__parser *p = &r->parser;
-    carnn__span line = carnn__trim(p->lines.line), placeholder = {"@placeholder", 12};
+    carnn__span line = carnn__trim(p->lines.line);
     size_t entity = carnn__entity(line);
     if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
         *block = CARNN__BLOCK_ENTITIES;
@@ -10258,9 +10260,8 @@ static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, 
     }
     if (*block == CARNN__BLOCK_QUESTION) {
         q->asked = line;
-        if (!p->lenient && !carnn__any_candidate(line, placeholder))
-            return carnn__unexpected(p, carnn__blocks[*block], line);
-        if (!p->lenient && carnn__cloze_check_length(p, line)) return CARNN_ERR_DATA;
+        if (!p->lenient && carnn__cloze_check_question(p, line, "@placeholder"))
+            return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, NULL);
     }
     if (*block == CARNN__BLOCK_ANSWER) {
@@ -10626,8 +10627,8 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
 static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__reading *r = p->reading;
     const carnn_images_desc *images = r->desc->images;
-    carnn__lines *l = &p->lines;
-    carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)}, *labels;
+    carnn__lines *l = &p->lines, *labels = &r->input[1].lines;
+    carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)};
     size_t size, count, columns = carnn__signal_columns(p);
     char what[80], found[48];
     carnn_status status = CARNN_OK;
@@ -10638,11 +10639,9 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     size = carnn__times(carnn__idx_number(all.at + 8), carnn__idx_number(all.at + 12));
     carnn__skip(&all, 16);
     snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
-    if (!size || !count)
-        return carnn__misread(l, "images of one pixel or more", what);
+    if (!size || !count) return carnn__misread(l, "images of one pixel or more", what);
     snprintf(found, sizeof found, "%zu bytes", all.length);
-    if (all.length % size || all.length / size != count)
-        return carnn__misread(l, what, found);
+    if (all.length % size || all.length / size != count) return carnn__misread(l, what, found);
     snprintf(found, sizeof found, "rows of %zu numbers", columns);
     if (size % columns) return carnn__misread(l, found, what);
     if (carnn__reads_tables(r))
@@ -10652,16 +10651,15 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (!status && images && r->source < images->label_count)
         status = carnn__reading_open(r, &r->input[1], &images->labels[r->source]);
     if (status) return status;
-    r->input[1].lines.number = 1; /* as of the images, for errors */
-    labels = &r->input[1].lines.rest;
-    if (r->input[1].lines.name &&
-        (labels->length != 8 + count || carnn__idx_number(labels->at) != 0x801)) {
+    if (labels->name) {
         snprintf(what, sizeof what, "%zu labels, one for each image (idx1-ubyte)", count);
-        return carnn__misread(&r->input[1].lines, what, "other bytes");
-    }
-    if (r->input[1].lines.name) carnn__skip(labels, 8);
-    else if (!p->lenient)
+        labels->number = 1; /* as of the images, for errors */
+        if (labels->rest.length != 8 + count || carnn__idx_number(labels->rest.at) != 0x801)
+            return carnn__misread(labels, what, "other bytes");
+        carnn__skip(&labels->rest, 8);
+    } else if (!p->lenient) {
         return carnn__misread(l, "a file of labels beside the images (--labels)", "none");
+    }
     p->columns = size;
     l->rest = all;
     l->number = 0;
@@ -11581,6 +11579,7 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
                                            "no edge from an output (condition 4)"};
     static const char *const kinds[] = {"an input", "a hidden node", "an output"};
     const carnn_graph *g = w->graph;
+    const char *wrong;
     char text[80];
     size_t i, k, seen[3] = {0, 0, 0};
     for (i = 0; i < g->node_count; i++) {
@@ -11591,10 +11590,13 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
             from |= g->edge[k].from == i;
         }
         seen[kind] = 1;
-        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
-        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
-                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
-                 g->node[i].name);
+        wrong = kind == CARNN_NODE_IN && to          ? "one to"
+                : kind == CARNN_NODE_OUT && from     ? "one from"
+                : kind == CARNN_NODE_HIDDEN && !to   ? "none to"
+                : kind == CARNN_NODE_HIDDEN && !from ? "none from"
+                                                     : NULL;
+        if (!wrong) continue;
+        snprintf(text, sizeof text, "%s %s", wrong, g->node[i].name);
         return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
     }
     for (k = 0; k < 3 && seen[k]; k++) {}
