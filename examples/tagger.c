@@ -16,19 +16,13 @@ static const carnn__role tag_roles[] = {
     {"labels", CARNN__SPACES, CARNN__LABELS},
     {NULL, CARNN__SPACES, 0}};
 
-static size_t count_words(carnn__span text) {
-    carnn__words words = carnn__words_of(CARNN__SPACES, text);
-    size_t n = 0;
-    while (carnn__next_word(&words)) n++;
-    return n;
-}
-
 /* What a lenient parser reads is only to be labelled: it needs no labels. */
 static carnn_status tag_line(carnn__parser *p, carnn__record *r) {
     carnn__span labels = p->lines.line, words;
     int labelled = carnn__cut(&labels, '\t', &words) && !p->lenient;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (labelled && count_words(words) != count_words(labels))
+    if (labelled &&
+        carnn__count_words(CARNN__SPACES, words) != carnn__count_words(CARNN__SPACES, labels))
         return carnn__unexpected(p, "a label for each word", labels);
     r->begins = r->example = 1;
     carnn__record_text(r, TAG_WORDS, words);
