@@ -18726,7 +18726,12 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    PAST once the system has then named subjects of other facts alone. The last word of a fact is its
    MARK: a told fact ends with the speaker's word of the system, a past one with that of the user.
    Which restaurants have been offered, and which of them last, is said in utterances other than the
-   facts, but attention weighs each utterance by itself. So the fact has to carry it.
+   facts, but attention weighs each utterance by itself. So the fact has to carry it. As each turn
+   has marks of its own, its batch has a fact that is told in three versions, each an utterance:
+
+       the_fork R_cuisine british $fact      SAID, in the turns before "what about the_fork ?"
+       the_fork R_cuisine british $system    TOLD, in the turns after it
+       the_fork R_cuisine british $user      PAST, in the turns after "what about the_inn ?"
 
    A batch is whole dialogs, and each distinct utterance is listed and encoded once. Where the model
    learns to be unsure, there are ODD turns behind the others, out-of-domain examples: some of the
@@ -18791,6 +18796,10 @@ static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
 
 /* --- facts ----------------------------------------------------------------------------------- */
 
+/* Marks, by the speaker whose word is last; SAID: of every other line, too. */
+enum { CARNN__PAST = CARNN_USER, CARNN__TOLD = CARNN_SYSTEM, CARNN__SAID = CARNN_FACT,
+       CARNN__MARKS };
+
 #define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
 
 typedef struct carnn__fact {
@@ -18801,7 +18810,7 @@ typedef struct carnn__fact {
 static carnn__fact carnn__history_fact(carnn__list said) {
     carnn__fact fact = {{0}};
     if (said.length == CARNN__FACT_WORDS &&
-        said.ids[said.length - 1] == carnn__speaker_word(CARNN_FACT))
+        said.ids[said.length - 1] == carnn__speaker_word(CARNN__SAID))
         memcpy(fact.word, said.ids, sizeof fact.word);
     return fact;
 }
@@ -18816,8 +18825,8 @@ static int carnn__history_names_subject(carnn__list said, const carnn__fact *fac
 /* The system has said this. If it names the subject of one of `count` facts, then those with a
    subject that is named are told, and those that were told before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list said) {
-    const uint32_t past = carnn__speaker_word(CARNN_USER);
-    const uint32_t told = carnn__speaker_word(CARNN_SYSTEM);
+    const uint32_t past = carnn__speaker_word(CARNN__PAST);
+    const uint32_t told = carnn__speaker_word(CARNN__TOLD);
     size_t i;
     for (i = 0; i < count && !carnn__history_names_subject(said, &fact[i]);) i++;
     if (i == count) return;
@@ -18828,6 +18837,8 @@ static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list sai
     }
 }
 
+typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told is only SAID */
+
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     carnn__name_classes name_classes;
@@ -18835,8 +18846,7 @@ typedef struct carnn__history {
                                  there are such classes */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
-    uint32_t *place;         /* (lines) number in the batch of what was said */
-    uint32_t *past;          /* (lines) of a fact: its number as past, + 1 as told */
+    carnn__versions *place;  /* (lines) numbers in the batch of what was said */
     carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
     uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
@@ -18844,7 +18854,7 @@ typedef struct carnn__history {
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     uint32_t *begin;         /* (items) the line with the <start> of its dialog */
     /* of the batch at hand: U utterances, R turns */
-    uint32_t *number;        /* (token lists + 1, 2) of each in the batch, as said and as past */
+    carnn__versions *number; /* (token lists + 1) of each while they are listed, or NO_INDEX */
     carnn__lists lists;      /* (U) the utterances, those of odd turns last */
     uint32_t *turn;          /* (R) items */
     size_t turns, odd;       /* R, and how many of them are odd: the last ones */
@@ -18912,9 +18922,9 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     size_t items = data->item_count, lines = data->member_count + items; /* with each <start> */
     size_t at = 0, start = 0, line = 0, facts = 0, i;
     uint32_t **of_item[] = {&m->first, &m->end, &m->begin};
-    uint32_t **of_line[] = {&m->seq, &m->place, &m->past};
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
-    carnn__take_indices(p->arena, of_line, CARNN__COUNT(of_line), lines);
+    m->seq = carnn__indices(p->arena, lines);
+    m->place = (carnn__versions *)carnn__take(p->arena, lines, sizeof *m->place);
     if (m->told_count) m->fact = (carnn__fact *)carnn__take(p->arena, lines, sizeof *m->fact);
     if (m->told_count && m->fact) memset(m->fact, 0, lines * sizeof *m->fact);
     for (i = 0; m->seq && i < items; i++) {
@@ -18958,7 +18968,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
     carnn__history_plan_lines(p, m);
-    each = m->told_count ? 3 : 1; /* facts as said, told and past */
+    each = m->told_count ? CARNN__MARKS : 1;
     U = c->most_size[0] * each;
     if (!exchanges) U = carnn__min(U, lists + 2 * m->told_count); /* each is listed only once */
     m->most_lists = U + odd;
@@ -18967,8 +18977,8 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->exchange.choices = m->choices;
     if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
-    m->number = carnn__indices(p->arena, 2 * lists);
-    if (m->number) memset(m->number, 0xFF, 2 * lists * sizeof(uint32_t));
+    m->number = (carnn__versions *)carnn__take(p->arena, lists, sizeof *m->number);
+    if (m->number) memset(m->number, 0xFF, lists * sizeof *m->number);
     for (i = 0; i < work->data->member_count; i++) words += carnn__member_tokens(work, i).length;
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
@@ -19005,10 +19015,9 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
     m->marked = i;
 }
 
-/* The mark of a line as a speaker: CARNN_SYSTEM: a fact that is told; CARNN_USER: one that is past;
-   CARNN_FACT: any other line, which is read as it was said. */
+/* The mark of a line. */
 static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
-    if (!m->fact || !m->fact[line].word[0]) return CARNN_FACT;
+    if (!m->fact || !m->fact[line].word[0]) return CARNN__SAID;
     return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
 }
 
@@ -19018,21 +19027,19 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
 #define CARNN__EXCHANGE_NAMES 0
 #define CARNN__ODD_TURNS UINT64_MAX
 
-/* The number in the batch of the utterance in a line, which is added where it is new. past = 1: of
-   the fact as it is when past; the next number is then that of the fact as it is when told. */
-static uint32_t carnn__history_number(const carnn__work *work, carnn__history *m, size_t line,
-                                      int past) {
-    uint32_t *known = &m->number[2 * m->seq[line] + (size_t)past], mark;
-    if (*known != CARNN__NO_INDEX) return *known;
-    *known = (uint32_t)m->lists.count;
-    for (mark = CARNN_USER; past && mark <= CARNN_SYSTEM; mark++) {
-        carnn__fact fact = m->fact[line];
-        carnn__list marked = {fact.word, CARNN__FACT_WORDS};
-        fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-        carnn__exchange_add(&m->exchange, &m->lists, marked);
+/* Gives a line with this mark its place in the batch, where it is added if it is new. */
+static void carnn__history_put(const carnn__work *work, carnn__history *m, size_t line,
+                               uint32_t mark) {
+    uint32_t *number = &m->number[m->seq[line]][mark];
+    carnn__list words = carnn__history_said(work, m, line);
+    carnn__fact fact = carnn__history_fact(words);
+    fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
+    if (mark != CARNN__SAID) words.ids = fact.word;
+    if (*number == CARNN__NO_INDEX) {
+        *number = (uint32_t)m->lists.count;
+        carnn__exchange_add(&m->exchange, &m->lists, words);
     }
-    if (!past) carnn__exchange_add(&m->exchange, &m->lists, carnn__history_said(work, m, line));
-    return *known;
+    m->place[line][mark] = *number;
 }
 
 /* Forgets the numbers of a dialog's utterances; named: only of those with names. */
@@ -19041,7 +19048,7 @@ static void carnn__history_forget(const carnn__work *work, carnn__history *m,
     size_t line = m->begin[dialog->first], end = m->end[dialog->first + dialog->count - 1];
     for (; line <= end; line++)
         if (!named || carnn__classes_has(&m->name_classes, carnn__history_said(work, m, line)))
-            m->number[2 * m->seq[line]] = m->number[2 * m->seq[line] + 1] = CARNN__NO_INDEX;
+            memset(m->number[m->seq[line]], 0xFF, sizeof *m->number);
 }
 
 /* Any word of the data, in which each fact counts as said, as past and as told. */
@@ -19116,12 +19123,13 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
             m->turn[m->turns++] = (uint32_t)j;
         }
         for (j = m->begin[first]; j <= m->end[last]; j++) {
-            m->place[j] = carnn__history_number(work, m, j, 0);
-            if (carnn__history_mark_of(m, j) != CARNN_FACT)
-                m->past[j] = carnn__history_number(work, m, j, 1);
+            carnn__history_put(work, m, j, CARNN__SAID);
+            if (carnn__history_mark_of(m, j) == CARNN__SAID) continue; /* at the dialog's end */
+            carnn__history_put(work, m, j, CARNN__PAST);
+            carnn__history_put(work, m, j, CARNN__TOLD);
         }
         if (x) carnn__history_forget(work, m, dialog, 1);
-        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]];
+        for (j = first; j <= last; j++) m->latest[at++] = m->place[m->end[j]][CARNN__SAID];
     }
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) /* for the next batch */
         carnn__history_forget(work, m, &c->pieces[c->queue[i]], 0);
@@ -19503,9 +19511,7 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
         carnn__history_mark(work, read, item);
         for (t = 0; t < p->length[i]; t++) {
             size_t line = read->first[item] + t;
-            uint32_t mark = carnn__history_mark_of(read, line);
-            m->index[p->start[t] + b] = mark == CARNN_FACT ? read->place[line]
-                                                           : read->past[line] + mark;
+            m->index[p->start[t] + b] = read->place[line][carnn__history_mark_of(read, line)];
         }
         m->context[b] = read->latest[m->from + i];
         if (m->has_cell) m->index[p->start[t - 1] + b] = m->context[b]; /* of odd turns another */

@@ -343,16 +343,15 @@ static void test_permutations(void) {
         }
         carnn__history_mark(&batch.w.work, &m->read, item - item % 5 + 4);
         for (; line <= m->read.end[item]; line++)
-            /* as it was said, past, told */
-            for (i = 0; i < 3 && m->read.seq[line] < c->tokens.count; i++) {
-                size_t place = i ? m->read.past[line] + i - 1 : m->read.place[line];
-                if (i && carnn__history_mark_of(&m->read, line) == CARNN_FACT) continue;
-                told += i > 0;
-                words = carnn__list_at(&m->read.lists, place);
+            for (i = 0; i < CARNN__MARKS && m->read.seq[line] < c->tokens.count; i++) {
+                size_t marked = i != CARNN__SAID;
+                if (marked && carnn__history_mark_of(&m->read, line) == CARNN__SAID) continue;
+                told += marked;
+                words = carnn__list_at(&m->read.lists, m->read.place[line][i]);
                 n = carnn__list_length(&c->tokens, m->read.seq[line]);
                 CHECK_INT(words.length, n);
-                check_images(names, words.ids, n - (i > 0), &c->tokens, m->read.seq[line]);
-                if (i) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i - 1);
+                check_images(names, words.ids, n - marked, &c->tokens, m->read.seq[line]);
+                if (marked) CHECK_INT(words.ids[n - 1], CARNN__DIALOG_SPEAKER + i);
             }
         words = carnn__list_at(&names->choices, m->read.answer[item]);
         CHECK_INT(words.length, carnn__list_length(&m->read.choices, c->target[item]));
