@@ -18996,21 +18996,27 @@ static carnn__list carnn__history_said(const carnn__work *work, const carnn__his
     return said;
 }
 
+/* The first line behind <start>, which is line `begin`, that a session still has when it hears a
+   line: before that it has room for a history and what the user says. */
+static size_t carnn__history_remembered(const carnn_model *model, size_t begin, size_t line) {
+    size_t most = carnn__history_most(model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
+    return carnn__max(begin + 1, line - carnn__min(line, most));
+}
+
 /* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
-   the system says tells facts that are no further back than a history: so marking begins as many
-   lines before the item's history, or goes on from the item before. */
+   the system says tells only facts that are still remembered: so marking begins with those that are
+   at the first line of the history, or goes on from the item before. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
-    size_t most = carnn__history_most(work->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
-    size_t start = m->begin[item], back = carnn__min(m->first[item], most), i;
-    size_t least = carnn__max(start + 1, m->first[item] - back);
+    size_t begin = m->begin[item], i;
+    size_t oldest = carnn__history_remembered(work->model, begin, m->first[item]);
     if (!m->fact) return;
-    if (m->marked < least || m->marked > m->end[item]) m->marked = least;
+    if (m->marked < oldest || m->marked > m->end[item]) m->marked = oldest;
     for (i = m->marked; i < m->end[item]; i++) {
         carnn__list said = carnn__history_said(work, m, i);
-        size_t from = carnn__max(start, i - carnn__min(i, most));
         m->fact[i] = carnn__history_fact(said);
+        oldest = carnn__history_remembered(work->model, begin, i);
         if (said.ids[said.length - 1] == carnn__speaker_word(CARNN_SYSTEM))
-            carnn__history_tell(m->fact + from, i - from, said);
+            carnn__history_tell(m->fact + oldest, i - oldest, said);
     }
     m->marked = i;
 }
