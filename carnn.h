@@ -9761,19 +9761,24 @@ static const carnn__reader carnn__answer_reader = {
        (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
                                an example, too, unless its text has been one
 
-   The first line that is not blank tells the style. Where classes may be missing it may be a text
-   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too; a
-   session, which gets line by line, has the first one alone to go by. In a file of texts alone a
-   blank line is an empty text. */
+   The style is the first of these that so many of the first lines have, not counting blank ones:
+
+       style                     lines      where classes may be missing
+       columns that are named    1          1, which need not name the class
+       fastText, a tab           1          1
+       TREC, SST, its trees      1          up to 16: one may be a text, "3 men in a boat"
+       texts alone               -          any; a blank line is an empty text
+
+   A session, which gets line by line, has the first one alone to go by. */
 
 enum {
-    CARNN__CLASS_UNKNOWN,
+    CARNN__CLASS_UNKNOWN,    /* not guessed yet, or none fits */
     CARNN__CLASS_FASTTEXT,
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_TREE,
-    CARNN__CLASS_NONE,      /* texts without classes */
+    CARNN__CLASS_NONE,       /* texts without classes */
     CARNN__CLASS_TEXT_FIRST, /* and tabbed; the first line says so */
     CARNN__CLASS_NAMED       /* more than two columns; the first line says which */
 };
@@ -9878,15 +9883,6 @@ static int carnn__class_header(carnn__parser *p) {
     return 1;
 }
 
-/* The same of the first line that is not blank, which it then moves on to. */
-static int carnn__class_first(carnn__parser *p) {
-    carnn__lines here = p->lines;
-    while (!carnn__trim(p->lines.line).length && carnn__next_line(&p->lines)) {}
-    if (carnn__class_header(p)) return 1;
-    p->lines = here;
-    return 0;
-}
-
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
 static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
@@ -9899,6 +9895,21 @@ static int carnn__class_is(const carnn__parser *p, int style) {
         looked_at++;
     } while (looked_at < most && carnn__next_line(&lines));
     return looked_at > 0;
+}
+
+/* Sets the style by the first lines, the one at hand and those behind it. Returns 1 where the first
+   one that is not blank has only names of columns: it is then the one at hand. */
+static int carnn__class_guess(carnn__parser *p) {
+    carnn__lines here = p->lines;
+    while (!carnn__trim(p->lines.line).length && carnn__next_line(&p->lines)) {}
+    if (carnn__class_header(p)) return 1;
+    p->lines = here;
+    p->style = CARNN__CLASS_FASTTEXT;
+    while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
+    if (p->style == CARNN__CLASS_NONE &&
+        !(p->lenient && (carnn__trim(here.line).length || here.rest.length)))
+        p->style = CARNN__CLASS_UNKNOWN;
+    return 0;
 }
 
 /* The node of a tree that is next. */
@@ -9928,15 +9939,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
-    if (!p->style && carnn__class_first(p)) return CARNN_OK;
-    if (!p->style) { /* the one that the first lines show: of a file all, of a session this one */
-        p->style = CARNN__CLASS_FASTTEXT;
-        while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
-        if (p->style == CARNN__CLASS_NONE &&
-            !(p->lenient && (carnn__trim(p->lines.line).length || p->lines.rest.length)))
-            p->style = CARNN__CLASS_UNKNOWN;
-    }
-    if (p->style) p->format = carnn__class_format(p);
+    if (p->style == CARNN__CLASS_UNKNOWN && carnn__class_guess(p)) return CARNN_OK;
+    if (p->style != CARNN__CLASS_UNKNOWN) p->format = carnn__class_format(p);
     if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
