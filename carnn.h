@@ -9163,52 +9163,61 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     stbds_arrsetlen(draft->items, kept);
 }
 
+/* The records of a file, each example with its line of the alignments. */
+static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *reader,
+                                        const carnn_source *source) {
+    carnn__parser *p = &r->parser;
+    carnn_status status = carnn__reading_open(r, r->input, source);
+    if (status) return status;
+    p->csv = reader->csv && carnn__csv_named(r->input->lines.name);
+    if (p->csv) status = carnn__csv_lines(r->input);
+    if (!status) status = carnn__links_open(r, source);
+    if (status) return status;
+    p->lines = r->input->lines;
+    carnn__reading_origin(r, p->lines.name);
+    while (!status && (p->at || carnn__next_line(&p->lines))) {
+        carnn__record record;
+        memset(&record, 0, sizeof record);
+        status = reader->line(p, &record);
+        if (!status) status = carnn__links_line(r, &record);
+        if (!status && (record.count || record.has_target))
+            status = carnn__reading_record(r, &record);
+    }
+    return status;
+}
+
+/* A folder or a file. Of what is missing, that is told which says most: a turn for the last fact,
+   where there is no example; examples for all alignments; any record; a group to keep. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader *reader,
                                           const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
+    carnn__parser *p = &r->parser;
     size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
     int folder = 0;
-    memset(&r->parser, 0, sizeof r->parser);
-    r->parser.lines.error = r->error;
-    r->parser.lenient = r->desc->lenient;
-    r->parser.option = r->model.option;
-    r->parser.reading = r;
+    memset(p, 0, sizeof *p);
+    p->lines.error = r->error;
+    p->lenient = r->desc->lenient;
+    p->option = r->model.option;
+    p->reading = r;
     if (!source->bytes && source->name && reader->folder)
         status = reader->folder(r, source->name, &folder);
-    if (!status && !folder) {
-        status = carnn__reading_open(r, r->input, source);
-        if (status) return status;
-        r->parser.csv = reader->csv && carnn__csv_named(r->input->lines.name);
-        if (r->parser.csv) status = carnn__csv_lines(r->input);
-        if (!status) status = carnn__links_open(r, source);
-        if (status) return status;
-        r->parser.lines = r->input->lines;
-        carnn__reading_origin(r, r->parser.lines.name);
-        while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
-            carnn__record record;
-            memset(&record, 0, sizeof record);
-            status = reader->line(&r->parser, &record);
-            if (!status) status = carnn__links_line(r, &record);
-            if (!status && (record.count || record.has_target))
-                status = carnn__reading_record(r, &record);
-        }
-    }
-    if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(&r->parser);
+    if (!status && !folder) status = carnn__reading_file(r, reader, source);
+    if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(p);
     if (!status) status = carnn__links_end(r);
     if (status) return status;
-    if (!d->format) d->format = r->parser.format;
-    if (r->records == records && !r->desc->lenient) {
-        const char *found = r->parser.lines.number ? "none" : "an empty file";
-        r->parser.lines.number = 1;
-        return carnn__misread(&r->parser.lines, reader->example, found);
+    if (!d->format) d->format = p->format;
+    if (r->records == records) {
+        const char *found = p->lines.number ? "none" : "an empty file";
+        if (p->lenient) return CARNN_OK;
+        p->lines.number = 1;
+        return carnn__misread(&p->lines, reader->example, found);
     }
-    if (!r->desc->clean) return CARNN_OK;
-    carnn__reading_clean(d, items, groups);
-    if (stbds_arrlenu(d->items) > items || r->records == records) return CARNN_OK;
+    if (r->desc->clean) carnn__reading_clean(d, items, groups);
+    if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
     return carnn__fail(r->error, CARNN_ERR_DATA, 0,
                        "%s: every question lacks a right or a wrong answer",
-                       carnn__name_end(r->parser.lines.name));
+                       carnn__name_end(p->lines.name));
 }
 
 /* One candidate a line, after a number and one blank where the first line has these; a number with
