@@ -9716,7 +9716,9 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
     return CARNN_OK;
 }
 
-/* Line i of each file of a folder is a field of pair i. */
+/* Line i of each file of a folder is a field of pair i. The place of a record, p->lines, is that of
+   its label, or where there are no labels of its sentence. Lines have the same number in all files,
+   so an error in a question or a sentence only takes the file's name from p->file. */
 static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__answer_folder_open(r, folder, found);
     carnn_source source = {folder, NULL, 0};
@@ -10214,8 +10216,9 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
        @entity3
        @entity3:Name          a line for every entity
 
-   Candidates are the entities of the passage and the answer, in the order of the last block. In
-   examples to be predicted the answer may be missing. */
+   Only passage and entities may have several lines. Candidates are the entities of the passage and
+   the answer, in the order of the last block. In examples to be predicted the block of the answer
+   may be missing: "@entity3:Name" then is in its place. */
 
 enum { CARNN__BLOCK_ADDRESS, CARNN__BLOCK_PASSAGE, CARNN__BLOCK_QUESTION, CARNN__BLOCK_ANSWER,
        CARNN__BLOCK_ENTITIES, CARNN__BLOCKS };
@@ -10254,37 +10257,34 @@ typedef struct carnn__question { /* blocks of a file */
     carnn__span passage, asked, answer;
 } carnn__question;
 
-/* A line of a block, which is not empty; *block moves on where the answer is missing. */
-static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
+/* A line of a block, which is not empty: the first one, or one more. */
+static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t block,
                                          int first) {
     carnn__parser *p = &r->parser;
     carnn__span line = carnn__trim(p->lines.line);
     size_t entity = carnn__entity(line);
-    if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
-        *block = CARNN__BLOCK_ENTITIES;
-    if (!first && *block != CARNN__BLOCK_PASSAGE && *block != CARNN__BLOCK_ENTITIES)
+    if (!first && block != CARNN__BLOCK_PASSAGE && block != CARNN__BLOCK_ENTITIES)
         return carnn__unexpected(p, "an empty line", line);
-    if (*block == CARNN__BLOCK_ADDRESS) return CARNN_OK;
-    if (*block == CARNN__BLOCK_PASSAGE) {
+    if (block == CARNN__BLOCK_ADDRESS) return CARNN_OK;
+    if (block == CARNN__BLOCK_PASSAGE) {
         if (first) q->passage = line;
         q->passage.length = (size_t)(line.at + line.length - q->passage.at);
         if (carnn__cloze_grows(p, line)) return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, &r->keys);
     }
-    if (*block == CARNN__BLOCK_QUESTION) {
+    if (block == CARNN__BLOCK_QUESTION) {
         q->asked = line;
         if (!p->lenient && carnn__cloze_check_question(p, line, "@placeholder"))
             return CARNN_ERR_DATA;
         return carnn__find_entities(p, line, NULL);
     }
-    if (*block == CARNN__BLOCK_ANSWER) {
+    if (block == CARNN__BLOCK_ANSWER) {
         q->answer = line;
-        return entity == line.length ? CARNN_OK
-                                     : carnn__unexpected(p, carnn__blocks[*block], line);
+        return entity == line.length ? CARNN_OK : carnn__unexpected(p, carnn__blocks[block], line);
     }
-    if (*block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
+    if (block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
     if (!entity || entity >= line.length || line.at[entity] != ':')
-        return carnn__unexpected(p, carnn__blocks[*block], line);
+        return carnn__unexpected(p, carnn__blocks[block], line);
     line.length = entity;
     if (carnn__same(line, q->answer) ||
         carnn__names_find(&r->keys, line) != CARNN__NO_INDEX) { /* a candidate */
@@ -10327,13 +10327,13 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     p->lines = r->input->lines;
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
-        if (carnn__trim(p->lines.line).length) {
-            status = carnn__question_line(r, &q, &block, !filled);
-            filled = 1;
-        } else {
-            block += (size_t)filled;
-            filled = 0;
-        }
+        carnn__span line = carnn__trim(p->lines.line);
+        size_t entity = carnn__entity(line);
+        if (block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
+            block = CARNN__BLOCK_ENTITIES;
+        if (line.length) status = carnn__question_line(r, &q, block, !filled);
+        else block += (size_t)filled;
+        filled = line.length > 0;
     }
     if (status) return status;
     if (block + (size_t)filled < CARNN__BLOCKS) {
