@@ -25079,9 +25079,9 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
         for (i = 0; i < carnn__corpus_of(works[m])->batches; i++)
             carnn__net_batch(works[m], i, 0, &tally[m]);
     for (i = 0; votes && i < carnn__corpus_of(first)->batches; i++) {
-        carnn__work alone = *first;
+        carnn__work alone = *first; /* speaks for all in the vote, for itself in the next batch */
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
-        first->number = count; /* speaks for all */
+        first->number = count; /* for callbacks */
         first->as_vote = 1;
         first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
         carnn__net_vote(works, count, &tally[count]);
@@ -25091,35 +25091,38 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
-typedef struct carnn__scoring { /* models that score the same data */
+typedef struct carnn__scoring { /* models that score the same data: one, and an ensemble of 3 */
     carnn__engine engine;
     carnn__arena arena;
-    carnn__work *work;           /* (total) of all models and members of ensembles */
-    carnn__work **list, **works; /* (total) all of them, (count) those of the models */
+    carnn__work *work;    /* (total)   w0  w1  w2  w3    of models and members, so far `opened` */
+    carnn__work **list;   /* (total)  &w0 &w1 &w2 &w3    from &w1 on: the members of w1 */
+    carnn__work **works;  /* (count)  &w0 &w1            of models: of an ensemble its first one */
     size_t total, opened;
-    void *blocks;                /* carnn__own */
+    void *blocks;         /* carnn__own */
 } carnn__scoring;
 
-/* Opens a model's works, which are the next ones; an ensemble's is that of its first member. */
+/* Opens the works of model `number`, which are the next ones. In an ensemble the first of them runs
+   all, its members, and lets them vote by the ensemble's rule. */
 static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *model, size_t number,
                                        const carnn__work *like, carnn_error *error) {
-    size_t parts = carnn__max(model->member_count, 1), i;
-    carnn__work *lead = s->works[number] = &s->work[s->opened];
-    carnn_status status;
-    for (i = 0; i < parts; i++) {
-        carnn__work *work = s->list[s->opened] = &s->work[s->opened];
+    carnn__work *first = s->works[number] = &s->work[s->opened];
+    carnn__work **members = s->list + s->opened;
+    size_t i;
+    for (i = 0; i < carnn__max(model->member_count, 1); i++) {
+        carnn__work *work = members[i] = first + i;
+        carnn_status status;
         *work = *like;
         work->model = model->member_count ? model->members[i] : model;
         work->allocator = work->model->allocator;
-        work->voting |= model->member_count > 0;
+        work->voting |= model->member_count > 0; /* like->voting: models vote, too */
         work->number = number;
         status = carnn__net_open(work, error);
         if (status) return status;
         s->opened++;
     }
-    lead->members = s->list + (lead - s->work);
-    lead->member_count = model->member_count;
-    lead->rule = model->rule;
+    first->members = members;
+    first->member_count = model->member_count;
+    first->rule = model->rule;
     return CARNN_OK;
 }
 
