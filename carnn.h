@@ -23077,10 +23077,11 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
                                         carnn_error *error) {
     const carnn__store *s = &old->params;
-    size_t words = model->words.count - old->words.count, i;
+    /* By how many rows, or numbers of a vector, arrays grow: the output of classes, word.idf, and
+       word.weight with the output of lm. */
     size_t choices = model->choices.count - old->choices.count;
-    /* by how many the embedding grows: words that only vectors had are trained now */
-    size_t rows = words - model->vector_words + old->vector_words;
+    size_t words = model->words.count - old->words.count, i;
+    size_t trained = carnn__trained_words(model) - carnn__trained_words(old);
     size_t params = model->params.count - (model->vector_words > 0); /* without the last rows */
     size_t olds = old->params.count - (old->vector_words > 0);
     carnn_tensor to, from;
@@ -23095,7 +23096,7 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
         vector = to.rows == 1 && from.rows == 1;
         more = vector ? to.columns - from.columns : to.rows - from.rows;
         if ((!vector && to.columns != from.columns) ||
-            (more && more != words && more != choices && more != rows))
+            (more && more != choices && more != words && more != trained))
             return carnn__refuse(error, "%s has %zu x %zu weights in the model to go on from, but "
                                  "an option makes it %zu x %zu", to.name, from.rows, from.columns,
                                  to.rows, to.columns);
@@ -24265,9 +24266,9 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     }
     if (o->kind == CARNN_OPTION_NAME) {
         /* "" where nothing is chosen: the optimiser of a model that is not trained, an option of a
-           task without a default */
-        int may_be_empty = strcmp(o->name, "cell") != 0 &&
-                           !(o->place == CARNN_OPTION_OF_TASK && value != 0.0);
+           task without a default, which `value` is when a file is read */
+        int may_be_empty = o->place == CARNN_OPTION_OF_TASK ? value == 0.0
+                                                            : strcmp(o->name, "cell") != 0;
         snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
         carnn__key_text(g, key, name, sizeof name);
         value = *name || !may_be_empty ? carnn__choice_named(o, name) : 0.0;
