@@ -1778,18 +1778,27 @@ static int predict(void) {
     return DONE;
 }
 
-/* The numbers of a row of an explanation. A column that is shown, but that the row does not have,
-   is blank; the first one is signed. There is room for two at least: a table looks the same whether
-   the example has a context or not. */
-static void print_numbers(unsigned shown, unsigned has, double score, double share,
-                          double attention) {
+/* The numbers of a row of an explanation in the columns that are `shown`, or their titles (part
+   NULL). The first one is signed, and where the row has none there are blanks:
+
+          score  attention
+        +1.3397     0.0000  user  i need a bike for two days
+        -0.2808             rest
+
+   There is room for two: a table looks the same whether the example has a context or not. */
+static void print_numbers(unsigned shown, const carnn_contribution *part) {
     static const unsigned bit[] = {CARNN_HAS_SCORE, CARNN_HAS_SHARE, CARNN_HAS_ATTENTION};
-    double number[] = {score, share, attention};
+    static const char *const title[] = {"score", "share", "attention"};
+    double number[] = {0.0, 0.0, 0.0};
     size_t i, n = 0;
-    for (i = 0; i < 3; i++)
-        if (shown & has & bit[i]) printf(n++ ? "  %9.4f" : "%+10.4f", number[i]);
-        else if (shown & bit[i]) printf(n++ ? "  %9s" : "%10s", "");
-    printf(n < 2 ? "  %9s  " : "%s  ", "");
+    if (part) number[0] = part->score, number[1] = part->share, number[2] = part->attention;
+    for (i = 0; i < COUNT(bit); i++) {
+        if (!(shown & bit[i])) continue;
+        if (part && part->has & bit[i]) printf(n++ ? "  %9.4f" : "%+10.4f", number[i]);
+        else printf(n++ ? "  %9s" : "%10s", part ? "" : title[i]);
+    }
+    if (part) printf(n < 2 ? "  %9s  " : "%s  ", "");
+    else putchar('\n');
 }
 
 static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
@@ -1807,11 +1816,12 @@ static double part_weight(const carnn_contribution *part) {
     return part->has & CARNN_HAS_SCORE ? fabs(part->score) : part->attention;
 }
 
-static size_t larger_parts(const carnn_contribution *part, size_t count,
-                           const carnn_contribution *than) {
+/* Is a part not among the `rows` that count most, or is its attention below the lowest to show? */
+static int is_left_out(const carnn_contribution *c, const carnn_contribution *part, size_t count,
+                       size_t rows, double lowest) {
     size_t i, larger = 0;
-    for (i = 0; i < count; i++) larger += part_weight(&part[i]) > part_weight(than);
-    return larger;
+    for (i = 0; rows < count && i < count; i++) larger += part_weight(&part[i]) > part_weight(c);
+    return larger >= rows || c->attention < lowest;
 }
 
 /* The parts of the last answer, to be freed. */
@@ -1832,15 +1842,15 @@ static void print_inexact(int told) {
                 "what no step accounts for\n", carnn_model_describe(model)->cell);
 }
 
-/* What each part contributed to the last answer, or the `rows` that added or took most, of at least
-   so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
-   freed. */
+/* What each part contributed to the last answer; the rest has those that are left out, too. `of`:
+   what to call that which is explained, or NULL. Returns the parts, to be freed. */
 static carnn_contribution *print_parts(const char *of, size_t rows, double lowest) {
     carnn_explanation e;
     carnn_contribution *part = explained(&e), *c;
-    double rest, sum, low = 1.0, high = 0.0;
+    carnn_contribution rest = {NULL, NULL, CARNN_HAS_SCORE, e.rest, 0.0, 0.0}, sum;
+    double low = 1.0, high = 0.0;
     size_t i, width = 0;
-    unsigned has = 0, first;
+    unsigned has = 0, shown;
     int told = 0; /* by any part */
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
@@ -1849,28 +1859,27 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double lowes
         if (part[i].has & CARNN_HAS_ATTENTION) low = fmin(low, part[i].attention);
         high = fmax(high, part[i].attention);
     }
-    first = has & CARNN_HAS_SHARE && !(has & CARNN_HAS_SCORE) ? CARNN_HAS_SHARE : CARNN_HAS_SCORE;
-    has |= first;
+    if (has & CARNN_HAS_SHARE && !(has & CARNN_HAS_SCORE)) rest.has = CARNN_HAS_SHARE;
+    shown = has | rest.has; /* parts may have attention alone, but the rest needs its column */
+    sum = rest;
     if (of) printf("%s: %s\n", of, e.of);
-    printf("%10s", first == CARNN_HAS_SCORE ? "score" : "share");
-    if (first != CARNN_HAS_SHARE && has & CARNN_HAS_SHARE) printf("  %9s", "share");
-    printf(has & CARNN_HAS_ATTENTION ? "  %9s\n" : "\n", "attention");
-    for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
+    print_numbers(shown, NULL);
+    for (c = part; c < part + e.count; c++) {
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
-        sum += c->score;
-        if (c->attention < lowest ||
-            (rows < e.count && larger_parts(part, e.count, c) >= rows)) {
-            rest += c->score;
+        sum.score += c->score;
+        if (is_left_out(c, part, e.count, rows, lowest)) {
+            rest.score += c->score;
             continue;
         }
-        print_numbers(has, c->has, c->score, c->share, c->attention);
+        print_numbers(shown, c);
         printf("%-*s  ", (int)width, c->role);
         if (color) begin_color(c->attention, low, high);
         printf("%s%s\n", c->text, color ? "\033[0m" : "");
     }
-    print_numbers(has, first, rest, rest, 0.0);
+    rest.share = rest.score;
+    print_numbers(shown, &rest);
     puts("rest");
-    if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
+    if (rest.has == CARNN_HAS_SCORE) print_numbers(shown, &sum), puts("sum");
     if (!e.exact) print_inexact(told);
     return part;
 }
