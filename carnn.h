@@ -19050,11 +19050,14 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
 static void carnn__history_put(const carnn__work *work, carnn__history *m, size_t line,
                                uint32_t mark) {
     uint32_t *number = &m->number[m->seq[line]][mark];
-    carnn__list words = carnn__history_said(work, m, line);
-    carnn__fact fact = carnn__history_fact(words);
-    fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-    if (mark != CARNN__SAID) words.ids = fact.word;
     if (*number == CARNN__NO_INDEX) {
+        carnn__list words = carnn__history_said(work, m, line);
+        carnn__fact fact;
+        if (mark != CARNN__SAID) {
+            fact = m->fact[line];
+            fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
+            words.ids = fact.word;
+        }
         *number = (uint32_t)m->lists.count;
         carnn__exchange_add(&m->exchange, &m->lists, words);
     }
