@@ -12968,8 +12968,7 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
 
 static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     size_t i;
-    if (work->data->columns) return; /* numbers are not trained, nor is a fixed table */
-    if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
+    if (work->data->columns) return; /* numbers are not trained */
     for (i = 0; i < t->inputs; i++) {
         size_t word = t->input[i] / 2;
         if (word < m->rows)
@@ -13885,16 +13884,16 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
                               const carnn__rnn_shape *s) {
     static const char *const role[] = {".forget", ".output", ".listener"};
     carnn__rnn_layer *layer = &m->layer[l];
-    carnn__rnn_base counted[2]; /* the first one and another, while there is no memory */
+    carnn__rnn_base counted; /* each of them in turn, while there is no memory */
     char prefix[48];
     size_t b, i;
     layer->base = (carnn__rnn_base *)carnn__take(p->arena, m->bases * s->directions,
                                                  sizeof *layer->base);
     for (b = 0; b < m->bases; b++)
         for (i = 0; i < s->directions; i++) {
-            carnn__rnn_base *first = layer->base ? layer->base : counted;
             size_t at = b * s->directions + i;
-            carnn__rnn_base *one = first + (first == counted ? at > 0 : at);
+            carnn__rnn_base *first = layer->base ? layer->base : &counted;
+            carnn__rnn_base *one = layer->base ? first + at : first;
             snprintf(prefix, sizeof prefix, "%s%s%s", name, s->rcrn ? role[b] : "",
                      carnn__direction_name(s, i));
             carnn__cell_declare(&one->cell, p->store, prefix, s->cell, s->in, s->h, s->d);
@@ -13905,7 +13904,7 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
             if (!p->arena) continue;
             carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->model->params.value,
                              p->work->g, p->arena, s->U, s->N, s->P,
-                             one == first ? NULL : &first->run);
+                             at ? &first->run : NULL);
             one->run.shares = m->bases * m->directions > 1;
             one->run.gathers = p->work->probe && m->probed && l + 1 == s->layers;
             if (s->normal) carnn__plan_population(p, &one->run.norm.population);
