@@ -13689,35 +13689,41 @@ static void carnn__multigraph_ready(const carnn__work *work, const carnn__multig
     }
 }
 
-/* An edge at step t: ph += U_e val_u; backward dval_u += U_e^T da_v. Of an input, U_e x is there
-   for all steps, and backward da_v is only added to its gradient. What is kept of earlier calls,
-   U_e x of inputs and val_u of units, gets no gradient. */
-static void carnn__wire_run(const carnn__work *work, const carnn__multigraph *m,
-                            const carnn__wire *w, const carnn__rnn_input *in,
-                            const uint32_t *index, size_t t, int backward) {
+/* An edge from an input at step t: ph += U_e x, which is there for all steps; backward da_v is only
+   added to its gradient. Of earlier calls U_e x is kept gate by gate. */
+static void carnn__wire_input(const carnn__work *work, const carnn__multigraph *m,
+                              const carnn__wire *w, const carnn__rnn_input *in,
+                              const uint32_t *index, size_t t, int backward) {
+    const carnn__kernels *k = work->engine->k;
+    const size_t *start = in->packed->start, P = in->packed->sequences, h = m->h;
+    const float *da = m->unit[w->to].scan.dph;
+    size_t width = m->unit[w->to].width, live = start[t + 1] - start[t], b, j;
+    for (b = 0; b < live; b++) {
+        float *ph = m->ph + b * width;
+        size_t at = t < w->delay ? 0 : start[t - w->delay] + b;
+        at = (index ? index[at] : at) * width;
+        if (backward) k->add(da + (start[t] + b) * width, w->U.y.d + at, width);
+        else if (t >= w->delay) k->add(w->U.y.x + at, ph, width);
+        for (j = 0; t < w->delay && j < width; j += h)
+            k->add(in->state + (w->past + j * w->delay + t * h) * P + b * h, ph + j, h);
+    }
+}
+
+/* An edge from a unit u at step t: ph += U_e val_u; backward dval_u += U_e^T da_v. */
+static void carnn__wire_unit(const carnn__work *work, const carnn__multigraph *m,
+                             const carnn__wire *w, const carnn__rnn_input *in, size_t t,
+                             int backward) {
     const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
     const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
-    size_t width = v->width, before = t < w->delay ? 0 : start[t - w->delay], b, j;
-    size_t gate = w->delay * in->packed->sequences; /* rows of h of each gate */
-    const float *past = NULL; /* values of before the first step (P, h) */
-    float *da = backward ? v->scan.dph + start[t] * width : NULL;
-    if (t < w->delay && (backward || !in->state)) return;
-    if (t < w->delay) past = in->state + (w->past + t * h) * in->packed->sequences;
-    for (b = 0; w->input && b < live; b++) {
-        size_t at = (index ? index[before + b] : before + b) * width;
-        float *ph = m->ph + b * width;
-        if (backward) work->engine->k->add(da + b * width, w->U.y.d + at, width);
-        else if (!past) work->engine->k->add(w->U.y.x + at, ph, width);
-        for (j = 0; past && j < width; j += h)
-            work->engine->k->add(past + j * gate + b * h, ph + j, h);
-    }
-    if (w->input) return;
+    size_t before = t < w->delay ? 0 : start[t - w->delay] * h;
     if (backward)
-        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, width, da, width,
-                      w->backward, 0, NULL, u->dout + before * h, h);
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, v->width,
+                      v->scan.dph + start[t] * v->width, v->width, w->backward, 0, NULL,
+                      u->dout + before, h);
     else
-        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, width, h,
-                      past ? past : u->scan.out + before * h, h, w->forward, 0, NULL, m->ph, width);
+        carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, v->width, h,
+                      t < w->delay ? in->state + (w->past + t * h) * in->packed->sequences
+                                   : u->scan.out + before, h, w->forward, 0, NULL, m->ph, v->width);
 }
 
 /* All steps and units, backward from the last to the first. */
@@ -13731,8 +13737,12 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
         size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row;
         if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
         else if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
-        for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++)
-            carnn__wire_run(work, m, &m->wire[j], in, index, t, backward);
+        for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++) {
+            const carnn__wire *w = &m->wire[j];
+            if (t < w->delay && (backward || !in->state)) continue; /* 0, no gradient */
+            if (w->input) carnn__wire_input(work, m, w, in, index, t, backward);
+            else carnn__wire_unit(work, m, w, in, t, backward);
+        }
         if (backward) continue;
         if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
         for (b = 0; v->linear && b < live; b++) {
