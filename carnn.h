@@ -12685,8 +12685,8 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
 }
 
 /* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same. Each text is a
-   sequence (t->shares 0), or each distinct text (1), or each run of equal texts (2): then a text is
-   forgotten when another one has come. */
+   sequence (t->shares 0), or each distinct text (1), or each run of equal texts (2): of the texts
+   a a b a these are 4, 2 or 3. */
 static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
                               size_t step) {
     const size_t *at = texts->at;
@@ -12713,9 +12713,9 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
         }
 }
 
-/* Lists the items, texts, inputs and sequences of batch `number`. The table of inputs is cleared at
-   the end, not before the next batch: by then another model may have used the arena, where the list
-   of inputs is. */
+/* Lists the items, texts, inputs and sequences of batch `number`. Then t->local is cleared, not
+   before the next batch: by then another model may have used the memory of t->input, which tells
+   what to clear. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j;
@@ -13435,15 +13435,19 @@ static carnn__rnn_shape carnn__plain_shape(size_t cell, size_t in, size_t h) {
 static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
                                              size_t directions, size_t in, size_t d) {
     const carnn_model_desc *desc = &model->desc;
-    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
-                          (size_t)desc->hidden, d, carnn__chosen(model, option) == CARNN__RCRN,
-                          carnn__option_whole(model, option + CARNN__ENCODER_RAW) > 0,
-                          carnn__option_whole(model, option + CARNN__ENCODER_SKIP),
-                          carnn__chosen(model, option + CARNN__ENCODER_NORMALISE) !=
-                              CARNN__NORMALISE_NONE,
-                          model->graph, (float)carnn__option(model, option + CARNN__ENCODER_RANGE),
-                          (float)carnn__option_whole(model, option + CARNN__ENCODER_MEMORY), 0, 0,
-                          0};
+    size_t normalise = carnn__chosen(model, option + CARNN__ENCODER_NORMALISE);
+    carnn__rnn_shape s = carnn__plain_shape(carnn__cell_number(desc->cell), in,
+                                            (size_t)desc->hidden);
+    s.layers = (size_t)desc->layers;
+    s.directions = directions;
+    s.d = d;
+    s.rcrn = carnn__chosen(model, option) == CARNN__RCRN;
+    s.raw = carnn__option_whole(model, option + CARNN__ENCODER_RAW) > 0;
+    s.skip = carnn__option_whole(model, option + CARNN__ENCODER_SKIP);
+    s.normal = normalise != CARNN__NORMALISE_NONE;
+    s.graph = model->graph;
+    s.range = (float)carnn__option(model, option + CARNN__ENCODER_RANGE);
+    s.memory = (float)carnn__option_whole(model, option + CARNN__ENCODER_MEMORY);
     return s;
 }
 
@@ -14543,7 +14547,8 @@ typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
 /* How often it reads the rows. */
 static size_t carnn__hops_reads(const carnn__hops *m) { return carnn__max(m->count, 1); }
 
-/* Its weights, and memory of the gates for B sequences. */
+/* Its weights, and memory of the gates for B sequences. H is one matrix for all hops; the steps
+   that are not gated have no memory of their own, see carnn__hops_plan. */
 static void carnn__hops_declare(carnn__plan *p, carnn__hops *m, size_t D, size_t B) {
     char name[48];
     carnn__linear step;
@@ -15513,11 +15518,11 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
 }
 
 /* idf of a word that occurs k times among the K words of the distinct texts of training data:
-   log(K / k) / log K. Names of classes count as texts, too. */
+   log(K / k) / log K. Names of classes count as texts, too; alignments do not. */
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
-    size_t i, member = 0, V = model->words.count;
+    size_t i, member = 0, V = model->words.count; /* member: the first that has text i, if any */
     double all = 0.0;
     for (i = 0; i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
@@ -15525,7 +15530,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
         while (member < data->member_count && data->members[member].text < i) member++;
         if (data->linked && member < data->member_count && data->members[member].text == i &&
             model->task->roles[data->members[member].role].labels)
-            continue; /* the text was first met as an alignment */
+            continue; /* an alignment */
         for (; carnn__next_word(&w); all += 1.0) idf[number(model, w.word)] += 1.0f;
     }
     for (i = 0; i < V; i++)
@@ -16885,31 +16890,30 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
 /* Cross entropy of the softmax over each group that has right and wrong items; each right item has
    the same share of the target. A group may be in several batches. In training each of them adds
    the loss of its own items, in a softmax over the scores of the whole group, which the step has
-   kept; else the last one adds the loss of all. *counted: adds the number of groups. */
+   kept; else the last one adds the loss of all. *counted: adds the number of groups.
+   A group of 100 sentences in batches of 64 and 36: in training each adds the loss of its own ones,
+   in scoring the second that of all 100. Either way it is the second that counts the group. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     const float *score = m->score[work->as_vote];
     double sum = 0.0, smoothing = work->smoothing, learnt = 0.0;
-    size_t from, to, i, end, last;
+    size_t from, to, i, end, stop;
     memset(z->d, 0, t->count * sizeof(float));
     for (from = 0; from < t->count; from = to) {
-        size_t first = m->first[t->item[from]], n;
+        size_t begin = t->item[from], first = m->first[begin], n;
         double right = carnn__ranks_right(work, m, first, &end), lse;
         for (to = from; to < t->count && m->first[t->item[to]] == first;) to++;
         n = end - first;
-        last = t->item[to - 1]; /* of the group, in this batch */
-        if (!(right > 0.0)) continue;
-        if (!work->g && last + 1 < end) continue; /* scored with the last batch of the group */
-        learnt += last + 1 == end;
+        stop = t->item[to - 1] + 1; /* begin .. stop - 1: the items in this batch */
+        if (!(right > 0.0) || (!work->g && stop < end)) continue;
+        learnt += stop == end;
         memcpy(m->moved, score + first, n * sizeof(float));
         lse = (double)work->engine->k->softmax(m->moved, n);
-        /* in training the items of this batch, in scoring the whole group */
-        for (i = work->g ? t->item[from] : first; i <= last; i++) {
+        for (i = work->g ? begin : first; i < stop; i++) {
             double y = work->data->items[i].value > 0.0f ? 1.0 / right : 0.0;
             y = y * (1.0 - smoothing) + smoothing / (double)n;
             sum += y * (lse - (double)score[i]);
-            if (work->g)
-                z->d[from + i - t->item[from]] = (float)((double)m->moved[i - first] - y);
+            if (work->g) z->d[from + i - begin] = (float)((double)m->moved[i - first] - y);
         }
     }
     *counted += learnt;
