@@ -15774,21 +15774,14 @@ static void carnn__redundancy_ask(const carnn__work *work, carnn__redundancy *m,
     m->stands = 1;
 }
 
-/* The place of the sentence s. */
-static size_t carnn__redundancy_place(const carnn__work *work, const carnn__redundancy *m,
-                                      carnn__list s) {
-    size_t place = 1, most = carnn__min(m->to - m->from + 1, CARNN__PLACES);
-    while (place < most &&
-           !carnn__same_list(carnn__redundancy_sentence(work, m->from + place - 1), s))
-        place++;
-    return place;
-}
-
 /* What is told of the place of the sentence s: x (CARNN__PLACED). */
 static void carnn__redundancy_placed(const carnn__work *work, const carnn__redundancy *m,
                                      carnn__list s, float *x) {
     carnn__list first = {NULL, 0};
-    size_t place = carnn__redundancy_place(work, m, s);
+    size_t place = 1, most = carnn__min(m->to - m->from + 1, CARNN__PLACES);
+    while (place < most &&
+           !carnn__same_list(carnn__redundancy_sentence(work, m->from + place - 1), s))
+        place++;
     if (place > 1) first = carnn__redundancy_sentence(work, m->from); /* else s is the first */
     x[0] = CARNN__SHARE_SCALE * carnn__redundancy_share(work, m, s, first);
     x[1] = -CARNN__PLACE_SCALE * (float)log((double)place);
@@ -15928,28 +15921,23 @@ static void carnn__shares_plan(carnn__plan *p, carnn__shares *m, const char *nam
     if (redundancy) carnn__redundancy_plan(p, &m->redundancy);
 }
 
-/* What the other sentences tell of a pair whose sentence is s; x: its shares. */
-static void carnn__shares_pair(const carnn__work *work, const carnn__shares *m, carnn__list s,
-                               float *x) {
-    const carnn__redundancy *r = &m->redundancy;
-    if (r->sum) carnn__redundancy_pair(work, r, s, x + CARNN__SHARES);
-    if (m->place) carnn__redundancy_placed(work, r, s, x + m->x.columns - CARNN__PLACED);
-}
-
-/* The same of all pairs. Sentences are added up once for the pairs of a question. */
+/* What the other sentences tell of each pair; they are added up once for each question. */
 static void carnn__shares_others(const carnn__work *work, carnn__shares *m,
                                  const carnn__overlap *overlap, const carnn__texts *t) {
+    carnn__redundancy *r = &m->redundancy;
     size_t i = 0;
-    m->redundancy.overlap = overlap;
+    r->overlap = overlap;
     while (i < t->count) {
         uint32_t asked = t->list[2 * i], group = work->data->items[t->item[i]].group;
-        carnn__redundancy_ask(work, &m->redundancy, carnn__text_tokens(t, 2 * i), t->item[i]);
+        carnn__redundancy_ask(work, r, carnn__text_tokens(t, 2 * i), t->item[i]);
         for (; i < t->count && t->list[2 * i] == asked &&
-               work->data->items[t->item[i]].group == group; i++)
-            carnn__shares_pair(work, m, carnn__text_tokens(t, 2 * i + 1),
-                               m->x.x + i * m->x.columns);
-        if (m->redundancy.sum && !m->redundancy.asked)
-            carnn__redundancy_clear(work, &m->redundancy);
+               work->data->items[t->item[i]].group == group; i++) {
+            carnn__list s = carnn__text_tokens(t, 2 * i + 1);
+            float *x = m->x.x + i * m->x.columns; /* the place stands last */
+            if (r->sum) carnn__redundancy_pair(work, r, s, x + CARNN__SHARES);
+            if (m->place) carnn__redundancy_placed(work, r, s, x + m->x.columns - CARNN__PLACED);
+        }
+        if (r->sum && !r->asked) carnn__redundancy_clear(work, r);
     }
 }
 
