@@ -2101,9 +2101,8 @@ typedef struct carnn__recurrence {
     int reverse;        /* from the last step to the first, with the factor of the step after */
     int carrying;       /* second pass: adds what flows into a block to its steps */
     const float *A, *Z; /* (steps, columns) */
-    const float *first; /* (columns) state before the first step; NULL: 0 */
     float *y;           /* (steps, columns) */
-    float *end;         /* (blocks, columns) state after a block; second pass: before it */
+    float *before;      /* (blocks + 1, columns) state before each block; the last is not read */
     float *product;     /* (blocks, columns) of the block's factors */
 } carnn__recurrence;
 #define CARNN__RECURRENCE_BLOCK 64
@@ -5024,8 +5023,7 @@ static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size
     size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
     size_t stop = carnn__min(step + CARNN__RECURRENCE_BLOCK, r->steps);
     vec product = set1(1.0f), y = zero();
-    if (r->carrying) y = loadn(r->end + block * C + j, n);
-    else if (!block && r->first) y = loadn(r->first + j, n);
+    if (r->carrying || !block) y = loadn(r->before + block * C + j, n);
     for (; step < stop; step++) {
         size_t row = r->reverse ? r->steps - 1 - step : step;
         vec A = zero();
@@ -5041,7 +5039,7 @@ static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size
         }
     }
     if (r->carrying) return;
-    storen(r->end + block * C + j, n, y);
+    storen(r->before + (block + 1) * C + j, n, y);
     storen(r->product + block * C + j, n, product);
 }
 
@@ -6269,14 +6267,14 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
     size_t stop = step + CARNN__RECURRENCE_BLOCK;
-    float y = r->end[block * C + j], product = r->product[block * C + j];
+    float y = r->before[block * C + j], product = r->product[block * C + j];
     if (fabsf(product) <= FLT_MAX && (fabsf(product) >= FLT_MIN || fabsf(y) <= 1.0f))
         return product * y;
     for (; step < stop; step++) y *= r->A[(r->reverse ? r->steps - step : step) * C + j];
     return y;
 }
 
-static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
+static carnn_status carnn__recurrence_run(carnn__recurrence *r, const float *y0, int64_t threads,
                                           carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     size_t blocks = carnn__parts(r->steps, CARNN__RECURRENCE_BLOCK), b, j;
@@ -6285,20 +6283,19 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     carnn_status status = carnn__engine_open(
         &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
-    r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
-    if (!r->end) {
+    r->before = (float *)carnn__alloc_aligned(&a, carnn__times(2 * blocks + 1, C), sizeof(float));
+    if (!r->before) {
         carnn__engine_close(&e);
         return carnn__out_of_memory(error);
     }
-    r->product = r->end + blocks * C;
+    r->product = r->before + (blocks + 1) * C;
+    for (j = 0; j < C; j++) r->before[j] = y0 ? y0[j] : 0.0f;
     carnn__split(&e, e.k->recur, r, blocks, 1, work);
-    for (b = blocks; b-- > 1;) /* the state before each block; the first has none to carry */
-        memcpy(r->end + b * C, r->end + (b - 1) * C, C * sizeof(float));
-    for (b = 2; b < blocks; b++)
-        for (j = 0; j < C; j++) r->end[b * C + j] += carnn__recurrence_carried(r, b - 1, j);
+    for (b = 1; b + 1 < blocks; b++) /* block 0 has begun with y0 */
+        for (j = 0; j < C; j++) r->before[(b + 1) * C + j] += carnn__recurrence_carried(r, b, j);
     r->carrying = 1;
     if (blocks > 1) carnn__split(&e, e.k->recur, r, blocks, 1, work);
-    carnn__free_aligned(&a, r->end);
+    carnn__free_aligned(&a, r->before);
     carnn__engine_close(&e);
     return CARNN_OK;
 }
@@ -6306,17 +6303,17 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error) {
-    carnn__recurrence r = {steps, columns, 0, 0, A, Z, y0, y, NULL, NULL};
-    return carnn__recurrence_run(&r, threads, error);
+    carnn__recurrence r = {steps, columns, 0, 0, A, Z, y, NULL, NULL};
+    return carnn__recurrence_run(&r, y0, threads, error);
 }
 
 CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, const float *A,
                                                  const float *y, const float *y0, const float *G,
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error) {
-    carnn__recurrence r = {steps, columns, 1, 0, A, G, NULL, dZ, NULL, NULL};
+    carnn__recurrence r = {steps, columns, 1, 0, A, G, dZ, NULL, NULL};
     size_t t, j;
-    carnn_status status = carnn__recurrence_run(&r, threads, error);
+    carnn_status status = carnn__recurrence_run(&r, NULL, threads, error);
     for (t = 0; !status && t < steps; t++)
         for (j = 0; j < columns; j++) {
             float before = t ? y[(t - 1) * columns + j] : y0 ? y0[j] : 0.0f;
