@@ -6879,12 +6879,6 @@ static void carnn__encoder_ramp(float *ramp, size_t D) {
     for (k = 0; k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
 }
 
-/* to[i] = from[index[i]]. Bound by memory. */
-static void carnn__gather_rows(float *to, const float *from, const uint32_t *index, size_t rows,
-                               size_t columns) {
-    carnn__matrix_rows(to, carnn__floats_of(from, columns), index, rows);
-}
-
 /* to[index[i]] += from[i]. */
 static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
                                 const uint32_t *index, size_t rows, size_t columns) {
@@ -19547,7 +19541,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
-    carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
+    carnn__matrix_rows(m->c.x, carnn__floats_of(m->e.x, D), m->context, B);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
         carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -22407,7 +22401,7 @@ static void carnn__decoder_context(const carnn__work *work, const carnn__thought
     const carnn__mat *v = &m->encoder.pool.y;
     size_t B = d->seq.packed.sequences, D = v->columns;
     if (backward) carnn__scatter_rows(work->engine, v->d, d->c.d, d->seq.packed.order, B, D);
-    else carnn__gather_rows(d->c.x, v->x, d->seq.packed.order, B, D);
+    else carnn__matrix_rows(d->c.x, carnn__floats_of(v->x, D), d->seq.packed.order, B);
     if (!backward) carnn__mat_clear(&d->c, B);
 }
 
@@ -26318,7 +26312,8 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
 
 static double carnn__check_rows_loss(carnn__subject *s) {
     static const uint32_t index[] = {2, 0, 2, 1, 2};
-    carnn__gather_rows(s->scratch, s->x.value, index, CARNN__COUNT(index), CARNN__CHECK_H);
+    carnn__matrix_rows(s->scratch, carnn__floats_of(s->x.value, CARNN__CHECK_H), index,
+                       CARNN__COUNT(index));
     carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
                         CARNN__CHECK_H);
     return carnn__check_sum(&s->out, s->scratch);

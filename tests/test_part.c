@@ -185,7 +185,7 @@ static void test_rows(void) {
         float *gathered = floats_of(5 * D, 0);
         carnn__scatter s;
         double worst = 0.0;
-        carnn__gather_rows(gathered, from, index, 5, D);
+        carnn__matrix_rows(gathered, carnn__floats_of(from, D), index, 5);
         for (i = 0; i < 5; i++)
             CHECK(!memcmp(gathered + i * D, from + index[i] * D, D * sizeof(float)));
         s.rows = 5;
