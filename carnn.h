@@ -3804,17 +3804,6 @@ static CARNN__INLINE void CARNN__K(block_dots)(size_t m, size_t groups, size_t n
         storen(c + i / groups * ldc + i % groups * CARNN__LANES, n, sum[i]);
 }
 
-static CARNN__INLINE void CARNN__K(sixteen_dots)(size_t m, size_t n, size_t k, const float *a,
-                                                 size_t lda, const unsigned char *q, size_t row,
-                                                 float *c, size_t ldc) {
-    switch (m) {
-    case 1: CARNN__K(block_dots)(1, 1, n, k, a, lda, q, row, c, ldc); break;
-    case 2: CARNN__K(block_dots)(2, 1, n, k, a, lda, q, row, c, ldc); break;
-    case 3: CARNN__K(block_dots)(3, 1, n, k, a, lda, q, row, c, ldc); break;
-    default: CARNN__K(block_dots)(4, 1, n, k, a, lda, q, row, c, ldc);
-    }
-}
-
 /* few_rows with a B in blocks, of `row` bytes for each of its n rows; m at most
    CARNN__BLOCKS_MOST. */
 static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, size_t lda,
@@ -3823,9 +3812,16 @@ static void CARNN__K(few_blocks)(size_t m, size_t n, size_t k, const float *a, s
     size_t j = 0;
     for (; m == 1 && j + groups * CARNN__LANES <= n; j += groups * CARNN__LANES)
         CARNN__K(block_dots)(1, groups, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
-    for (; j + CARNN__LANES <= n; j += CARNN__LANES)
-        CARNN__K(sixteen_dots)(m, CARNN__LANES, k, a, lda, q + j * row, row, c + j, ldc);
-    if (j < n) CARNN__K(sixteen_dots)(m, n - j, k, a, lda, q + j * row, row, c + j, ldc);
+    for (; j < n; j += CARNN__LANES) {
+        size_t few = carnn__min(n - j, CARNN__LANES);
+        const unsigned char *b = q + j * row;
+        switch (m) {
+        case 1: CARNN__K(block_dots)(1, 1, few, k, a, lda, b, row, c + j, ldc); break;
+        case 2: CARNN__K(block_dots)(2, 1, few, k, a, lda, b, row, c + j, ldc); break;
+        case 3: CARNN__K(block_dots)(3, 1, few, k, a, lda, b, row, c + j, ldc); break;
+        default: CARNN__K(block_dots)(4, 1, few, k, a, lda, b, row, c + j, ldc);
+        }
+    }
 }
 
 /* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
