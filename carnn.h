@@ -5822,38 +5822,46 @@ static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
            (row + s->first) * r->kind->recurrent_gates * s->h;
 }
 
-/* The products of a stage of step t, which read states k steps back: 1, or those of the skip
-   connection. Forward: ph = h_{t-1} Wh^T (+ b), then ph += h_{t-k} Wk^T. Backward: dh_{t-1} +=
-   dph Wh, dh_{t-k} += dph Wk. The second of two stages reads the cell's k in `reset`, e.g. q * h',
-   in the place of h_{t-1}, and leaves dk there. */
+/* The products of a stage of step t, which read states k steps back: ph = h_{t-1} Wh^T (+ b), then,
+   with a skip connection, ph += h_{t-k} Wk^T. The second of two stages reads the cell's k in
+   `reset`, e.g. q * h', in the place of h_{t-1}. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
-    size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from, j;
-    size_t columns = p->gates * h, width = r->kind->recurrent_gates * h;
+    const float *bias =
+        r->kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+    size_t h = s->h, live = carnn__scan_end(s, t) - s->first, j;
     for (j = 0; j < r->connections; j++) {
-        size_t k = j ? r->cell->skip : 1, before = t < k ? 0 : s->seq->start[t - k];
-        const float *past = j ? r->past : s->h0; /* (k, B, h) */
+        size_t k = j ? r->cell->skip : 1;
+        const float *past = j ? r->past : s->h0, *state; /* (k, B, h) before the first step */
+        int form = p->weight[j] ? CARNN__PACKED : CARNN__NT;
+        if (!j && s->stage) state = s->reset;
+        else if (t >= k) state = s->out + s->seq->start[t - k] * h;
+        else if (past) state = past + t * s->seq->sequences * h;
+        else continue;
+        carnn__matmul_weights(e, j ? form | CARNN__ADD : form, live, p->gates * h, h,
+                              state + s->first * h, h,
+                              p->weight[j] ? carnn__floats_of(p->weight[j], 0)
+                                           : carnn__cell_product_weight(r, p, j),
+                              bias, carnn__cell_ph(r, t) + p->first * h,
+                              r->kind->recurrent_gates * h);
+    }
+}
+
+/* Backward: dh_{t-1} += dph Wh and dh_{t-k} += dph Wk; the second stage leaves dk in `reset`. */
+static void carnn__cell_recur_back(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__scan *s = &r->scan;
+    const carnn__cell_product *p = &r->product[s->stage];
+    size_t h = s->h, live = carnn__scan_end(s, t) - s->first, k = r->cell->skip, j;
+    size_t width = r->kind->recurrent_gates * h;
+    const float *dph = s->dph + (s->seq->start[t] + s->first) * width + p->first * h;
+    for (j = 0; j < r->connections; j++) {
         int resets = !j && s->stage;
-        if (j && t < k && (s->back || !past)) continue;
-        if (s->back) {
-            float *to = resets ? s->reset : j ? s->dout + before * h : s->dh;
-            carnn__matmul(e, resets ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
-                          s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
-                          p->back[j], 0, NULL, to + from * h, h);
-        } else {
-            const float *state = resets  ? s->reset
-                                 : t < k ? past + t * s->seq->sequences * h
-                                         : s->out + before * h;
-            const float *bias =
-                r->kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-            int form = p->weight[j] ? CARNN__PACKED : CARNN__NT;
-            carnn__matmul_weights(e, j ? form | CARNN__ADD : form, live, columns, h,
-                                  state + from * h, h,
-                                  p->weight[j] ? carnn__floats_of(p->weight[j], 0)
-                                               : carnn__cell_product_weight(r, p, j),
-                                  bias, carnn__cell_ph(r, t) + p->first * h, width);
-        }
+        float *to = resets ? s->reset : s->dh;
+        if (j && t < k) continue;
+        if (j) to = s->dout + s->seq->start[t - k] * h;
+        carnn__matmul(e, resets ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, p->gates * h,
+                      dph, width, p->back[j], 0, NULL, to + s->first * h, h);
     }
 }
 
@@ -6020,7 +6028,7 @@ static void carnn__cell_step_back(carnn__cell_run *r, carnn__engine *e, size_t t
     carnn__scan_steps(&r->scan, r->cell->kind, e, t, t + 1);
     if (r->gate && r->scan.stage == 0) carnn__gate_mix(r, t);
     if (r->cell->normal) carnn__norm_products(r, e, t);
-    if (r->products) carnn__cell_recur(r, e, t);
+    if (r->products) carnn__cell_recur_back(r, e, t);
 }
 
 /* All steps one by one, backward in the reverse order. */
