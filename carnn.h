@@ -2848,10 +2848,10 @@ static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) 
         r.x[i] = (float)sum[i];
     }
     memcpy(bits, sum, sizeof bits);
-    for (i = 0; i < CARNN__LANES; i++) { /* x - 1 has the sign bit where x is 0 */
-        uint64_t halfway = (bits[i] & 0x1fffffff) ^ 0x10000000, size = bits[i] & (sign - 1);
-        uint64_t normal = (uint64_t)(1023 - 126) << 52;
-        found |= (halfway - 1) | ((size - normal) & ~(size - 1));
+    for (i = 0; i < CARNN__LANES; i++) { /* a difference below 0 has the sign bit */
+        uint64_t off_halfway = (bits[i] & 0x1fffffff) ^ 0x10000000, size = bits[i] & (sign - 1);
+        uint64_t normal = (uint64_t)(1023 - 126) << 52; /* 2^-126 */
+        found |= (off_halfway - 1) | ((size - normal) & ~(size - 1)); /* is 0; is in [1, normal) */
     }
     if (found & sign)
         for (i = 0; i < CARNN__LANES; i++) r.x[i] = CARNN__K(fma)(a.x[i], b.x[i], c.x[i]);
@@ -6059,8 +6059,9 @@ typedef struct carnn__bands {
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count` (at most the number of sequences). A band takes sequences
-   until its work is the mean work of the bands after it, the last one all that have rows. It begins
-   where the one before it ends, so those are found first. */
+   until its work is the mean work of the bands after it, the last one all that have rows: of the
+   lengths 9, 3, 3, 3 the first of two bands is the 9. It begins where the one before it ends, so
+   those are found first. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
