@@ -858,11 +858,12 @@ typedef struct carnn_session carnn_session;
 /* How much a session can read, which is what its memory is needed for. */
 typedef struct carnn_session_desc {
     size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
-                          first <start> [those of the longest history in the training data; 1024
-                          where the model file does not have that number]; at most 1024 */
+                          first its beginning, $start [those of the longest history in the
+                          training data; 1024 where the model file does not have that number];
+                          more than 1024 count as 1024 */
     size_t words;      /* pair, answer, tasks of your own without session_words: the first so many
-                          of a text [512], at most 512; memory for alignments grows with their
-                          square */
+                          of a text [512], more count as 512; memory for alignments grows with
+                          their square */
     void *memory;      /* carnn_session_size bytes, aligned to 64; NULL: memory of the model's
                           allocator. carnn_session_free gives only the latter back */
 } carnn_session_desc;
@@ -987,7 +988,8 @@ enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 typedef struct carnn_contribution {
     const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "first",
                          "second"; "text" */
-    const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
+    const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session; of the
+                         beginning of a dialog "$start" */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained; answer: to the score, by
                          its part in the shares of common words (@@MATCH) */
@@ -6583,7 +6585,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
    then d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
    dw += ds q_t * m_t, dq_t += ds w * m_t, dm_t += ds w * q_t.
 
-   M is 1 at least: a history begins with <start>. Bound by reading and writing the rows. */
+   M is 1 at least: a history begins with $start. Bound by reading and writing the rows. */
 
 /* Where the rows of a step begin: its own, its memory, its query. */
 typedef struct CARNN__K(reduced_row) { size_t own, memory, query; } CARNN__K(reduced_row);
@@ -18726,9 +18728,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 /* =============================================================================================
    @@HISTORY   dialogs as a model reads them: histories, facts that have been told, candidates
 
-   A TURN is what the user says and the system's reply. It is read with its HISTORY: <start>, the
+   A TURN is what the user says and the system's reply. It is read with its HISTORY: $start, the
    utterances before it, and what the user says now. --history K keeps the latest K of those
-   before what the user says, <start> counting as the oldest of them; --kb-rows K keeps the first
+   before what the user says, $start counting as the oldest of them; --kb-rows K keeps the first
    K of facts in a row. The last word of every utterance, a reserved one, names its speaker:
    user, system or fact.
 
@@ -18770,7 +18772,7 @@ static size_t carnn__history_most(const carnn_model *model, size_t option, size_
     return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
-/* By carnn_speaker; the last role is that of <start>, which is no text of a data set. */
+/* By carnn_speaker; the last role is that of $start, which is no text of a data set. */
 static const carnn__role carnn__history_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
@@ -18783,7 +18785,7 @@ enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, o
 /* The number of $user, $system or $fact. */
 static uint32_t carnn__speaker_word(uint32_t speaker) { return CARNN__DIALOG_SPEAKER + speaker; }
 
-/* The first words of the text, then the speaker's; <start> is one word. */
+/* The first words of the text, then the speaker's; $start is one word. */
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                     uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
@@ -18855,14 +18857,14 @@ typedef struct carnn__history {
     carnn__exchange exchange; /* choices: those of the batch at hand; the rest is of training, where
                                  there are such classes */
     /* of the data */
-    uint32_t *seq;           /* (lines) token lists: of each dialog <start>, then what is kept */
+    uint32_t *seq;           /* (lines) token lists: of each dialog $start, then what is kept */
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
     carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
     uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
     size_t marked;           /* the marks take account of the lines before this one */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
-    uint32_t *begin;         /* (items) the line with the <start> of its dialog */
+    uint32_t *begin;         /* (items) the line with the $start of its dialog */
     /* of the batch at hand: U utterances, R turns */
     carnn__versions *number; /* (token lists + 1) of each while they are listed, or NO_INDEX */
     carnn__lists lists;      /* (U) the utterances, those of odd turns last */
@@ -18876,7 +18878,7 @@ typedef struct carnn__history {
 
 /* --- the dialogs of a data set ---------------------------------------------------------------- */
 
-/* The last item of a dialog has the size of all of it: <start> and every line, kept or not, so that
+/* The last item of a dialog has the size of all of it: $start and every line, kept or not, so that
    models with different options vote on the same batches. */
 static void carnn__history_measure(const carnn__work *work, size_t item,
                                    size_t size[CARNN__SIZES]) {
@@ -18929,7 +18931,7 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     const carnn__corpus *c = carnn__corpus_of(p->work);
     size_t history = carnn__history_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
-    size_t items = data->item_count, lines = data->member_count + items; /* with each <start> */
+    size_t items = data->item_count, lines = data->member_count + items; /* with each $start */
     size_t at = 0, start = 0, line = 0, facts = 0, i;
     uint32_t **of_item[] = {&m->first, &m->end, &m->begin};
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
@@ -18941,7 +18943,7 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
         const carnn__item *x = &data->items[i];
         if (carnn__group_begins(data, i)) {
             start = at;
-            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
+            m->seq[at++] = (uint32_t)c->tokens.count; /* $start is no text of the data */
             line = x->first;
             facts = 0;
         }
@@ -19006,7 +19008,7 @@ static carnn__list carnn__history_said(const carnn__work *work, const carnn__his
     return said;
 }
 
-/* The first line behind <start>, which is line `begin`, that a session still has when it hears a
+/* The first line behind $start, which is line `begin`, that a session still has when it hears a
    line: before that it has room for a history and what the user says. */
 static size_t carnn__history_remembered(const carnn_model *model, size_t begin, size_t line) {
     size_t most = carnn__history_most(model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
@@ -19123,7 +19125,7 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
     }
 }
 
-/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>.
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is $start.
    `key` draws the exchange of names, by which an utterance with names differs in each dialog. */
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
                                    uint64_t key) {
@@ -19169,7 +19171,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
      y_l = enc(candidate l)                  P(l) = softmax_l(o . y_l)                (Eq. 9, 10)
      loss = the mean of -log P(reply) over the turns of a batch
 
-   e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with <start> (@@HISTORY)
+   e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with $start (@@HISTORY)
    and ends, unlike in Eq. 8, with the user's latest utterance.
 
    So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and
@@ -19266,7 +19268,7 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
 
 #ifndef CARNN_NO_TEXT
 
-/* The utterances of the longest history of a data set, of which <start> is one. */
+/* The utterances of the longest history of a data set, of which $start is one. */
 static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
     size_t rows = carnn__history_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     size_t longest = 0, i, line;
@@ -19368,7 +19370,7 @@ typedef struct carnn__dialog {
     float *dh, *z;           /* (N, D); (B, L) logits, then their gradient */
     float *Hy, *room;        /* (D) of explanations: H^T y, for a row of H */
     /* of a session */
-    size_t slots, heard;     /* rows of e; those in use, the oldest first (at first <start>) */
+    size_t slots, heard;     /* rows of e; those in use, the oldest first (at first $start) */
     size_t projected;        /* of these, the first so many are projected */
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */

@@ -150,7 +150,7 @@ static void from_history(void) {
     carnn_model *old = from_model("dialog", "1 a\tb\n2 c\td\n3 a\tb\n", NULL);
     carnn_model *next = from_model("dialog", "1 a\tb\n", old);
     carnn_model *longer = from_model("dialog", "1 a\tb\n2 c\td\n3 a\tb\n4 c\td\n", old);
-    CHECK_INT(old->history, 5); /* <start> and two turns */
+    CHECK_INT(old->history, 5); /* $start and two turns */
     CHECK_INT(next->history, 5);
     CHECK_INT(longer->history, 7);
     carnn_model_free(longer);

@@ -125,7 +125,7 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
     const float *age = kind == HOPS_REDUCE ? NULL : test_weight(model, "hops.ages");
     const carnn__span none = {"", 0};
     size_t i, j, k;
-    x->lines = of->count; /* <start> takes the place of the user's latest utterance */
+    x->lines = of->count; /* $start takes the place of the user's latest utterance */
     hops_encode(model, none, CARNN__DIALOG_STARTS, x->memory[0]);
     for (i = 1; i < x->lines; i++)
         hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
