@@ -1961,20 +1961,25 @@ typedef struct carnn__sums {
     float *out;     /* (columns) added to */
 } carnn__sums;
 
-enum { /* in the order of carnn__optimizers (@@PARAM) */
+/* Optimisers (@@PARAM). */
+enum {
     CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
     CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
 };
 
-typedef struct carnn__optimizer_kind {
+static const struct carnn__optimizer_kind {
     const char *name;
     size_t moments;      /* arrays beside the weights */
     double lr, a, b, eps; /* default learning rate; decay rates a, b; added to a denominator */
-} carnn__optimizer_kind;
+} carnn__optimizers[CARNN__OPTIMIZER_COUNT] = { /* in the same order */
+    {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
+    {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
+    {"rmsprop", 1, 0.001, 0.9, 0.0, 1e-8},
+    {"adadelta", 2, 1.0, 0.95, 0.0, 1e-6},
+    {"adam", 2, 0.001, 0.9, 0.999, 1e-8}};
 
 typedef struct carnn__optimizer {
     size_t number;    /* in carnn__optimizers */
-    const carnn__optimizer_kind *kind;
     size_t size;      /* of the store */
     float *moment[2]; /* (size) each, as many as the kind has */
     double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
@@ -4425,21 +4430,6 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
    Weight decay is decoupled (Loshchilov and Hutter 2019): w shrinks by the factor 1 - lr decay in
    each step, whatever the optimiser. */
 
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-static const carnn__optimizer_kind carnn__optimizers[CARNN__OPTIMIZER_COUNT] = {
-    {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
-    {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
-    {"rmsprop", 1, 0.001, 0.9, 0.0, 1e-8},
-    {"adadelta", 2, 1.0, 0.95, 0.0, 1e-6},
-    {"adam", 2, 0.001, 0.9, 0.999, 1e-8}};
-
-CARNN_API const char *carnn_optimizer_name(size_t number) {
-    return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
-}
-
-#endif
-
 #if defined(CARNN__ISA)
 
 /* Flushes to zero what decays towards it: moments of a weight that gets no gradient, such as the
@@ -4458,7 +4448,7 @@ static CARNN__INLINE vec CARNN__K(faded)(vec x, float least) {
    each weight and writes them. */
 static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
-    const carnn__optimizer_kind *k = u->o->kind;
+    const struct carnn__optimizer_kind *k = &carnn__optimizers[u->o->number];
     const vec a = set1((float)k->a), a1 = set1((float)(1.0 - k->a));
     const vec b = set1((float)k->b), b1 = set1((float)(1.0 - k->b));
     const vec clip = set1(u->clip), keep = set1(u->keep), lr = set1(u->lr);
@@ -4505,6 +4495,10 @@ static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
+CARNN_API const char *carnn_optimizer_name(size_t number) {
+    return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
+}
+
 /* The gradient's norm is a sum of partial sums over so many floats each, added in order. */
 #define CARNN__FLAT_PIECE 16384
 
@@ -4527,7 +4521,6 @@ static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, si
     if (!block) return carnn__out_of_memory(error);
     memset(block, 0, (partials + moments * size) * sizeof(float));
     o->number = number;
-    o->kind = &carnn__optimizers[number];
     o->size = size;
     o->power_a = o->power_b = 1.0;
     o->partial = (double *)(void *)block;
@@ -4580,7 +4573,7 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
    finite, or too large for moments (infinity is returned), nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
                                     double lr, double clip, double weight_decay) {
-    const carnn__optimizer_kind *kind = o->kind;
+    const struct carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     double clipped = clip > 0.0 ? fmin(clip, norm) : norm;
     carnn__update u = {o, w, g, 1.0f, (float)(1.0 - lr * weight_decay), (float)lr, 1.0f};
