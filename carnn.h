@@ -2321,7 +2321,8 @@ typedef struct carnn__lanes {
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
+/* Room for sixteen columns of every entry of a row's arrays (CARNN__K(tail)), whatever its cell is:
+   px, pc, ph, the vectors, and the gradients of all these; the tape; ten arrays of one entry. */
 #define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
     float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 10)];
 typedef union carnn__lanes_room {
@@ -3494,8 +3495,9 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     vec sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* more than half of the rows: code of its own.
-                                                     The first of several tiles always is */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* lower ones have no code of their own for dense
+                                                     A and B. The first of several tiles, which
+                                                     alone may copy, is tall */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
