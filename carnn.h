@@ -1577,7 +1577,8 @@ CARNN_API size_t carnn_thread_count(int64_t threads) {
     (void)threads;
     return 1;
 #else
-    return carnn__min(threads > 0 ? (size_t)threads : carnn__processors(), CARNN__THREADS_MOST);
+    if (threads <= 0) threads = (int64_t)carnn__processors();
+    return threads < CARNN__THREADS_MOST ? (size_t)threads : CARNN__THREADS_MOST;
 #endif
 }
 

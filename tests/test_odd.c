@@ -184,6 +184,7 @@ static void odd_tables(void) {
 #ifndef CARNN_NO_THREADS
     CHECK_INT(carnn_thread_count(3), 3);
     CHECK_INT(carnn_thread_count(5000), 1024);
+    CHECK_INT(carnn_thread_count(((int64_t)1 << 32) + 1), 1024); /* above a size_t of 32 bits */
     CHECK(carnn_thread_count(0) >= 1 && carnn_thread_count(0) <= 1024);
 #endif
     model.task = "lm";
