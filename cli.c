@@ -1591,8 +1591,8 @@ static void check_test(void) {
 /* Makes the ensemble of all models, as one more of them, and says which it has chosen. */
 static void make_ensemble(void) {
     carnn_dataset *valid = load_data(&arg.valid, NULL, arg.clean, 0);
-    carnn_ensemble_desc desc = {.share = arg.share, .threads = arg.training.threads,
-                                .valid = valid, .chosen = tested.chosen};
+    carnn_ensemble_desc desc = {.valid = valid, .share = arg.share,
+                                .threads = arg.training.threads, .chosen = tested.chosen};
     carnn_model **made = &models[arg.files.count];
     const carnn_scores *scores;
     size_t i;
