@@ -9877,14 +9877,13 @@ static int carnn__class_header(carnn__parser *p) {
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     if (p->reading ? !p->lines.rest.length : p->columns == 1) return 0;
     if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
-        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT]))
-            return 0;
+        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT])) return 0;
         p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
         return 1;
     }
-    p->style = p->columns > 2 ? CARNN__CLASS_NAMED
-               : c[CARNN__CLASS_LABEL]     ? CARNN__CLASS_TEXT_FIRST
-                                           : CARNN__CLASS_TABBED;
+    p->style = p->columns > 2          ? CARNN__CLASS_NAMED
+               : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST
+                                       : CARNN__CLASS_TABBED;
     return 1;
 }
 
@@ -10322,9 +10321,8 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
     carnn__reading_origin(r, p->lines.name);
     while (!status && carnn__next_line(&p->lines)) {
         carnn__span line = carnn__trim(p->lines.line);
-        size_t entity = carnn__entity(line);
-        if (block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
-            block = CARNN__BLOCK_ENTITIES;
+        size_t entity = block == CARNN__BLOCK_ANSWER && p->lenient ? carnn__entity(line) : 0;
+        if (entity && entity < line.length) block = CARNN__BLOCK_ENTITIES;
         if (line.length) status = carnn__question_line(r, &q, block, !filled);
         else block += (size_t)filled;
         filled = line.length > 0;
@@ -11423,8 +11421,7 @@ static void carnn__graph_means(carnn__graph_work *w, int sign) {
 /* --- cycles and paths ------------------------------------------------------------------------ */
 
 /* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
-   that are used. Returns the last node whose walk became
-   shorter; CARNN__NO_INDEX: none did. */
+   that are used. Returns the last node whose walk became shorter; CARNN__NO_INDEX: none did. */
 static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
     const carnn_graph_edge *e = w->graph->edge;
     uint32_t i, changed = CARNN__NO_INDEX;
@@ -11587,21 +11584,18 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
     static const char *const kinds[] = {"an input", "a hidden node", "an output"};
     const carnn_graph *g = w->graph;
     const char *wrong;
+    char to[CARNN__GRAPH_NODES] = {0}, from[CARNN__GRAPH_NODES] = {0}; /* 1: an edge leads there */
     char text[80];
     size_t i, k, seen[3] = {0, 0, 0};
+    for (k = 0; k < g->edge_count; k++) to[g->edge[k].to] = from[g->edge[k].from] = 1;
     for (i = 0; i < g->node_count; i++) {
         carnn_node_kind kind = g->node[i].kind;
-        int to = 0, from = 0; /* edges lead there */
-        for (k = 0; k < g->edge_count; k++) {
-            to |= g->edge[k].to == i;
-            from |= g->edge[k].from == i;
-        }
         seen[kind] = 1;
-        wrong = kind == CARNN_NODE_IN && to          ? "one to"
-                : kind == CARNN_NODE_OUT && from     ? "one from"
-                : kind == CARNN_NODE_HIDDEN && !to   ? "none to"
-                : kind == CARNN_NODE_HIDDEN && !from ? "none from"
-                                                     : NULL;
+        wrong = kind == CARNN_NODE_IN && to[i]          ? "one to"
+                : kind == CARNN_NODE_OUT && from[i]     ? "one from"
+                : kind == CARNN_NODE_HIDDEN && !to[i]   ? "none to"
+                : kind == CARNN_NODE_HIDDEN && !from[i] ? "none from"
+                                                        : NULL;
         if (!wrong) continue;
         snprintf(text, sizeof text, "%s %s", wrong, g->node[i].name);
         return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
