@@ -568,7 +568,8 @@ CARNN_API void carnn_model_free(carnn_model *model);
 #define CARNN_SCORES_MAX 8
 
 /* The scores of a model on a data set: the mean loss in nats and the metrics of the task by name;
-   metric[0] is the one that chooses the best epoch. */
+   metric[0] chooses the best epoch. Where nothing is scored, as no question has a right sentence or
+   no sentence a neighbour, there are no metrics, and the last epoch is kept. */
 typedef struct carnn_scores {
     size_t examples; /* rows where each has a class (signal) */
     size_t tokens;   /* words scored (lm, skip-thought), 0 elsewhere */
@@ -16898,13 +16899,18 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
     return sum;
 }
 
+/* Nothing is scored: there is no loss, and there are no metrics. */
+static void carnn__scores_nothing(carnn_scores *s) {
+    s->unanswerable = s->examples;
+    s->count = 0;
+}
+
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
-    double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
-    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    double groups = tally->sum[CARNN__RANKS_GROUPS], losses = tally->sum[CARNN__RANKS_LOSSES];
     if (losses > 0.0) scores->loss = tally->loss / losses;
-    if (tally->sum[CARNN__RANKS_GROUPS] <= 0.0) scores->unanswerable = scores->examples;
-    scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
-    scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
+    scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / fmax(groups, 1.0);
+    scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / fmax(groups, 1.0);
+    if (!(groups > 0.0)) carnn__scores_nothing(scores);
 }
 
 /* --- grades --------------------------------------------------------------------------------------
@@ -22496,7 +22502,7 @@ static void carnn__thought_score(const carnn__tally *tally, carnn_scores *scores
     size_t k;
     scores->metric[0].value = exp((nll[0] + nll[1]) / fmax(words[0] + words[1], 1.0));
     for (k = 0; k < 2; k++) scores->metric[1 + k].value = exp(nll[k] / fmax(words[k], 1.0));
-    if (!(words[0] + words[1] > 0.0)) scores->unanswerable = scores->examples; /* no neighbours */
+    if (!(words[0] + words[1] > 0.0)) carnn__scores_nothing(scores); /* no neighbours */
 }
 
 /* --- sessions, the entry --------------------------------------------------------------------- */
@@ -25251,6 +25257,9 @@ static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn
     for (i = 0; i < all; i++) c->order[i] = i;
     if (!c->desc->greedy && !(c->desc->share > 0.0)) return CARNN_OK;
     status = carnn_test_parts(c->models, all, c->desc->valid, &alone, c->scores, error);
+    if (!status && !c->scores[0].count)
+        status = carnn__refuse(error, "members are chosen by their scores on validation data: "
+                               "nothing is scored on these");
     for (i = 1; !status && i < all; i++) /* of equal ones the first */
         for (j = i; j && carnn__selection_score(&c->scores[c->order[j]]) >
                              carnn__selection_score(&c->scores[c->order[j - 1]]); j--) {
@@ -25366,7 +25375,7 @@ typedef struct carnn__training {
     carnn_probe probe;
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
-    float *best;            /* weights of the best epoch; of the last where nothing is validated */
+    float *best;            /* weights of the best epoch; of the last where nothing is scored */
     float *average;         /* moving average of the weights, or NULL */
     carnn__checkpoint at;   /* where the training is: finished epochs, batches, steps */
     carnn_status save;      /* of the last checkpoint */
@@ -25649,7 +25658,8 @@ static carnn_status carnn__training_validate(carnn__training *t, carnn_error *er
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = carnn__selection_score(&t->valid_scores);
-        if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
+        if (model->best_epoch && t->valid_scores.count && !(value > t->at.best_value))
+            return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;
     }
@@ -25949,23 +25959,13 @@ static void carnn__validation_part(carnn__validation *f, size_t number) {
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
 }
 
-/* Adds up the weights of the parts that a fold's metrics are means of; a callback. */
-static void carnn__validation_weight(size_t model, double value, double weight, void *sum) {
-    (void)model;
-    (void)value;
-    *(double *)sum += weight;
-}
-
-/* Trains and scores the model of a fold. Of questions without a right sentence, or sentences
-   without a neighbour, there are no metrics. */
+/* Trains and scores the model of a fold. */
 static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
     carnn_scores *scores = &f->scores[number];
     carnn_status status = CARNN_OK;
-    double weight = 0.0;
-    carnn_test_desc desc = {f->train->threads, carnn__validation_weight, NULL, &weight, 0};
     uint32_t i;
     carnn__validation_part(f, number);
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
@@ -25975,8 +25975,8 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
                              f->error);
     if (!status)
-        status = carnn_test_parts(models, 1, data[CARNN__FOLD_TESTS], &desc, scores, f->error);
-    if (!(weight > 0.0)) scores->count = 0;
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
+                            f->error);
     if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);

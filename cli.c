@@ -980,7 +980,7 @@ static const char *decimal(double value) {
     return text;
 }
 
-/* "accuracy 0.8123  loss 0.5012"; with --counts the secondary ones, too. */
+/* "accuracy 0.8123  loss 0.5012"; with --counts the secondary ones, too; or "nothing scored". */
 static void print_metrics(const carnn_scores *s) {
     const char *gap = "";
     size_t i;
@@ -991,6 +991,7 @@ static void print_metrics(const carnn_scores *s) {
         gap = "  ";
     }
     if (is_finite(loss_of(s))) printf("%sloss %s", gap, decimal(loss_of(s)));
+    else if (!*gap) printf("nothing scored");
 }
 
 /* Says what makes scores on a file doubtful. */
@@ -1100,9 +1101,9 @@ static void show_progress(const carnn_progress *p, int live) {
     if (job.fold) add_text(&text, "fold %zu  ", job.fold);
     add_text(&text, "epoch %lld/%lld %3.0f%%  loss %s", (long long)p->epoch, (long long)p->epochs,
              100.0 * p->done, decimal(p->loss));
-    if (p->scores)
+    if (p->scores && p->scores->count)
         add_text(&text, "  %s %s", p->scores->metric[0].name, decimal(p->scores->metric[0].value));
-    if (p->best && (job.valid || job.fold))
+    if (p->best && p->best->count && (job.valid || job.fold))
         add_text(&text, "  best %s (%lld)", decimal(p->best->metric[0].value),
                  (long long)p->best_epoch);
     add_text(&text, "  %s left  %.0f/s  lr %.3g  |g| %.3g  %.0f MiB",
@@ -1603,8 +1604,10 @@ static void make_ensemble(void) {
     carnn_dataset_free(valid);
     if (!valid) return;
     scores = carnn_model_scores(*made);
-    fprintf(stderr, "%s on %s: %s %s, members:", arg.ensemble, called(*arg.valid.item),
-            scores->metric[0].name, decimal(scores->metric[0].value));
+    fprintf(stderr, "%s on %s: ", arg.ensemble, called(*arg.valid.item));
+    if (scores->count)
+        fprintf(stderr, "%s %s, ", scores->metric->name, decimal(scores->metric->value));
+    fprintf(stderr, "members:");
     for (i = 0; carnn_model_member(*made, i); i++)
         fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
     fputc('\n', stderr);

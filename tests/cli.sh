@@ -898,6 +898,15 @@ check 'groups of --valid are not left out' [ "$(grep -c 'pairs.tsv: groups left 
 sed 's/.$/0/' pairs.tsv >wrong.tsv
 run 0 test q.gguf --data wrong.tsv
 says err 'wrong.tsv: nothing is scored: .* no sentence is right$'
+says out 'nothing scored  (3 examples'
+run 0 test q.gguf r.gguf --data pairs.tsv --ensemble mean --valid wrong.tsv
+says err '^mean on wrong.tsv: members: q.gguf r.gguf$'
+run 2 test q.gguf r.gguf --data pairs.tsv --ensemble greedy --valid wrong.tsv
+says err 'nothing is scored on these$'
+run 0 train --task answer --train pairs.tsv --valid wrong.tsv --epochs 3 --hidden 4 --log wrong.jsonl --out q2.gguf
+says out 'epoch 3, '
+says out '^valid  nothing scored$'
+check 'no metric is shown' [ "$(cat out err wrong.jsonl | grep -c 'map')" -eq 0 ]
 run 2 train --task answer --train pairs.tsv --clean --out q2.gguf
 says err '.-clean is for what is scored'
 run 0 train --task answer --train pairs.tsv --valid pairs.tsv --clean --epochs 1 --out q2.gguf
