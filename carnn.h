@@ -18741,6 +18741,9 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
        the_fork R_cuisine british $system    TOLD, in the turns after it
        the_fork R_cuisine british $user      PAST, in the turns after "what about the_inn ?"
 
+   Option match. A reply's words also count by who has said them in this dialog: the user, else the
+   system, else a fact, or nobody.
+
    A batch is whole dialogs, and each distinct utterance is listed and encoded once. Where the model
    learns to be unsure, there are ODD turns behind the others, out-of-domain examples: some of the
    turns once more, in which the user says words that mean nothing and the right reply is that the
@@ -18760,7 +18763,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CARNN__DIALOG_TOLD,
        CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS, CARNN__DIALOG_AGES,
-       CARNN__DIALOG_GATED, CARNN__DIALOG_REDUCE }; /* in carnn_model_desc.option */
+       CARNN__DIALOG_GATED, CARNN__DIALOG_REDUCE, CARNN__DIALOG_MATCH }; /* in .option */
 
 /* The value of an option, `most` if it is larger or none. */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
@@ -18800,6 +18803,20 @@ static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, 
 static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
     *facts = role == CARNN_FACT ? *facts + 1 : 0;
     return *facts <= most;
+}
+
+/* --- who has said a word ---------------------------------------------------------------------- */
+
+enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 }; /* between them 1 + carnn_speaker */
+
+/* Somebody has said these words: who (V). */
+static void carnn__history_note(unsigned char *who, carnn__list said, uint32_t speaker) {
+    unsigned char number = (unsigned char)(1 + speaker);
+    size_t i;
+    for (i = 0; i + 1 < said.length; i++) { /* without the speaker's */
+        unsigned char *by = &who[said.ids[i]];
+        if (*by == CARNN__NOBODY || *by > number) *by = number;
+    }
 }
 
 /* --- facts ----------------------------------------------------------------------------------- */
@@ -18859,6 +18876,9 @@ typedef struct carnn__history {
     uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
     size_t marked;           /* the marks take account of the lines before this one */
+    unsigned char *who;      /* (V) who has said each word, up to what the user says in the turn at
+                                hand; NULL: nobody asks */
+    size_t noted;            /* that takes account of the lines of the dialog before this one */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     uint32_t *begin;         /* (items) the line with the $start of its dialog */
     /* of the batch at hand: U utterances, R turns */
@@ -18992,6 +19012,8 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
     m->turns = m->lists.count = m->marked = 0;
+    if (!carnn__option_whole(p->model, CARNN__DIALOG_MATCH)) return;
+    m->who = (unsigned char *)carnn__take(p->arena, p->model->words.count, 1);
 }
 
 /* The words of a line. */
@@ -19121,6 +19143,24 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
     }
 }
 
+/* Sets `who` for turn i of the batch; the turns of a dialog one after the other are the fastest. */
+static void carnn__history_note_turn(const carnn__work *work, carnn__history *m, size_t i) {
+    size_t item = m->turn[i], begin = m->begin[item] + 1; /* behind $start */
+    int odd = i >= m->turns - m->odd;                      /* its user says something else */
+    size_t end = m->end[item] + !odd;
+    if (m->noted < begin || m->noted > end) {
+        memset(m->who, CARNN__NOBODY, work->model->words.count);
+        m->noted = begin;
+    }
+    for (; m->noted < end; m->noted++) {
+        carnn__list said = carnn__list_at(&m->lists, m->place[m->noted][CARNN__SAID]);
+        carnn__history_note(m->who, said, said.ids[said.length - 1] - CARNN__DIALOG_SPEAKER);
+    }
+    if (!odd) return;
+    carnn__history_note(m->who, carnn__list_at(&m->lists, m->latest[i]), CARNN_USER);
+    m->noted = 0; /* no other turn goes on from this one */
+}
+
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is $start.
    `key` draws the exchange of names, by which an utterance with names differs in each dialog. */
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
@@ -19128,7 +19168,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     const carnn__corpus *c = carnn__corpus_of(work);
     carnn__exchange *x = m->exchange.image ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
-    m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
+    m->lists.count = m->lists.at[0] = m->turns = m->odd = m->noted = 0;
     if (x) carnn__exchange_clear(x, m->choices.count);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
@@ -19179,16 +19219,25 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    changes what the next one asks, with the same weights, and the last state of the last one is o
    (query reduction, @@PART).
 
+   With --match (on by default) a candidate is also scored by who has said each of its words before:
+
+     z_l = o . y_l + sum_{w in l} M[w, s_w]        P(l) = softmax_l(z_l)        M (V, 4)
+
+   s_w: the user, else the system, else a fact, or nobody. A reply seldom names a place that nobody
+   has named, whatever the system; words have weights of their own, which begin at zero, as some
+   need not be said first. (In the memory networks of Bordes, Boureau and Weston 2017 match type
+   features tell a candidate which kinds of its names have been said.)
+
    The paper compares with such networks. Those had other weights for candidates, and the memory
    network (Bordes, Boureau and Weston 2017) had bags of words.
 
    How frequent a reply is in training says little of dialogs with another system, which speaks in
-   its own way. So in training only, P(l) = softmax_l(o . y_l + a_l), the logit adjustment of Menon
-   et al. 2021:
+   its own way. So in training only, P(l) = softmax_l(z_l + a_l), the logit adjustment of Menon et
+   al. 2021:
 
      a_l = balance log(n_l + 0.001)        n_l: of how many turns l is the reply
 
-   Then o . y_l need not learn how frequent l is, and candidates that are never a reply in training
+   Then z_l need not learn how frequent l is, and candidates that are never a reply in training
    are hardly trained to be wrong. Some words of the candidates, drawn anew for each batch, are read
    as the unknown word (--word-dropout): then y_l depends on all its words. Both are left out where
    names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
@@ -19231,6 +19280,8 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("gated", CARNN__DIALOG_GATED, 0, 1, 2, "1: the hops are gated"),
     CARNN__OPTION_WHOLE("reduce", CARNN__DIALOG_REDUCE, 0, CARNN__REDUCE_MOST, 2,
                         "L: a query-reduction network of L layers instead of cell and attention"),
+    CARNN__OPTION_WHOLE("match", CARNN__DIALOG_MATCH, 0, 1, 2,
+                        "1: a candidate is also scored by who has said its words in the dialog"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -19239,6 +19290,7 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
     carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
     carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
+    carnn__option_default(model, CARNN__DIALOG_MATCH, 1);
     carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
     carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
     if (!(model->option[CARNN__DIALOG_REDUCE] > 0.0))
@@ -19347,6 +19399,7 @@ typedef struct carnn__dialog {
     carnn__cell_run run;
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
+    size_t match;            /* parameter M (V, 4), where read.who is there */
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) choices of the batch; in training without words that are
                                 dropped */
@@ -19370,6 +19423,7 @@ typedef struct carnn__dialog {
     size_t projected;        /* of these, the first so many are projected */
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
+    unsigned char *who;      /* (V) as read.who, without what the user says before the reply */
 } carnn__dialog;
 
 /* What leads from c to o. */
@@ -19463,6 +19517,9 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     if (m->has_cell)
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
+    if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
+        m->match = carnn__declare(p->store, "reply", "match", p->model->words.count,
+                                  CARNN__SPEAKERS, 0, CARNN__INIT_ZERO, 0.1f);
     if (!p->arena) return;
     m->ready = 0;
     carnn__dialog_plan_batch(p, m, D);
@@ -19509,6 +19566,42 @@ static void carnn__dialog_ready(const carnn__work *work) {
     m->ready = !work->g;
 }
 
+/* --- match: candidates by who has said their words ---------------------------------------------- */
+
+/* Where M has M[w, s_w]. */
+static size_t carnn__dialog_matched(const carnn__dialog *m, uint32_t word) {
+    return (size_t)word * CARNN__SPEAKERS + m->read.who[word];
+}
+
+/* z_l = the sum over the words of candidate l; backward adds dz_l to what is in dM. z (L) */
+static void carnn__dialog_match(const carnn__work *work, const carnn__dialog *m, float *z,
+                                int backward) {
+    const carnn__lists *choices = &m->read.exchange.choices;
+    const float *M = carnn__weight(work, m->match);
+    float *dM = backward ? carnn__gradient(work, m->match) : NULL;
+    size_t l, i;
+    for (l = 0; l < choices->count; l++) {
+        float sum = 0.0f;
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
+            size_t at = carnn__dialog_matched(m, choices->ids[i]);
+            if (backward) dM[at] += z[l];
+            else sum += M[at];
+        }
+        if (!backward) z[l] = sum;
+    }
+}
+
+/* The same for the turns of a chunk: z (B, L). */
+static void carnn__dialog_match_chunk(const carnn__work *work, carnn__dialog *m, int backward) {
+    size_t i, L = m->kept.count;
+    for (i = 0; m->read.who && i < m->packed.sequences; i++) {
+        carnn__history_note_turn(work, &m->read, m->from + i);
+        carnn__dialog_match(work, m, m->z + m->packed.rank[i] * L, backward);
+    }
+}
+
+/* --- a chunk --------------------------------------------------------------------------------- */
+
 /* Packs the histories of the next chunk, which begins with turn m->from; returns its turns. */
 static size_t carnn__dialog_pack(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
@@ -19537,13 +19630,13 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     return B;
 }
 
-/* --- a chunk --------------------------------------------------------------------------------- */
-
-/* A chunk, from its packed histories to the logits of the candidates: z = o y^T. */
+/* A chunk, from its packed histories to the logits of the candidates: z += o y^T, or z = o y^T
+   where candidates are not matched. */
 static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
+    int form = (work->g ? CARNN__NT : CARNN__PACKED) | (m->read.who ? CARNN__ADD : 0);
     carnn__matrix_rows(m->c.x, carnn__floats_of(m->e.x, D), m->context, B);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
@@ -19552,8 +19645,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     if (m->reduce.count) carnn__reduce_forward(work, &m->reduce);
     else carnn__hops_forward(work, &m->hops);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
-    if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
-    else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
+    carnn__matmul(e, form, B, L, D, m->o.x, D, work->g ? m->y.x : m->packed_y, D, NULL, m->z, L);
 }
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o. The first chunk of a
@@ -19644,6 +19736,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     memset(m->sum, 0, sizeof m->sum);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
+        carnn__dialog_match_chunk(work, m, 0);
         carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->packed.order[b];
@@ -19653,7 +19746,9 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss + m->from);
-        if (carnn__learns(work)) carnn__dialog_chunk_back(work, key);
+        if (!carnn__learns(work)) continue;
+        carnn__dialog_match_chunk(work, m, 1);
+        carnn__dialog_chunk_back(work, key);
     }
 }
 
@@ -19715,6 +19810,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
+    m->who = (unsigned char *)carnn__take(arena, s->model->words.count, 1);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
@@ -19776,6 +19872,7 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turns = 1;
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
+    memset(m->who, CARNN__NOBODY, s->model->words.count);
     carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
     m->heard = 1;
 }
@@ -19786,6 +19883,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
     size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
+    carnn__history_note(m->who, carnn__list_at(words, 0), speaker);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
     m->heard++;
@@ -19808,6 +19906,11 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     if (m->reduce.count)
         carnn__reduce_project(&s->work, &m->reduce, &m->e, m->projected, m->heard);
     m->projected = m->heard;
+    if (m->read.who) {
+        memcpy(m->read.who, m->who, s->model->words.count);
+        carnn__history_note(m->read.who, carnn__list_at(&m->net.corpus.tokens, 0), CARNN_USER);
+        carnn__dialog_match(&s->work, m, m->z, 0);
+    }
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
@@ -19844,10 +19947,21 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
                       carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
 }
 
+/* What the words of a candidate have by who has said them. */
+static double carnn__dialog_match_of(carnn_session *s, size_t candidate) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    carnn__list words = carnn__list_at(&m->read.choices, candidate);
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; m->read.who && i < words.length; i++)
+        sum += (double)carnn__weight(&s->work, m->match)[carnn__dialog_matched(m, words.ids[i])];
+    return sum;
+}
+
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
    memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
-   all of it is the rest. Hy: H^T y. */
+   all of it is the rest. What is matched is of the rest, too. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -19860,6 +19974,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
+    e->rest += carnn__dialog_match_of(s, best);
     for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,

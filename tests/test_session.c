@@ -30,6 +30,7 @@ static carnn_model *chat_model(const carnn_dataset *data, const char *cell, doub
     desc.allocator = allocator;
     CHECK(!carnn_model_create(&model, &desc, data, NULL));
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    test_random_match(model);
     return model;
 }
 

@@ -35,6 +35,7 @@ static carnn_model *told_known_model(const carnn_dataset *data, const char *opti
     carnn_model *model = test_model("dialog", options, NULL, data);
     size_t i;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 2.0f;
+    if (model->desc.option[CARNN__DIALOG_MATCH] > 0.0) test_random_match(model);
     return model;
 }
 
@@ -107,7 +108,8 @@ static void told_same_as_by_hand(void) {
         carnn_model *model, *without;
         carnn_session *s = NULL, *t = NULL;
         char options[96];
-        snprintf(options, sizeof options, "hidden=24 embedding=24 cell=%s", carnn_cell_name(cell));
+        snprintf(options, sizeof options, "hidden=24 embedding=24 match=0 cell=%s",
+                 carnn_cell_name(cell));
         model = told_known_model(data, options);
         strcat(options, " told=0");
         without = told_known_model(data, options);
@@ -342,7 +344,7 @@ static void told_offers(void) {
     carnn_model *one, *two, *without;
     double told = told_learn("hidden=32 embedding=32", 1, &one);
     double again = told_learn("hidden=32 embedding=32", 2, &two);
-    double untold = told_learn("hidden=32 embedding=32 told=0 hops=0", 1, &without);
+    double untold = told_learn("hidden=32 embedding=32 told=0 hops=0 match=0", 1, &without);
     CHECK(TEST_SANITIZED || (told == 1.0 && untold < 0.85));
     CHECK(told == again);
     CHECK(!memcmp(one->params.value, two->params.value, one->params.size * sizeof(float)));

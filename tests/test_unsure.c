@@ -85,6 +85,7 @@ static void unsure_turns(void) {
     CHECK(model->choices.count < 64);
     model->desc.option[CARNN__DIALOG_WORD_DROPOUT] = CARNN_NONE;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    test_random_match(model);
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
     test_work_open(&w, model, data, 2);
     w.work.g = gradient;

@@ -1,0 +1,145 @@
+/* Candidates by who has said their words: scores against strings, sessions and explanations. */
+
+#include "test.h"
+
+static const char talk[] =
+    "1 hello\tgood morning !\n2 oak R_rating 3\n3 elm R_rating 9\n4 oak R_area north\n"
+    "5 an oak\telm is nice\n6 <SILENCE>\toak is nice , very nice\n7 north ?\tfir is north\n\n"
+    "1 elm and fir\tgood elm !\n2 fir R_rating 9\n3 zzz R_rating 3\n4 zzz\toak is nice\n"
+    "5 hello\tfir is north\n";
+
+/* 1: a line has the word; both are words between blanks. */
+static int said_has(carnn__span line, carnn__span word) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, line);
+    while (carnn__next_word(&w))
+        if (carnn__same(w.word, word)) return 1;
+    return 0;
+}
+
+/* Who has said a word by an item: 0 nobody, 1 the user, else 2 the system, else 3 one of the facts,
+   of which the first `rows` in a row count. */
+static size_t said_by(const carnn_dataset *data, size_t item, carnn__span word, size_t rows) {
+    const carnn__item *x = &data->items[item];
+    size_t i, by = 0, row = 0;
+    for (i = x->first; i < x->first + x->count; i++) {
+        size_t role = data->members[i].role;
+        row = role == CARNN_FACT ? row + 1 : 0;
+        if (row <= rows && said_has(carnn__text(data, data->members[i].text), word) &&
+            (!by || role + 1 < by))
+            by = role + 1;
+    }
+    return by;
+}
+
+/* The sum of M over the words of a candidate. */
+static double said_score(const carnn_model *model, const carnn_dataset *data, size_t item,
+                         const char *candidate, size_t rows) {
+    const float *M = carnn__named((carnn__store *)(uintptr_t)&model->params, "reply.match");
+    carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(candidate));
+    double sum = 0.0;
+    while (carnn__next_word(&w)) {
+        size_t word = carnn__names_find(&model->words, w.word);
+        sum += (double)M[4 * word + said_by(data, item, w.word, rows)];
+    }
+    return sum;
+}
+
+/* The session hears what was said before an item, and answers it. */
+static void said_ask(carnn_session *s, const carnn_dataset *data, size_t item) {
+    const carnn__item *x = &data->items[item];
+    carnn_prediction p;
+    size_t i;
+    carnn_session_reset(s);
+    for (i = x->first; i < x->first + x->count; i++) {
+        carnn__span text = carnn__text(data, data->members[i].text);
+        carnn_text user;
+        user.at = text.at;
+        user.length = text.length;
+        if (i + 1 < x->first + x->count)
+            CHECK(!carnn_session_hear(s, (carnn_speaker)data->members[i].role, text.at, text.length,
+                                      NULL));
+        else
+            CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
+    }
+}
+
+/* The logits of an item with M, less those without, are the sums over strings; they do not depend on
+   how much of the history is read otherwise. What is explained adds up to the logit. */
+static void said_adds(const char *options, size_t rows) {
+    carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    const carnn__dialog *m;
+    carnn_session *s = NULL;
+    float *M = carnn__named(&model->params, "reply.match"), kept[256];
+    size_t size = 4 * model->words.count, item, l;
+    CHECK(size <= 256 && model->choices.count == 6);
+    for (l = 0; l < size; l++) CHECK(M[l] == 0.0f);
+    test_random_match(model);
+    memcpy(kept, M, size * sizeof *M);
+    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    m = (const carnn__dialog *)s->work.state;
+    for (item = 0; item < data->item_count; item++) {
+        carnn_contribution part[16];
+        carnn_explanation e;
+        float with[6];
+        double sum, all;
+        size_t i;
+        said_ask(s, data, item);
+        memcpy(with, m->z, sizeof with);
+        CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
+        for (sum = e.rest, all = 1.0, i = 0; i < e.count; i++) {
+            sum += part[i].score;
+            all += fabs(part[i].score);
+        }
+        CHECK_NEAR(sum, with[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
+        memset(M, 0, size * sizeof *M);
+        said_ask(s, data, item);
+        memcpy(M, kept, size * sizeof *M);
+        for (l = 0; l < 6; l++) {
+            const char *candidate = carnn_model_choice(model, l);
+            CHECK_NEAR(with[l] - m->z[l], said_score(model, data, item, candidate, rows), 1e-4);
+        }
+    }
+    carnn_session_free(s);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Replies name the tree that the user has named: that a tree has been named by the user counts for
+   such a reply, that nobody has named it counts against it. */
+static void said_learns(void) {
+    static const char *const tree[] = {"oak", "elm", "ash", "yew", "fir", "bay"};
+    static char text[1 << 14], all[256];
+    carnn_source source = {"trees", text, 0}, candidates = {"candidates", all, 0};
+    carnn_train_desc train = test_training(60, 20, 0.0, CARNN_NONE);
+    carnn_dataset *data;
+    carnn_model *model;
+    size_t i;
+    for (i = 0; i < 64; i++)
+        source.size += (size_t)snprintf(text + source.size, sizeof text - source.size,
+                                        "1 a %s\tyes\n2 which one\tthe %s\n\n",
+                                        tree[i % 4], tree[i % 4]);
+    for (i = 0; i < 6; i++)
+        candidates.size += (size_t)sprintf(all + candidates.size, "1 the %s\n", tree[i]);
+    candidates.size += (size_t)sprintf(all + candidates.size, "1 yes\n");
+    data = test_dialogs(source, candidates);
+    model = test_model("dialog", "hidden=8 embedding=8 exchange=0", NULL, data);
+    CHECK(!carnn_train(model, data, NULL, &train, NULL));
+    for (i = 0; i < 4 && !TEST_SANITIZED; i++) {
+        const float *M = carnn__named(&model->params, "reply.match");
+        const float *word = M + 4 * carnn__names_find(&model->words, carnn__span_of(tree[i]));
+        CHECK(word[1] > 0.1f && word[0] < -0.1f);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    said_adds("hidden=24 embedding=24", SIZE_MAX);
+    said_adds("hidden=24 embedding=24 kb_rows=1 cell=lstm", 1);
+    said_adds("hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
+    said_adds("hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
+    said_adds("hidden=24 embedding=24 reduce=2", SIZE_MAX);
+    said_learns();
+    return test_end();
+}
