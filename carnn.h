@@ -19252,6 +19252,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 #define CARNN__DIALOG_INPUTS 768 /* utterances of a batch, which one dialog may exceed */
 #define CARNN__DIALOG_ROWS 2048  /* of a chunk: room for the longest history */
 #define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
+#define CARNN__MATCH_TURNS 16    /* of a group, whose candidates are matched at once */
 #define CARNN__REDUCE_MOST 8     /* layers */
 
 /* --- options --------------------------------------------------------------------------------- */
@@ -19400,6 +19401,7 @@ typedef struct carnn__dialog {
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     size_t match;            /* parameter M (V, 4), where read.who is there */
+    float *matched;          /* (V, n) for each group of n turns: M[w, s_w], or its gradient */
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) choices of the batch; in training without words that are
                                 dropped */
@@ -19468,6 +19470,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, R);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
+    if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
+        m->matched = carnn__floats(p->arena, p->model->words.count, B);
     m->Hy = carnn__floats(p->arena, 1, D);
     m->room = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
@@ -19566,38 +19570,74 @@ static void carnn__dialog_ready(const carnn__work *work) {
     m->ready = !work->g;
 }
 
-/* --- match: candidates by who has said their words ---------------------------------------------- */
+/* --- match: candidates by who has said their words -------------------------------------------- */
 
-/* Where M has M[w, s_w]. */
-static size_t carnn__dialog_matched(const carnn__dialog *m, uint32_t word) {
-    return (size_t)word * CARNN__SPEAKERS + m->read.who[word];
+/* Turn i of the chunk in `matched`: the first turn of its group, and n, how many the group has. */
+static size_t carnn__match_group(const carnn__dialog *m, size_t i, size_t *n) {
+    size_t first = i - i % CARNN__MATCH_TURNS;
+    *n = carnn__min(m->packed.sequences - first, CARNN__MATCH_TURNS);
+    return first;
 }
 
-/* z_l = the sum over the words of candidate l; backward adds dz_l to what is in dM. z (L) */
-static void carnn__dialog_match(const carnn__work *work, const carnn__dialog *m, float *z,
-                                int backward) {
-    const carnn__lists *choices = &m->read.exchange.choices;
+/* Sets what `matched` has of turn i of the chunk to M[w, s_w], by read.who; backward adds it to
+   dM. */
+static void carnn__match_words(const carnn__work *work, const carnn__dialog *m, size_t i,
+                               int backward) {
+    size_t V = work->model->words.count, n, first = carnn__match_group(m, i, &n), w;
+    float *x = m->matched + first * V + (i - first);
     const float *M = carnn__weight(work, m->match);
     float *dM = backward ? carnn__gradient(work, m->match) : NULL;
-    size_t l, i;
-    for (l = 0; l < choices->count; l++) {
-        float sum = 0.0f;
-        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
-            size_t at = carnn__dialog_matched(m, choices->ids[i]);
-            if (backward) dM[at] += z[l];
-            else sum += M[at];
-        }
-        if (!backward) z[l] = sum;
+    for (w = 0; w < V; w++) {
+        size_t at = w * CARNN__SPEAKERS + m->read.who[w];
+        if (backward) dM[at] += x[w * n];
+        else x[w * n] = M[at];
     }
 }
 
-/* The same for the turns of a chunk: z (B, L). */
-static void carnn__dialog_match_chunk(const carnn__work *work, carnn__dialog *m, int backward) {
-    size_t i, L = m->kept.count;
-    for (i = 0; m->read.who && i < m->packed.sequences; i++) {
-        carnn__history_note_turn(work, &m->read, m->from + i);
-        carnn__dialog_match(work, m, m->z + m->packed.rank[i] * L, backward);
+typedef struct carnn__match_job {
+    const carnn__work *work;
+    int backward;
+} carnn__match_job;
+
+/* A group: z_l = the sum of `matched` over the words of candidate l; backward dz_l is added up in
+   `matched`. */
+static void carnn__match_candidates(void *job, size_t group, size_t worker) {
+    const carnn__match_job *x = (const carnn__match_job *)job;
+    const carnn__dialog *m = (const carnn__dialog *)x->work->state;
+    const carnn__lists *choices = &m->read.exchange.choices;
+    const carnn__kernels *kernel = x->work->engine->k;
+    size_t V = x->work->model->words.count, L = choices->count, n, l, i, k;
+    size_t first = carnn__match_group(m, group * CARNN__MATCH_TURNS, &n);
+    float *matched = m->matched + first * V, *z[CARNN__MATCH_TURNS], sum[CARNN__MATCH_TURNS];
+    (void)worker;
+    for (k = 0; k < n; k++) z[k] = m->z + m->packed.rank[first + k] * L;
+    if (x->backward) memset(matched, 0, V * n * sizeof(float));
+    for (l = 0; l < L; l++) {
+        for (k = 0; k < n; k++) sum[k] = x->backward ? z[k][l] : 0.0f;
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
+            float *of_word = matched + choices->ids[i] * n;
+            if (x->backward) kernel->add(sum, of_word, n);
+            else if (n == 1) *sum += *of_word; /* in a session */
+            else kernel->add(of_word, sum, n);
+        }
+        for (k = 0; k < n && !x->backward; k++) z[k][l] = sum[k];
     }
+}
+
+/* Sets z of the turns of a chunk, or adds to dM what dz says. */
+static void carnn__match_chunk(carnn__work *work, int backward) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__match_job job = {work, backward};
+    size_t B = m->packed.sequences, i;
+    size_t groups = (B + CARNN__MATCH_TURNS - 1) / CARNN__MATCH_TURNS;
+    carnn__pool *pool = work->engine->pool;
+    if (!m->read.who) return;
+    if (backward) carnn__parallel(pool, groups, carnn__match_candidates, &job);
+    for (i = 0; i < B; i++) {
+        carnn__history_note_turn(work, &m->read, m->from + i);
+        carnn__match_words(work, m, i, backward);
+    }
+    if (!backward) carnn__parallel(pool, groups, carnn__match_candidates, &job);
 }
 
 /* --- a chunk --------------------------------------------------------------------------------- */
@@ -19736,7 +19776,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     memset(m->sum, 0, sizeof m->sum);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
-        carnn__dialog_match_chunk(work, m, 0);
+        carnn__match_chunk(work, 0);
         carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->packed.order[b];
@@ -19747,7 +19787,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss + m->from);
         if (!carnn__learns(work)) continue;
-        carnn__dialog_match_chunk(work, m, 1);
+        carnn__match_chunk(work, 1);
         carnn__dialog_chunk_back(work, key);
     }
 }
@@ -19894,6 +19934,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__match_job job = {&s->work, 0};
     size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
     carnn__dialog_reencode_facts(s);
@@ -19909,7 +19950,8 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     if (m->read.who) {
         memcpy(m->read.who, m->who, s->model->words.count);
         carnn__history_note(m->read.who, carnn__list_at(&m->net.corpus.tokens, 0), CARNN_USER);
-        carnn__dialog_match(&s->work, m, m->z, 0);
+        carnn__match_words(&s->work, m, 0, 0);
+        carnn__match_candidates(&job, 0, 0);
     }
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
@@ -19948,13 +19990,11 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
 }
 
 /* What the words of a candidate have by who has said them. */
-static double carnn__dialog_match_of(carnn_session *s, size_t candidate) {
-    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+static double carnn__match_of(const carnn__dialog *m, size_t candidate) {
     carnn__list words = carnn__list_at(&m->read.choices, candidate);
     double sum = 0.0;
     size_t i;
-    for (i = 0; m->read.who && i < words.length; i++)
-        sum += (double)carnn__weight(&s->work, m->match)[carnn__dialog_matched(m, words.ids[i])];
+    for (i = 0; m->read.who && i < words.length; i++) sum += (double)m->matched[words.ids[i]];
     return sum;
 }
 
@@ -19974,7 +20014,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
-    e->rest += carnn__dialog_match_of(s, best);
+    e->rest += carnn__match_of(m, best);
     for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
