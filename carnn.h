@@ -1021,7 +1021,7 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]; none where nothing has been predicted.
 
      dialog        one for each utterance that was read, to the logit of the best reply; of gated
-                   hops with their attention alone
+                   hops with their attention alone. What `match` adds is in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
