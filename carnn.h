@@ -19401,7 +19401,7 @@ typedef struct carnn__dialog {
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     size_t match;            /* parameter M (V, 4), where read.who is there */
-    float *matched;          /* (V, n) for each group of n turns: M[w, s_w], or its gradient */
+    float *matched;          /* (V, n) for each group of n turns: M[w, s_w], or their gradients */
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) choices of the batch; in training without words that are
                                 dropped */
@@ -19570,9 +19570,12 @@ static void carnn__dialog_ready(const carnn__work *work) {
     m->ready = !work->g;
 }
 
-/* --- match: candidates by who has said their words -------------------------------------------- */
+/* --- match: candidates by who has said their words -----------------------------------------------
+   `matched` has M[w, s_w] of all words, with a column for each turn: for a group of n turns, 16 at
+   most, (V, n). So a word of a candidate is one addition of n numbers for all of them, and groups
+   are worked on in parallel. */
 
-/* Turn i of the chunk in `matched`: the first turn of its group, and n, how many the group has. */
+/* The first turn of the group of turn i of the chunk, and n. */
 static size_t carnn__match_group(const carnn__dialog *m, size_t i, size_t *n) {
     size_t first = i - i % CARNN__MATCH_TURNS;
     *n = carnn__min(m->packed.sequences - first, CARNN__MATCH_TURNS);
