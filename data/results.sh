@@ -81,10 +81,10 @@ quantised | | ./carnn train --task pair SICK --out floats.gguf; ./carnn test flo
 quantised | | ./carnn train --task answer TRECQA --out floats.gguf; ./carnn test floats.gguf --data clean-dev.tsv --quantise --out eight.gguf; wc -c floats.gguf eight.gguf
 
 unsure | | sed 's/^[^ ]* //' trec-dev.label > trec.txt; for k in candidates dev; do ln -sf data/dialog-$k.txt sample-$k.txt; done; ln -sf data/dialog-train.txt sample-trn.txt
-unsure SET=sample,BABI6;OPTION=,--unsure "I do not know ." | | ./carnn train --task dialog --match 0 --train SET-trn.txt --valid SET-dev.txt --candidates SET-candidates.txt OPTION --out SET-u.gguf
+unsure SET=sample,BABI6;OPTION=,--unsure "I do not know ." | | ./carnn train --task dialog --train SET-trn.txt --valid SET-dev.txt --candidates SET-candidates.txt OPTION --out SET-u.gguf
 unsure SET=sample,BABI6;QUESTIONS=data/unsure.txt,trec.txt | | awk -v say="I do not know ." -f data/unsure.awk QUESTIONS SET-dev.txt > odd.txt; cut -s -f 2 odd.txt > odd-replies; ./carnn predict SET-u.gguf --data odd.txt | paste odd-replies - | awk -F '\t' -v say="I do not know ." '$1 == say { n++; d += $2 == say } END { print d / n }'
 unsure SET=sample,BABI6 | | cut -s -f 2 SET-dev.txt > replies; ./carnn predict SET-u.gguf --data SET-dev.txt --top 2 | paste replies - | awk -F '\t' -v say="I do not know ." '$1 == ($3 == say ? $5 : $3) { n++; d += $3 == say } END { print d / n }'
-unsure OPTION=,--unsure "I do not know .";SEED=1,2,3 | | ./carnn train --task dialog --match 0 --train sample-trn.txt --valid sample-dev.txt --candidates sample-candidates.txt OPTION --seed SEED --out u.gguf
+unsure OPTION=,--unsure "I do not know .";SEED=1,2,3 | | ./carnn train --task dialog --train sample-trn.txt --valid sample-dev.txt --candidates sample-candidates.txt OPTION --seed SEED --out u.gguf
 
 reduced OPTION=,--merge | quick | mkdir -p reduced; babi_reduced OPTION BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt
 
