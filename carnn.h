@@ -19602,6 +19602,15 @@ typedef struct carnn__match_job {
     int backward;
 } carnn__match_job;
 
+/* What the words of a candidate have, in a group of one turn, as in a session. */
+static float carnn__match_of(const carnn__dialog *m, size_t candidate) {
+    carnn__list words = carnn__list_at(&m->read.exchange.choices, candidate);
+    float sum = 0.0f;
+    size_t i;
+    for (i = 0; i < words.length; i++) sum += m->matched[words.ids[i]];
+    return sum;
+}
+
 /* A group: z_l = the sum of `matched` over the words of candidate l; backward dz_l is added up in
    `matched`. */
 static void carnn__match_candidates(void *job, size_t group, size_t worker) {
@@ -19620,7 +19629,6 @@ static void carnn__match_candidates(void *job, size_t group, size_t worker) {
         for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
             float *of_word = matched + choices->ids[i] * n;
             if (x->backward) kernel->add(sum, of_word, n);
-            else if (n == 1) *sum += *of_word; /* in a session */
             else kernel->add(of_word, sum, n);
         }
         for (k = 0; k < n && !x->backward; k++) z[k][l] = sum[k];
@@ -19937,7 +19945,6 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__match_job job = {&s->work, 0};
     size_t L = s->model->choices.count, t;
     carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
     carnn__dialog_reencode_facts(s);
@@ -19954,7 +19961,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
         memcpy(m->read.who, m->who, s->model->words.count);
         carnn__history_note(m->read.who, carnn__list_at(&m->net.corpus.tokens, 0), CARNN_USER);
         carnn__match_words(&s->work, m, 0, 0);
-        carnn__match_candidates(&job, 0, 0);
+        for (t = 0; t < L; t++) m->z[t] = carnn__match_of(m, t);
     }
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
@@ -19992,15 +19999,6 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
                       carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
 }
 
-/* What the words of a candidate have by who has said them. */
-static double carnn__match_of(const carnn__dialog *m, size_t candidate) {
-    carnn__list words = carnn__list_at(&m->read.choices, candidate);
-    double sum = 0.0;
-    size_t i;
-    for (i = 0; m->read.who && i < words.length; i++) sum += (double)m->matched[words.ids[i]];
-    return sum;
-}
-
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
    memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
@@ -20017,7 +20015,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
-    e->rest += carnn__match_of(m, best);
+    if (m->read.who) e->rest += (double)carnn__match_of(m, best);
     for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
