@@ -19597,11 +19597,6 @@ static void carnn__match_words(const carnn__work *work, const carnn__dialog *m, 
     }
 }
 
-typedef struct carnn__match_job {
-    const carnn__work *work;
-    int backward;
-} carnn__match_job;
-
 /* What the words of a candidate have, in a group of one turn, as in a session. */
 static float carnn__match_of(const carnn__dialog *m, size_t candidate) {
     carnn__list words = carnn__list_at(&m->read.exchange.choices, candidate);
@@ -19610,6 +19605,11 @@ static float carnn__match_of(const carnn__dialog *m, size_t candidate) {
     for (i = 0; i < words.length; i++) sum += m->matched[words.ids[i]];
     return sum;
 }
+
+typedef struct carnn__match_job {
+    const carnn__work *work;
+    int backward;
+} carnn__match_job;
 
 /* A group: z_l = the sum of `matched` over the words of candidate l; backward dz_l is added up in
    `matched`. */
@@ -19934,7 +19934,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
     size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
-    carnn__history_note(m->who, carnn__list_at(words, 0), speaker);
+    if (m->read.who) carnn__history_note(m->who, carnn__list_at(words, 0), speaker);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
     m->heard++;
@@ -23231,8 +23231,8 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
 static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
                                         carnn_error *error) {
     const carnn__store *s = &old->params;
-    /* By how many rows, or numbers of a vector, arrays grow: the output of classes, word.idf, and
-       word.weight with the output of lm. */
+    /* By how many rows, or numbers of a vector, arrays grow: the output of classes, word.idf with
+       reply.match, and word.weight with the output of lm. */
     size_t choices = model->choices.count - old->choices.count;
     size_t words = model->words.count - old->words.count, i;
     size_t trained = carnn__trained_words(model) - carnn__trained_words(old);
