@@ -18548,20 +18548,22 @@ static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
     return &m->slot[slot];
 }
 
-/* The caller has set m->choices to the candidates, which are copied. most: L + R. */
-static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
-                                 const carnn__name_classes *e, size_t most) {
+/* The caller has set m->choices to the candidates, which are copied. most: L + R. Returns how many
+   words the choices have at most. */
+static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
+                                   const carnn__name_classes *e, size_t most) {
     const carnn__lists own = m->choices;
-    size_t V = p->model->words.count, L = own.count, longest = 0, i;
+    size_t V = p->model->words.count, L = own.count, longest = 0, words, i;
     for (m->slots = 2; m->slots / 2 < most;) m->slots *= 2;
     for (i = 0; i < L; i++) longest = carnn__max(longest, carnn__list_length(&own, i));
+    words = own.at[L] + (most - L) * longest;
     m->classes = e;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
     m->choices.at = carnn__sizes(p->arena, most + 1);
-    m->choices.ids = carnn__indices(p->arena, own.at[L] + (most - L) * longest + 1);
+    m->choices.ids = carnn__indices(p->arena, words + 1);
     m->slot = carnn__indices(p->arena, m->slots);
-    if (!m->slot) return;
+    if (!m->slot) return words;
     memcpy(m->choices.at, own.at, (L + 1) * sizeof *own.at);
     memcpy(m->choices.ids, own.ids, own.at[L] * sizeof *own.ids);
     for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
@@ -18570,6 +18572,7 @@ static void carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
         uint32_t *slot = carnn__exchange_slot(m, i);
         if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)i;
     }
+    return words;
 }
 
 /* Forgets all choices but L. What came last into the hash table leaves it first, so that every
@@ -18809,14 +18812,24 @@ static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
 
 enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 }; /* between them 1 + carnn_speaker */
 
-/* Somebody has said these words: who (V). */
-static void carnn__history_note(unsigned char *who, carnn__list said, uint32_t speaker) {
+typedef struct carnn__change { /* of who has said a word */
+    uint32_t word;
+    unsigned char from, to;
+} carnn__change;
+
+/* Somebody has said these words: who (V). Returns how many `change` (said.length) lists. */
+static size_t carnn__history_note(unsigned char *who, carnn__list said, uint32_t speaker,
+                                  carnn__change *change) {
     unsigned char number = (unsigned char)(1 + speaker);
-    size_t i;
+    size_t n = 0, i;
     for (i = 0; i + 1 < said.length; i++) { /* without the speaker's */
         unsigned char *by = &who[said.ids[i]];
-        if (*by == CARNN__NOBODY || *by > number) *by = number;
+        carnn__change c = {said.ids[i], *by, number};
+        if (*by != CARNN__NOBODY && *by <= number) continue;
+        *by = number;
+        change[n++] = c;
     }
+    return n;
 }
 
 /* --- facts ----------------------------------------------------------------------------------- */
@@ -18866,6 +18879,7 @@ typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told 
 
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
+    size_t choice_words;     /* how many; of training, those of all choices of a batch at most */
     carnn__name_classes name_classes;
     carnn__exchange exchange; /* choices: those of the batch at hand; the rest is of training, where
                                  there are such classes */
@@ -18878,7 +18892,8 @@ typedef struct carnn__history {
     size_t marked;           /* the marks take account of the lines before this one */
     unsigned char *who;      /* (V) who has said each word, up to what the user says in the turn at
                                 hand; NULL: nobody asks */
-    size_t noted;            /* that takes account of the lines of the dialog before this one */
+    size_t noted;            /* that takes account of the lines of the dialog before this one; 0:
+                                of none */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     uint32_t *begin;         /* (items) the line with the $start of its dialog */
     /* of the batch at hand: U utterances, R turns */
@@ -18928,7 +18943,7 @@ static size_t carnn__history_candidates(const carnn_model *model, carnn__lists *
 static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
                                           carnn_error *error) {
     carnn__lists *l = &m->choices;
-    size_t n = carnn__history_candidates(work->model, l);
+    size_t n = m->choice_words = carnn__history_candidates(work->model, l);
     void **blocks = &carnn__corpus_of(work)->blocks;
     carnn_status status = CARNN_OK;
     l->at = (size_t *)carnn__own(blocks, &work->allocator, l->count + 1, sizeof(size_t));
@@ -19003,7 +19018,9 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_turns = R + odd;
     m->most_choices = m->choices.count + (exchanges ? R : 0);
     m->exchange.choices = m->choices;
-    if (exchanges) carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
+    if (exchanges)
+        m->choice_words =
+            carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->number = (carnn__versions *)carnn__take(p->arena, lists, sizeof *m->number);
     if (m->number) memset(m->number, 0xFF, lists * sizeof *m->number);
@@ -19143,22 +19160,27 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
     }
 }
 
-/* Sets `who` for turn i of the batch; the turns of a dialog one after the other are the fastest. */
-static void carnn__history_note_turn(const carnn__work *work, carnn__history *m, size_t i) {
+/* Sets `who` for turn i of the batch and lists the changes, whose number it returns: those since
+   turn i - 1, or *first is 1 and they are those since nobody has said anything. */
+static size_t carnn__history_note_turn(const carnn__work *work, carnn__history *m, size_t i,
+                                       carnn__change *change, int *first) {
     size_t item = m->turn[i], begin = m->begin[item] + 1; /* behind $start */
     int odd = i >= m->turns - m->odd;                      /* its user says something else */
-    size_t end = m->end[item] + !odd;
-    if (m->noted < begin || m->noted > end) {
+    size_t end = m->end[item] + !odd, n = 0;
+    *first = m->noted < begin || m->noted > end;
+    if (*first) {
         memset(m->who, CARNN__NOBODY, work->model->words.count);
         m->noted = begin;
     }
     for (; m->noted < end; m->noted++) {
         carnn__list said = carnn__list_at(&m->lists, m->place[m->noted][CARNN__SAID]);
-        carnn__history_note(m->who, said, said.ids[said.length - 1] - CARNN__DIALOG_SPEAKER);
+        uint32_t speaker = said.ids[said.length - 1] - CARNN__DIALOG_SPEAKER;
+        n += carnn__history_note(m->who, said, speaker, change + n);
     }
-    if (!odd) return;
-    carnn__history_note(m->who, carnn__list_at(&m->lists, m->latest[i]), CARNN_USER);
+    if (!odd) return n;
     m->noted = 0; /* no other turn goes on from this one */
+    return n + carnn__history_note(m->who, carnn__list_at(&m->lists, m->latest[i]), CARNN_USER,
+                                   change + n);
 }
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is $start.
@@ -19168,7 +19190,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
     const carnn__corpus *c = carnn__corpus_of(work);
     carnn__exchange *x = m->exchange.image ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
-    m->lists.count = m->lists.at[0] = m->turns = m->odd = m->noted = 0;
+    m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
     if (x) carnn__exchange_clear(x, m->choices.count);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
@@ -19252,7 +19274,6 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 #define CARNN__DIALOG_INPUTS 768 /* utterances of a batch, which one dialog may exceed */
 #define CARNN__DIALOG_ROWS 2048  /* of a chunk: room for the longest history */
 #define CARNN__DIALOG_CHUNK 64   /* turns of a chunk */
-#define CARNN__MATCH_TURNS 16    /* of a group, whose candidates are matched at once */
 #define CARNN__REDUCE_MOST 8     /* layers */
 
 /* --- options --------------------------------------------------------------------------------- */
@@ -19384,6 +19405,107 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
+/* --- match: candidates by who has said their words -----------------------------------------------
+   A turn has what the turn before has and what has changed since: with every word that its dialog
+   says for the first time, or the user after the system, M[w, s_w] changes for the candidates that
+   have the word. So z of a turn is that of the turn before, with these CHANGES, and the gradient of
+   a change is the sum of dz over its candidates, in this turn and in all that go on from it. A RUN
+   is such turns of a dialog, one after the other; runs are worked on in parallel. */
+
+typedef struct carnn__match {
+    size_t weight;           /* parameter M (V, 4) */
+    carnn__mat base;         /* (1, L) z where nobody has said anything */
+    carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
+    /* of the chunk at hand */
+    size_t runs, *run;       /* (runs + 1) their first turns */
+    size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
+    carnn__change *change;
+    float *gained;           /* their gradients */
+} carnn__match;
+
+/* The most changes of a run: a word changes less often than there are speakers. */
+static size_t carnn__match_most(const carnn__work *work) {
+    const carnn_dataset *data = work->data;
+    size_t longest = 0, words = 0, item = 0, i;
+    if (carnn__in_session(work)) return CARNN__UTTERANCE_WORDS; /* of one utterance */
+    for (i = 0; i < data->member_count; i++) {
+        for (; item < data->item_count && data->items[item].first <= i; item++)
+            if (carnn__group_begins(data, item)) words = 0;
+        words += carnn__member_tokens(work, i).length;
+        longest = carnn__max(longest, words);
+    }
+    return carnn__min(longest + CARNN__ODD_WORDS, work->model->words.count * CARNN__SPEAKERS);
+}
+
+/* Memory for L candidates and B turns of a chunk. */
+static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__history *read, size_t L,
+                              size_t B) {
+    size_t most = carnn__times(B, carnn__match_most(p->work));
+    m->base = carnn__plan_mat(p, 1, L);
+    m->has.count = p->model->words.count;
+    m->has.at = carnn__sizes(p->arena, m->has.count + 1);
+    m->has.ids = carnn__indices(p->arena, read->choice_words);
+    m->run = carnn__sizes(p->arena, B + 1);
+    m->at = carnn__sizes(p->arena, B + 1);
+    m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
+    m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
+}
+
+/* The sum of M over the words of a candidate; who: NULL: nobody has said any. */
+static float carnn__match_of(const carnn__work *work, const carnn__match *m,
+                             const unsigned char *who, carnn__list words) {
+    const float *M = carnn__weight(work, m->weight);
+    float sum = 0.0f;
+    size_t i;
+    for (i = 0; i < words.length; i++)
+        sum += M[words.ids[i] * CARNN__SPEAKERS + (who ? who[words.ids[i]] : CARNN__NOBODY)];
+    return sum;
+}
+
+/* Lists the candidates by their words, and sets what they have before anybody has said anything. */
+static void carnn__match_ready(const carnn__work *work, carnn__match *m,
+                               const carnn__lists *choices) {
+    size_t V = m->has.count, *at = m->has.at, l, i;
+    memset(at, 0, (V + 1) * sizeof *at);
+    for (i = 0; i < choices->at[choices->count]; i++) at[choices->ids[i] + 1]++;
+    for (i = 0; i < V; i++) at[i + 1] += at[i];
+    for (l = 0; l < choices->count; l++) {
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
+            m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
+        m->base.x[l] = carnn__match_of(work, m, NULL, carnn__list_at(choices, l));
+    }
+    memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
+    *at = 0;
+    carnn__mat_clear(&m->base, 1);
+}
+
+/* Adds to z (L) what changes for the candidates. */
+static void carnn__match_change(const carnn__work *work, const carnn__match *m,
+                                const carnn__change *change, size_t count, float *z) {
+    const float *M = carnn__weight(work, m->weight);
+    size_t k, i;
+    for (k = 0; k < count; k++) {
+        carnn__list has = carnn__list_at(&m->has, change[k].word);
+        const float *of = M + change[k].word * CARNN__SPEAKERS;
+        float more = of[change[k].to] - of[change[k].from];
+        for (i = 0; i < has.length; i++) z[has.ids[i]] += more;
+    }
+}
+
+/* Sets the gradients of changes by dz (L). */
+static void carnn__match_change_back(const carnn__match *m, const carnn__change *change,
+                                     size_t count, const float *dz, float *gained) {
+    size_t k, i;
+    for (k = 0; k < count; k++) {
+        carnn__list has = carnn__list_at(&m->has, change[k].word);
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* one addition need not wait for the last */
+        for (i = 0; i < has.length; i++) sum[i & 3] += dz[has.ids[i]];
+        gained[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+}
+
+/* --- the state ------------------------------------------------------------------------------- */
+
 enum { /* sums of a tally: of the metrics, then odd turns, which have a loss, too; dialogs */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
     CARNN__DIALOG_DECLINED = CARNN__DIALOG_TOP + 2, CARNN__DIALOG_METRICS,
@@ -19400,8 +19522,7 @@ typedef struct carnn__dialog {
     carnn__cell_run run;
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
-    size_t match;            /* parameter M (V, 4), where read.who is there */
-    float *matched;          /* (V, n) for each group of n turns: M[w, s_w], or their gradients */
+    carnn__match match;      /* where read.who is there */
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) choices of the batch; in training without words that are
                                 dropped */
@@ -19426,6 +19547,7 @@ typedef struct carnn__dialog {
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
     unsigned char *who;      /* (V) as read.who, without what the user says before the reply */
+    float *matched;          /* (L) what M has in the logits then */
 } carnn__dialog;
 
 /* What leads from c to o. */
@@ -19471,7 +19593,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, R);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
-        m->matched = carnn__floats(p->arena, p->model->words.count, B);
+        carnn__match_plan(p, &m->match, &m->read, L, B);
     m->Hy = carnn__floats(p->arena, 1, D);
     m->room = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
@@ -19522,8 +19644,8 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
-        m->match = carnn__declare(p->store, "reply", "match", p->model->words.count,
-                                  CARNN__SPEAKERS, 0, CARNN__INIT_ZERO, 0.1f);
+        m->match.weight = carnn__declare(p->store, "reply", "match", p->model->words.count,
+                                         CARNN__SPEAKERS, 0, CARNN__INIT_ZERO, 0.1f);
     if (!p->arena) return;
     m->ready = 0;
     carnn__dialog_plan_batch(p, m, D);
@@ -19570,85 +19692,96 @@ static void carnn__dialog_ready(const carnn__work *work) {
     m->ready = !work->g;
 }
 
-/* --- match: candidates by who has said their words -----------------------------------------------
-   `matched` has M[w, s_w] of all words, with a column for each turn: for a group of n turns, 16 at
-   most, (V, n). So a word of a candidate is one addition of n numbers for all of them, and groups
-   are worked on in parallel. */
+/* --- matching, in a chunk --------------------------------------------------------------------- */
 
-/* The first turn of the group of turn i of the chunk, and n. */
-static size_t carnn__match_group(const carnn__dialog *m, size_t i, size_t *n) {
-    size_t first = i - i % CARNN__MATCH_TURNS;
-    *n = carnn__min(m->packed.sequences - first, CARNN__MATCH_TURNS);
-    return first;
-}
-
-/* Sets what `matched` has of turn i of the chunk to M[w, s_w], by read.who; backward adds it to
-   dM. */
-static void carnn__match_words(const carnn__work *work, const carnn__dialog *m, size_t i,
-                               int backward) {
-    size_t V = work->model->words.count, n, first = carnn__match_group(m, i, &n), w;
-    float *x = m->matched + first * V + (i - first);
-    const float *M = carnn__weight(work, m->match);
-    float *dM = backward ? carnn__gradient(work, m->match) : NULL;
-    for (w = 0; w < V; w++) {
-        size_t at = w * CARNN__SPEAKERS + m->read.who[w];
-        if (backward) dM[at] += x[w * n];
-        else x[w * n] = M[at];
-    }
-}
-
-/* What the words of a candidate have, in a group of one turn, as in a session. */
-static float carnn__match_of(const carnn__dialog *m, size_t candidate) {
-    carnn__list words = carnn__list_at(&m->read.exchange.choices, candidate);
-    float sum = 0.0f;
-    size_t i;
-    for (i = 0; i < words.length; i++) sum += m->matched[words.ids[i]];
-    return sum;
-}
-
-typedef struct carnn__match_job {
-    const carnn__work *work;
-    int backward;
-} carnn__match_job;
-
-/* A group: z_l = the sum of `matched` over the words of candidate l; backward dz_l is added up in
-   `matched`. */
-static void carnn__match_candidates(void *job, size_t group, size_t worker) {
-    const carnn__match_job *x = (const carnn__match_job *)job;
-    const carnn__dialog *m = (const carnn__dialog *)x->work->state;
-    const carnn__lists *choices = &m->read.exchange.choices;
-    const carnn__kernels *kernel = x->work->engine->k;
-    size_t V = x->work->model->words.count, L = choices->count, n, l, i, k;
-    size_t first = carnn__match_group(m, group * CARNN__MATCH_TURNS, &n);
-    float *matched = m->matched + first * V, *z[CARNN__MATCH_TURNS], sum[CARNN__MATCH_TURNS];
-    (void)worker;
-    for (k = 0; k < n; k++) z[k] = m->z + m->packed.rank[first + k] * L;
-    if (x->backward) memset(matched, 0, V * n * sizeof(float));
-    for (l = 0; l < L; l++) {
-        for (k = 0; k < n; k++) sum[k] = x->backward ? z[k][l] : 0.0f;
-        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
-            float *of_word = matched + choices->ids[i] * n;
-            if (x->backward) kernel->add(sum, of_word, n);
-            else kernel->add(of_word, sum, n);
-        }
-        for (k = 0; k < n && !x->backward; k++) z[k][l] = sum[k];
-    }
-}
-
-/* Sets z of the turns of a chunk, or adds to dM what dz says. */
-static void carnn__match_chunk(carnn__work *work, int backward) {
+/* Lists the runs and the changes of a chunk of B turns. */
+static void carnn__dialog_list_changes(const carnn__work *work, size_t B) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__match_job job = {work, backward};
-    size_t B = m->packed.sequences, i;
-    size_t groups = (B + CARNN__MATCH_TURNS - 1) / CARNN__MATCH_TURNS;
-    carnn__pool *pool = work->engine->pool;
-    if (!m->read.who) return;
-    if (backward) carnn__parallel(pool, groups, carnn__match_candidates, &job);
-    for (i = 0; i < B; i++) {
-        carnn__history_note_turn(work, &m->read, m->from + i);
-        carnn__match_words(work, m, i, backward);
+    carnn__match *x = &m->match;
+    size_t i;
+    int first;
+    m->read.noted = 0;
+    for (x->runs = *x->at = i = 0; i < B; i++) {
+        carnn__change *change = x->change + x->at[i];
+        x->at[i + 1] = x->at[i] +
+                       carnn__history_note_turn(work, &m->read, m->from + i, change, &first);
+        if (first) x->run[x->runs++] = i;
     }
-    if (!backward) carnn__parallel(pool, groups, carnn__match_candidates, &job);
+    x->run[x->runs] = B;
+}
+
+/* z of turn i of the chunk. */
+static float *carnn__dialog_z(const carnn__dialog *m, size_t i) {
+    return m->z + m->packed.rank[i] * m->kept.count;
+}
+
+static void carnn__dialog_match_run(void *job, size_t run, size_t worker) {
+    const carnn__work *work = (const carnn__work *)job;
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__match *x = &m->match;
+    size_t L = m->kept.count, i;
+    const float *before = x->base.x;
+    (void)worker;
+    for (i = x->run[run]; i < x->run[run + 1]; i++) {
+        float *z = carnn__dialog_z(m, i);
+        memcpy(z, before, L * sizeof *z);
+        carnn__match_change(work, x, x->change + x->at[i], x->at[i + 1] - x->at[i], z);
+        before = z;
+    }
+}
+
+/* Adds dz of each turn to that of the turn before. */
+static void carnn__dialog_match_run_back(void *job, size_t run, size_t worker) {
+    const carnn__work *work = (const carnn__work *)job;
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__match *x = &m->match;
+    size_t i;
+    (void)worker;
+    for (i = x->run[run + 1]; i-- > x->run[run];) {
+        size_t at = x->at[i];
+        float *dz = carnn__dialog_z(m, i);
+        carnn__match_change_back(x, x->change + at, x->at[i + 1] - at, dz, x->gained + at);
+        if (i > x->run[run])
+            work->engine->k->add(dz, carnn__dialog_z(m, i - 1), m->kept.count);
+    }
+}
+
+/* Sets z of the turns of a chunk to what M has in it. */
+static void carnn__dialog_match(carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    if (!m->read.who) return;
+    carnn__dialog_list_changes(work, m->packed.sequences);
+    carnn__parallel(work->engine->pool, m->match.runs, carnn__dialog_match_run, work);
+}
+
+/* Adds to dM and to the gradient of the base what dz, which is lost, says. */
+static void carnn__dialog_match_back(carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__match *x = &m->match;
+    float *dM;
+    size_t i;
+    if (!m->read.who) return;
+    dM = carnn__gradient(work, x->weight);
+    carnn__parallel(work->engine->pool, x->runs, carnn__dialog_match_run_back, work);
+    for (i = 0; i < x->runs; i++)
+        work->engine->k->add(carnn__dialog_z(m, x->run[i]), x->base.d, m->kept.count);
+    for (i = 0; i < x->at[m->packed.sequences]; i++) {
+        float *of = dM + x->change[i].word * CARNN__SPEAKERS;
+        of[x->change[i].to] += x->gained[i];
+        of[x->change[i].from] -= x->gained[i];
+    }
+}
+
+/* From the gradient of the base, which is of all chunks, to dM. */
+static void carnn__dialog_match_base_back(carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    const carnn__lists *choices = &m->read.exchange.choices;
+    size_t l, i;
+    if (!m->read.who) return;
+    for (l = 0; l < choices->count; l++)
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
+            carnn__gradient(work, m->match.weight)[choices->ids[i] * CARNN__SPEAKERS] +=
+                m->match.base.d[l];
 }
 
 /* --- a chunk --------------------------------------------------------------------------------- */
@@ -19779,6 +19912,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
+    if (m->read.who) carnn__match_ready(work, &m->match, &m->read.exchange.choices);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 0);
     carnn__dialog_drop_utterances(work, m->e.x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, m->e.x, 0, U);
@@ -19787,7 +19921,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     memset(m->sum, 0, sizeof m->sum);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
-        carnn__match_chunk(work, 0);
+        carnn__dialog_match(work);
         carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->packed.order[b];
@@ -19798,8 +19932,8 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->read.turns, work->smoothing,
                       m->loss + m->from);
         if (!carnn__learns(work)) continue;
-        carnn__match_chunk(work, 1);
         carnn__dialog_chunk_back(work, key);
+        carnn__dialog_match_back(work);
     }
 }
 
@@ -19817,6 +19951,7 @@ static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t U = m->read.lists.count;
+    carnn__dialog_match_base_back(work);
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, m->e.d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, &m->e, U);
     carnn__dialog_drop_utterances(work, m->e.d, key);
@@ -19855,13 +19990,14 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = &m->net.corpus;
     carnn__lists *choices = &m->read.choices;
     size_t most = s->desc.utterances ? s->desc.utterances : s->model->history;
-    size_t words = carnn__history_candidates(s->model, choices);
+    size_t words = m->read.choice_words = carnn__history_candidates(s->model, choices);
     most = most ? carnn__min(most, CARNN__HISTORY_LINES) : CARNN__HISTORY_LINES;
     /* the history, what the user says and the reply: none of them moves before it is explained */
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
     m->who = (unsigned char *)carnn__take(arena, s->model->words.count, 1);
+    m->matched = carnn__floats(arena, 1, choices->count);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
@@ -19923,9 +20059,21 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turns = 1;
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
-    memset(m->who, CARNN__NOBODY, s->model->words.count);
+    if (m->read.who) {
+        carnn__match_ready(&s->work, &m->match, &m->read.choices);
+        memset(m->who, CARNN__NOBODY, s->model->words.count);
+        memcpy(m->matched, m->match.base.x, m->kept.count * sizeof(float));
+    }
     carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
     m->heard = 1;
+}
+
+/* The speaker has said the words of the latest utterance: what changes in who (V) and z (L). */
+static void carnn__dialog_note(carnn_session *s, unsigned char *who, uint32_t speaker, float *z) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__change *change = m->match.change;
+    size_t n = carnn__history_note(who, carnn__list_at(&m->net.corpus.tokens, 0), speaker, change);
+    carnn__match_change(&s->work, &m->match, change, n, z);
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
@@ -19934,7 +20082,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
     size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
-    if (m->read.who) carnn__history_note(m->who, carnn__list_at(words, 0), speaker);
+    if (m->read.who) carnn__dialog_note(s, m->who, speaker, m->matched);
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
     m->heard++;
@@ -19959,9 +20107,8 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     if (m->read.who) {
         memcpy(m->read.who, m->who, s->model->words.count);
-        carnn__history_note(m->read.who, carnn__list_at(&m->net.corpus.tokens, 0), CARNN_USER);
-        carnn__match_words(&s->work, m, 0, 0);
-        for (t = 0; t < L; t++) m->z[t] = carnn__match_of(m, t);
+        memcpy(m->z, m->matched, L * sizeof *m->z);
+        carnn__dialog_note(s, m->read.who, CARNN_USER, m->z);
     }
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
@@ -20015,7 +20162,9 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
-    if (m->read.who) e->rest += (double)carnn__match_of(m, best);
+    if (m->read.who)
+        e->rest += (double)carnn__match_of(&s->work, &m->match, m->read.who,
+                                           carnn__list_at(&m->read.choices, best));
     for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,

@@ -105,6 +105,71 @@ static void said_adds(const char *options, size_t rows) {
     carnn_dataset_free(data);
 }
 
+enum { SAID_DIALOGS = 3, SAID_TURNS = 50 };
+
+/* Long dialogs, of which one batch takes several chunks: two words of eight from the user, who says
+   some again that the system has said, and two of the system's. */
+static carnn_dataset *said_long_data(void) {
+    char text[SAID_DIALOGS * SAID_TURNS * 32];
+    size_t size = 0, i, k;
+    for (i = 0; i < SAID_DIALOGS * SAID_TURNS; i++) {
+        size_t turn = i % SAID_TURNS, word[3];
+        for (k = 0; k < 3; k++) word[k] = (size_t)(carnn__random(3, 3 * i + k) % (2 + turn / 6));
+        size += (size_t)sprintf(text + size, "%s%zu a%zu b%zu\ta%zu b%zu\n", turn || !i ? "" : "\n",
+                                turn + 1, word[0], word[1], word[2], turn % 3);
+    }
+    return test_data("dialog", text, size, 0, 0);
+}
+
+/* Adds the loss of an item to *loss and its gradient in M to g, by strings. */
+static void said_loss(const carnn_model *model, const carnn_dataset *data, size_t item,
+                      double *loss, double *g) {
+    size_t L = model->choices.count, answer, l;
+    double z[64] = {0.0}, all = 0.0;
+    CHECK(L > 10 && L <= 64);
+    answer = carnn__names_find(&model->choices, carnn__text(data, data->items[item].target));
+    for (l = 0; l < L; l++) {
+        z[l] = said_score(model, data, item, carnn_model_choice(model, l), SIZE_MAX);
+        all += exp(z[l]);
+    }
+    *loss += log(all) - z[answer];
+    for (l = 0; l < L; l++) {
+        carnn__words w = carnn__words_of(CARNN__SPACES,
+                                         carnn__span_of(carnn_model_choice(model, l)));
+        while (carnn__next_word(&w))
+            g[4 * carnn__names_find(&model->words, w.word) +
+              said_by(data, item, w.word, SIZE_MAX)] += exp(z[l]) / all - (l == answer);
+    }
+}
+
+/* With no other weights the logits are what M has in them: the loss of a batch and its gradient. */
+static void said_long(void) {
+    carnn_dataset *data = said_long_data();
+    carnn_model *model = test_model(
+        "dialog", "hidden=8 embedding=8 exchange=0 balance=0 word_dropout=0", NULL, data);
+    const size_t turns = SAID_DIALOGS * SAID_TURNS;
+    size_t at, i;
+    double expected[128] = {0.0}, loss = 0.0;
+    float *g = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    CHECK(model->words.count <= 32);
+    memset(model->params.value, 0, model->params.size * sizeof(float));
+    test_random_match(model);
+    for (i = 0; i < turns; i++) said_loss(model, data, i, &loss, expected);
+    test_work_open(&w, model, data, 2);
+    w.work.g = g;
+    w.work.batch = turns;
+    CHECK_INT(test_work_run(&w, 0), 1);
+    CHECK_NEAR(w.tally.loss, loss, 1e-4 * loss);
+    at = (size_t)(carnn__named(&model->params, "reply.match") - model->params.value);
+    for (i = 0; i < 4 * model->words.count; i++)
+        CHECK_NEAR(g[at + i], expected[i] / (double)turns, 1e-5);
+    test_work_close(&w);
+    free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Replies name the tree that the user has named: that a tree has been named by the user counts for
    such a reply, that nobody has named it counts against it. */
 static void said_learns(void) {
@@ -140,6 +205,7 @@ int main(void) {
     said_adds("hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
     said_adds("hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
     said_adds("hidden=24 embedding=24 reduce=2", SIZE_MAX);
+    said_long();
     said_learns();
     return test_end();
 }

@@ -187,6 +187,7 @@ static void told_long_dialog(void) {
         at += (size_t)sprintf(text + at, "%zu ask%zu %zu\tanswer%zu\n", i + 1, i % 7, i, i % 5);
     a.data = data = test_data("dialog", text, at, 0, 0);
     model = test_model("dialog", "hidden=8 embedding=8", NULL, data);
+    test_random_match(model);
     CHECK(!carnn_session_open(&a.session, model, NULL, NULL));
     CHECK(!carnn_predict(model, data, &desc, NULL));
     carnn_session_free(a.session);
