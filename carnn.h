@@ -19451,29 +19451,20 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
 }
 
-/* The sum of M over the words of a candidate; who: NULL: nobody has said any. */
-static float carnn__match_of(const carnn__work *work, const carnn__match *m,
-                             const unsigned char *who, carnn__list words) {
-    const float *M = carnn__weight(work, m->weight);
-    float sum = 0.0f;
-    size_t i;
-    for (i = 0; i < words.length; i++)
-        sum += M[words.ids[i] * CARNN__SPEAKERS + (who ? who[words.ids[i]] : CARNN__NOBODY)];
-    return sum;
-}
-
 /* Lists the candidates by their words, and sets what they have before anybody has said anything. */
 static void carnn__match_ready(const carnn__work *work, carnn__match *m,
                                const carnn__lists *choices) {
+    const float *M = carnn__weight(work, m->weight);
     size_t V = m->has.count, *at = m->has.at, l, i;
     memset(at, 0, (V + 1) * sizeof *at);
     for (i = 0; i < choices->at[choices->count]; i++) at[choices->ids[i] + 1]++;
     for (i = 0; i < V; i++) at[i + 1] += at[i];
-    for (l = 0; l < choices->count; l++) {
-        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
+    memset(m->base.x, 0, choices->count * sizeof(float));
+    for (l = 0; l < choices->count; l++)
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
             m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
-        m->base.x[l] = carnn__match_of(work, m, NULL, carnn__list_at(choices, l));
-    }
+            m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
+        }
     memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
     *at = 0;
     carnn__mat_clear(&m->base, 1);
@@ -19548,6 +19539,9 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
     unsigned char *who;      /* (V) as read.who, without what the user says before the reply */
     float *matched;          /* (L) what M has in the logits then */
+    uint32_t *said_in;       /* (V) the number of the utterance that has set `who` */
+    uint32_t *read_in, gone; /* (V) the same for read.who; the number of slot 0 then */
+    uint32_t spoken;         /* utterances since the beginning, with $start */
 } carnn__dialog;
 
 /* What leads from c to o. */
@@ -19776,12 +19770,13 @@ static void carnn__dialog_match_back(carnn__work *work) {
 static void carnn__dialog_match_base_back(carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__lists *choices = &m->read.exchange.choices;
+    float *dM;
     size_t l, i;
     if (!m->read.who) return;
+    dM = carnn__gradient(work, m->match.weight);
     for (l = 0; l < choices->count; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
-            carnn__gradient(work, m->match.weight)[choices->ids[i] * CARNN__SPEAKERS] +=
-                m->match.base.d[l];
+            dM[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY] += m->match.base.d[l];
 }
 
 /* --- a chunk --------------------------------------------------------------------------------- */
@@ -19998,6 +19993,8 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
     m->who = (unsigned char *)carnn__take(arena, s->model->words.count, 1);
     m->matched = carnn__floats(arena, 1, choices->count);
+    m->said_in = carnn__indices(arena, s->model->words.count);
+    m->read_in = carnn__indices(arena, s->model->words.count);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
@@ -20065,15 +20062,20 @@ static void carnn__dialog_reset(carnn_session *s) {
         memcpy(m->matched, m->match.base.x, m->kept.count * sizeof(float));
     }
     carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
-    m->heard = 1;
+    m->heard = m->spoken = 1;
 }
 
-/* The speaker has said the words of the latest utterance: what changes in who (V) and z (L). */
-static void carnn__dialog_note(carnn_session *s, unsigned char *who, uint32_t speaker, float *z) {
+/* The speaker has said the words of the latest utterance: what changes in who (V), z (L), and `in`
+   (V), which utterance has set `who`. */
+static void carnn__dialog_note(carnn_session *s, uint32_t speaker, unsigned char *who, uint32_t *in,
+                               float *z) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__change *change = m->match.change;
-    size_t n = carnn__history_note(who, carnn__list_at(&m->net.corpus.tokens, 0), speaker, change);
+    size_t n, i;
+    if (!m->read.who) return;
+    n = carnn__history_note(who, carnn__list_at(&m->net.corpus.tokens, 0), speaker, change);
     carnn__match_change(&s->work, &m->match, change, n, z);
+    for (i = 0; i < n; i++) in[change[i].word] = m->spoken;
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
@@ -20082,7 +20084,8 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
     size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
     carnn__dialog_add_utterance(s, speaker, text, 1);
-    if (m->read.who) carnn__dialog_note(s, m->who, speaker, m->matched);
+    carnn__dialog_note(s, speaker, m->who, m->said_in, m->matched);
+    m->spoken++;
     if (speaker == CARNN_SYSTEM)
         carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
     m->heard++;
@@ -20107,9 +20110,11 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     if (m->read.who) {
         memcpy(m->read.who, m->who, s->model->words.count);
+        memcpy(m->read_in, m->said_in, s->model->words.count * sizeof *m->read_in);
         memcpy(m->z, m->matched, L * sizeof *m->z);
-        carnn__dialog_note(s, m->read.who, CARNN_USER, m->z);
     }
+    carnn__dialog_note(s, CARNN_USER, m->read.who, m->read_in, m->z);
+    m->gone = m->spoken - (uint32_t)m->heard;
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
@@ -20146,10 +20151,28 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
                       carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
 }
 
+/* What M has in the logit of candidate `best`: each of its words counts for the utterance that has
+   said it, in the rest if that is forgotten; so does what it has where nobody has said anything. */
+static void carnn__dialog_explain_match(const carnn_session *s, size_t best, size_t count,
+                                        carnn_contribution *out, carnn_explanation *e) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    carnn__list words = carnn__list_at(&m->read.choices, best);
+    size_t i;
+    for (i = 0; i < words.length; i++) {
+        uint32_t word = words.ids[i], t = m->read_in[word] - m->gone;
+        const float *M = carnn__weight(&s->work, m->match.weight) + word * CARNN__SPEAKERS;
+        double more = (double)M[m->read.who[word]] - (double)M[CARNN__NOBODY];
+        int kept = m->read.who[word] && m->read_in[word] >= m->gone && t < e->count;
+        e->rest += (double)M[CARNN__NOBODY];
+        if (m->hops.gated || !kept) e->rest += more;
+        else if (t < count) out[t].score += more;
+    }
+}
+
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
    memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
-   all of it is the rest. What is matched is of the rest, too. Hy: H^T y. */
+   all of it is the rest. To this comes what M has. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -20162,9 +20185,6 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = !x->gated && (!m->has_cell || carnn__cell_is_additive(m->cell.kind));
-    if (m->read.who)
-        e->rest += (double)carnn__match_of(&s->work, &m->match, m->read.who,
-                                           carnn__list_at(&m->read.choices, best));
     for (t = 0; t < carnn__min(count, e->count); t++) {
         const carnn__said *said = &m->said[m->index[t]];
         carnn_contribution c = {carnn__history_roles[said->role].name, said->text,
@@ -20172,6 +20192,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
         if (!x->gated) c.has |= CARNN_HAS_SCORE;
         out[t] = c;
     }
+    if (m->read.who) carnn__dialog_explain_match(s, best, count, out, e);
     if (!x->count) {
         carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
         return;

@@ -31,7 +31,7 @@ CHARACTERS = --train ptb-train.txt --valid ptb-valid.txt --context none --embedd
 WHOLE = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --lr 0.005 --threads 1 --seed 1
 PROBED = --train ptb.char.train.txt.gz --valid ptb.char.valid.txt --embedding 50 --batch 32 --dropout 0 --clip 0.1 --threads 1 --seed 1
 MNIST = --train train-images --labels train-labels --valid dev-images --labels dev-labels
-SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10 --match 0
+SMALL = --hidden 128 --embedding 128 --lr 0.005 --epochs 10
 FAST = --hidden 50 --epochs 3 --memory 0 --traits 0 --place 0
 PROSE = --train read.prose --valid held.prose VECTORS --vocab 5000
 
@@ -41,14 +41,14 @@ demo OPTION=,--hops 0,--reduce 2 | quick | ./carnn train --task dialog --train d
 
 task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
-task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --match 0 --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
+task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
 task6-seeds SEED=1,2,3,4,5 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data BABI6-dev.txt
 task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 
 yardstick | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; awk '{ print "fold" NR % 3 }' managers > plain; rm -f *.differences
 yardstick BY=dev,plain,managers | quick | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > default.BY
 yardstick | quick | ./carnn train --task dialog --train BABI6-trn.txt --train BABI6-dev.txt --candidates BABI6-candidates.txt SMALL --folds-by managers
-yardstick OPTION=--seed 2,--balance 0 --word-dropout 0,--balance 0,--balance 1,--word-dropout 0,--word-dropout 0.2,--told 0,--smoothing 0.1,--average 0.99,--epochs 5,--dropout 0.2,--dropout 0.5,--weight-decay 0.3,--lr 0.0025,--history 6,--kb-rows 5,--hidden 256 --embedding 256 --lr 0.004,--cell ncarnn,--cell scarnn;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
+yardstick OPTION=--seed 2,--balance 0 --word-dropout 0,--balance 0,--balance 1,--word-dropout 0,--word-dropout 0.2,--told 0,--match 0,--smoothing 0.1,--average 0.99,--epochs 5,--dropout 0.2,--dropout 0.5,--weight-decay 0.3,--lr 0.0025,--history 6,--kb-rows 5,--hidden 256 --embedding 256 --lr 0.004,--cell ncarnn,--cell scarnn;BY=dev,plain,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick BY=dev,plain,managers | | MEMBERS=3 sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.BY; awk -f data/compare.awk default.BY other.BY | tee -a BY.differences
 yardstick NUMBER=5,8 | | MEMBERS=NUMBER sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL > other.managers; awk -f data/compare.awk default.managers other.managers
 yardstick | | for k in dev plain managers; do awk '/^accuracy/ { print $(NF - 2) }' $k.differences > $k.column; done; paste dev.column plain.column managers.column | awk -f data/correlation.awk
@@ -60,11 +60,11 @@ cells | | MEMBERS=3 CELLS="icarnn ncarnn scarnn" sh data/yardstick.sh managers B
 
 hops | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers; mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates
 hops OPTION=--cell icarnn --hops 0,--cell ncarnn --hops 0,--cell scarnn --hops 0,--cell icarnn,--cell ncarnn,--cell scarnn,--hops 3 --ages 1,--hops 3 --ages 1 --gated 1,--reduce 2;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL OPTION > hops.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL OPTION > hops.BY
-hops MATCH=0,1 | | ./carnn train --task dialog --match MATCH --reduce 2 DIALOGS --out qrn.gguf
-hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --match 0 --hops 0 > hops.managers
+hops | | ./carnn train --task dialog --reduce 2 DIALOGS --out qrn.gguf
+hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --hops 0 > hops.managers
 
 match | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
-match CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match 1 --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
+match CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match 0 --cell CELL > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
 match MEMBER=icarnn,ncarnn,scarnn,reduce=2,icarnn ncarnn scarnn,icarnn ncarnn scarnn reduce=2;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --match 0 --seed SEED > cells.managers
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers

@@ -105,6 +105,47 @@ static void said_adds(const char *options, size_t rows) {
     carnn_dataset_free(data);
 }
 
+/* With no other weights: each word of the reply counts for the utterance in which the speaker who
+   matters has first said it, in the rest where nobody has or that is forgotten. */
+static void said_explains(const char *options) {
+    carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    const float *M = carnn__named(&model->params, "reply.match");
+    carnn_session *s = NULL;
+    size_t item, i, told = 0;
+    memset(model->params.value, 0, model->params.size * sizeof(float));
+    test_random_match(model);
+    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    for (item = 0; item < data->item_count; item++) {
+        const carnn__item *x = &data->items[item];
+        double part[16] = {0.0}, rest = 0.0;
+        carnn_contribution out[16];
+        carnn_explanation e;
+        carnn__words w;
+        size_t before; /* lines that are forgotten; $start is no line */
+        said_ask(s, data, item);
+        CHECK(!carnn_session_explain(s, 16, out, &e, NULL));
+        before = x->count + 1 - e.count;
+        for (w = carnn__words_of(CARNN__SPACES, carnn__span_of(e.of)); carnn__next_word(&w);) {
+            const float *of = M + 4 * carnn__names_find(&model->words, w.word);
+            size_t by = said_by(data, item, w.word, SIZE_MAX);
+            rest += (double)of[0];
+            for (i = 0; by && i < x->count; i++)
+                if (data->members[x->first + i].role == by - 1 &&
+                    said_has(carnn__text(data, data->members[x->first + i].text), w.word)) break;
+            if (by && i + 1 >= before) part[i + 1 - before] += (double)(of[by] - of[0]);
+            else if (by) rest += (double)(of[by] - of[0]);
+        }
+        for (i = 0; i < e.count; i++) CHECK_NEAR(out[i].score, part[i], 1e-5);
+        for (i = 0; i < e.count; i++) told += part[i] != 0.0;
+        CHECK_NEAR(e.rest, rest, 1e-5);
+    }
+    CHECK(told > 0);
+    carnn_session_free(s);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 enum { SAID_DIALOGS = 3, SAID_TURNS = 50 };
 
 /* Long dialogs, of which one batch takes several chunks: two words of eight from the user, who says
@@ -205,6 +246,9 @@ int main(void) {
     said_adds("hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
     said_adds("hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
     said_adds("hidden=24 embedding=24 reduce=2", SIZE_MAX);
+    said_explains("hidden=8 embedding=8");
+    said_explains("hidden=8 embedding=8 history=1");
+    said_explains("hidden=8 embedding=8 hops=2 cell=ncarnn history=4");
     said_long();
     said_learns();
     return test_end();
