@@ -10342,9 +10342,11 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
     carnn__span file = carnn__span_of(name);
     carnn_status status = CARNN_OK;
     size_t i;
-    *found = file.length >= sizeof end && carnn__ends(file, end, 0);
-    if (*found) return carnn__question_file(r, name);
     status = carnn__folder_list(r, name, end, found);
+    if (!status && !*found && file.length >= sizeof end && carnn__ends(file, end, 0)) {
+        *found = 1;
+        return carnn__question_file(r, name);
+    }
     if (status || !*found) return status;
     r->parser.format = "question files (CNN, Daily Mail)";
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
@@ -10522,7 +10524,7 @@ static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dat
 static carnn_status carnn__table_inputs(carnn__parser *p) {
     carnn__reading *r = p->reading;
     carnn__span rest = carnn__span_of(r->model.inputs), name;
-    size_t i;
+    size_t i, k;
     int named = rest.length > 0, more = named;
     carnn__empty(r->inputs);
     while (more) {
@@ -10534,6 +10536,8 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
                                     (int)carnn__min(name.length, 50), name.at);
         if (i == p->column[CARNN__TABLE_TARGET])
             return carnn__unexpected(p, "inputs other than the target", name);
+        for (k = 0; k < stbds_arrlenu(r->inputs); k++)
+            if (r->inputs[k] == i) return carnn__unexpected(p, "each of the inputs once", name);
         stbds_arrput(r->inputs, (uint32_t)i);
     }
     for (i = 0; !named && i < p->columns; i++)

@@ -285,6 +285,18 @@ static guess guess_for(const char *word) {
     return (guess){.word = word, .distance = strlen(word) / 3 + 2};
 }
 
+/* Do the names have this one already? A command and a task may share it. */
+static int is_among(const char *names, const char *name) {
+    size_t length = strlen(name);
+    while (*names) {
+        size_t one = strcspn(names, ",");
+        if (one == length && !strncmp(names, name, length)) return 1;
+        names += one;
+        names += strspn(names, ", ");
+    }
+    return 0;
+}
+
 /* Is `name` the word itself? Else it may be the best guess. */
 static int is_word(guess *g, const char *name) {
     char word[LONGEST_NAME + 1];
@@ -297,7 +309,8 @@ static int is_word(guess *g, const char *name) {
     if (length >= 2 && same == length) distance = 0; /* the start of a name */
     if (distance < g->distance) strcpy(g->best, name);
     g->distance = least(distance, g->distance);
-    snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
+    if (!is_among(g->names, name))
+        snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
     return !strcmp(word, name);
 }
 

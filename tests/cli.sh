@@ -158,9 +158,10 @@ done
 run 0 help cells
 says out '^  icarnn  *CARNN whose gates read context and input$'
 run 2 help clasify
+says err 'unknown command "clasify"; did you mean "classify"?'
+check 'a command and a task of one name are listed once' [ "$(grep -o 'cloze' err | wc -l)" -eq 1 ]
 run 2 train --task clasify --help
 says err 'unknown task "clasify"; did you mean "classify"?'
-says err 'did you mean "classify"?'
 for words in 'help train' 'help cells' 'help lm' 'help --man' 'help --complete bash' version; do
     # shellcheck disable=SC2086  # words
     run 2 $words more
@@ -1814,6 +1815,11 @@ empty err
 lines out 3
 printf '1 Ann went home .\n2 XXXXX slept .\tAnn\t\tAnn|Tom\n' >ann.txt
 run 0 train --task cloze --train ann.txt --epochs 1 --quiet --hidden 4 --embedding 4 --out ann.gguf
+mkdir news.question # a folder, whatever it is called
+printf 'u\n\n@entity1 sat\n\n@placeholder sat\n\n@entity1\n\n@entity1:A\n@entity2:B\n' \
+    >news.question/a.question
+run 0 train --task cloze --train news.question --epochs 1 --hidden 4 --embedding 4 --out news.gguf
+says err '^news.question: read as question files'
 echo 'nobody was there .' >nobody.txt
 printf 'XXXXX slept\nXXXXX slept\tTom|Bob\n' | "$carnn" ask ann.gguf --text nobody.txt >out 2>err
 says err 'standard input:1: the text has no names; candidates can be written behind a tab'

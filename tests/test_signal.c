@@ -147,6 +147,9 @@ static void signal_inputs(void) {
     rows.inputs = "x,kind";
     CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "t:1: expected inputs other than the target, found \"kind\"");
+    rows.inputs = "x,y,x";
+    CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "t:1: expected each of the inputs once, found \"x\"");
 }
 
 /* Rows whose target is not known may be in the group of one whose is. */
