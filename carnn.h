@@ -19672,14 +19672,15 @@ static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
         m->kept.ids[i] = key && carnn__uniform(key, i) < rate ? 0 : choices->ids[i];
 }
 
-/* Packs the recurrent weights and encodes the candidates. Where nothing is learnt this is done
-   once, and the candidates are packed for the product, too, panel by panel. */
+/* Packs the recurrent weights, encodes the candidates and lists them by their words. Where nothing
+   is learnt this is done once, and the candidates are packed for the product, too, panel by panel. */
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
+    if (m->read.who) carnn__match_ready(work, &m->match, &m->read.exchange.choices);
     if (m->has_cell) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
@@ -19911,7 +19912,6 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     /* what does not depend on the turn: candidates encoded, utterances encoded and projected */
     carnn__dialog_drop_words(work, key);
     carnn__dialog_ready(work);
-    if (m->read.who) carnn__match_ready(work, &m->match, &m->read.exchange.choices);
     carnn__encode_lists(work, &m->words, &m->read.lists, 0, U, &m->e, 0, 0);
     carnn__dialog_drop_utterances(work, m->e.x, key);
     if (m->has_cell) carnn__cell_project(&m->run, work->engine, m->e.x, 0, U);
@@ -20061,7 +20061,6 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
     if (m->read.who) {
-        carnn__match_ready(&s->work, &m->match, &m->read.choices);
         memset(m->who, CARNN__NOBODY, s->model->words.count);
         memcpy(m->matched, m->match.base.x, m->kept.count * sizeof(float));
     }

@@ -68,8 +68,8 @@ static void said_ask(carnn_session *s, const carnn_dataset *data, size_t item) {
 static void said_adds(const char *options, size_t rows) {
     carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
     carnn_model *model = test_model("dialog", options, NULL, data);
-    const carnn__dialog *m;
-    carnn_session *s = NULL;
+    const carnn__dialog *m, *without;
+    carnn_session *s = NULL, *plain = NULL;
     float *M = carnn__named(&model->params, "reply.match"), kept[256];
     size_t size = 4 * model->words.count, item, l;
     CHECK(size <= 256 && model->choices.count == 6);
@@ -77,30 +77,31 @@ static void said_adds(const char *options, size_t rows) {
     test_random_match(model);
     memcpy(kept, M, size * sizeof *M);
     CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    memset(M, 0, size * sizeof *M);
+    CHECK(!carnn_session_open(&plain, model, NULL, NULL));
     m = (const carnn__dialog *)s->work.state;
+    without = (const carnn__dialog *)plain->work.state;
     for (item = 0; item < data->item_count; item++) {
         carnn_contribution part[16];
         carnn_explanation e;
-        float with[6];
         double sum, all;
         size_t i;
+        said_ask(plain, data, item);
+        memcpy(M, kept, size * sizeof *M);
         said_ask(s, data, item);
-        memcpy(with, m->z, sizeof with);
         CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
         for (sum = e.rest, all = 1.0, i = 0; i < e.count; i++) {
             sum += part[i].score;
             all += fabs(part[i].score);
         }
-        CHECK_NEAR(sum, with[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
+        CHECK_NEAR(sum, m->z[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
+        for (l = 0; l < 6; l++)
+            CHECK_NEAR(m->z[l] - without->z[l],
+                       said_score(model, data, item, carnn_model_choice(model, l), rows), 1e-4);
         memset(M, 0, size * sizeof *M);
-        said_ask(s, data, item);
-        memcpy(M, kept, size * sizeof *M);
-        for (l = 0; l < 6; l++) {
-            const char *candidate = carnn_model_choice(model, l);
-            CHECK_NEAR(with[l] - m->z[l], said_score(model, data, item, candidate, rows), 1e-4);
-        }
     }
     carnn_session_free(s);
+    carnn_session_free(plain);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
