@@ -9475,7 +9475,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     third = carnn__cut(&line, '\t', &response);
     if (third && carnn__cut(&line, '\t', &spoken) && !p->lenient)
         return carnn__unexpected(p, "at most three columns", p->lines.line);
-    if (third && !user.length && !p->lenient) /* N<TAB>user<TAB>response */
+    if (third && !p->lenient && !user.length && user.at[-1] != ' ') /* N<TAB>user<TAB>response */
         return carnn__unexpected(p, "the user's words behind the number and a blank",
                                  p->lines.line);
     if (!carnn__trim(response).length && !p->lenient)

@@ -206,6 +206,7 @@ static void test_dialog_boundaries(void) {
         {"\xEF\xBB\xBF" "1 a\tb", "||u a|s b|"},
         {"0001 a\tb\n4294967295 c\td\n", "||u a|s b|u c|s d|"},
         {"1 a\tb\tspoken\n2 c\td\t \n3 e\tf\t\n", "||u a|s spoken|u c|s d|u e|s f|"},
+        {"1 \tclass\tspoken\n2 a\tb\n", "||u |s spoken|u a|s b|"}, /* a user who says nothing */
     };
     char out[1000];
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
