@@ -18248,7 +18248,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
      words that are not copied: of the replies that have the word, more than one in twenty come
      before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
      all words of a class if, of those that replies have, more than a tenth are not copied, or if
-       no candidate has any: of "ax300 R_stock sold_out" a reply says what follows, not the word
+       neither a candidate nor what the system says, where candidates name classes of replies, has
+       any: of "ax300 R_stock sold_out" a reply says what follows, not the word
 
    A word of candidates that no dialog has is of the class whose names stand in its place in other
    candidates.
@@ -18374,7 +18375,7 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
     const uint32_t *targets = carnn__corpus_of(x->work)->target;
     size_t V = x->work->model->words.count, i, k, line = 0;
     /* of each class, words that replies have, and those of them that are not copied; whether
-       candidates have any */
+       candidates or what the system says have any */
     size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
     int listed[CARNN__NAME_COLUMNS] = {0};
     /* of each word, the last dialog that has it, replies that have it, those that do not copy it */
@@ -18385,8 +18386,12 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         carnn__list words;
         if (carnn__group_begins(data, i)) line = item->first;
         for (; line < item->first + item->count; line++) {
+            int system = data->members[line].role == CARNN_SYSTEM;
             words = carnn__member_tokens(x->work, line);
-            for (k = 0; k < words.length; k++) said[words.ids[k]] = dialog;
+            for (k = 0; k < words.length; k++) {
+                said[words.ids[k]] = dialog;
+                if (system && of[words.ids[k]] != CARNN__NO_INDEX) listed[of[words.ids[k]]] = 1;
+            }
         }
         if (target == CARNN__NO_INDEX) continue;
         words = carnn__list_at(x->choices, target);

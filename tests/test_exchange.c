@@ -287,6 +287,30 @@ static void test_many_relations(void) {
     close_batch(&b);
 }
 
+/* Where candidates name classes of replies, the words that the system says tell the names: without
+   them no reply has any. */
+static void test_classes_of_replies(void) {
+    size_t spoken, i;
+    for (spoken = 0; spoken < 2; spoken++) {
+        char text[4096];
+        size_t size = 0;
+        guided_batch b;
+        carnn_dataset *data;
+        const carnn__dialog *m;
+        for (i = 0; i < 16; i++) {
+            const char *tree = trees[i % 8], *place = places[i % 4];
+            size += (size_t)sprintf(text + size, "1 %s R_place %s\n2 where is it\t<place>", tree,
+                                    place);
+            if (spoken) size += (size_t)sprintf(text + size, "\t%s is in the %s", tree, place);
+            size += (size_t)sprintf(text + size, "\n3 thanks\t<welcome>\n\n");
+        }
+        data = test_data("dialog", text, size, 0, 0);
+        m = open_data(&b, data, guide_model(data, 1));
+        CHECK_INT(m->read.name_classes.classes, spoken ? 2 : 0);
+        close_batch(&b);
+    }
+}
+
 /* Data of another origin, with a reply that is no candidate. */
 static void test_other_replies(void) {
     static const char text[] = "1 hello\tnobody knows oak\n2 hello\tthere is elm\n";
@@ -498,6 +522,7 @@ int main(void) {
     test_untold();
     test_rules();
     test_many_relations();
+    test_classes_of_replies();
     test_other_replies();
     test_permutations();
     test_no_dropout();
