@@ -19435,15 +19435,15 @@ typedef struct carnn__match {
 /* The most changes of a run: a word changes less often than there are speakers. */
 static size_t carnn__match_most(const carnn__work *work) {
     const carnn_dataset *data = work->data;
-    size_t longest = 0, words = 0, item = 0, i;
-    if (carnn__in_session(work)) return CARNN__UTTERANCE_WORDS; /* of one utterance */
+    size_t V = work->model->words.count, longest = 0, words = 0, item = 0, i;
+    if (carnn__in_session(work)) return carnn__min(V, CARNN__UTTERANCE_WORDS); /* of an utterance */
     for (i = 0; i < data->member_count; i++) {
         for (; item < data->item_count && data->items[item].first <= i; item++)
             if (carnn__group_begins(data, item)) words = 0;
         words += carnn__member_tokens(work, i).length;
         longest = carnn__max(longest, words);
     }
-    return carnn__min(longest + CARNN__ODD_WORDS, work->model->words.count * CARNN__SPEAKERS);
+    return carnn__min(longest + CARNN__ODD_WORDS, V * CARNN__SPEAKERS);
 }
 
 /* Memory for L candidates and B turns of a chunk. */
