@@ -10343,11 +10343,11 @@ static carnn_status carnn__question_folder(carnn__reading *r, const char *name, 
     carnn_status status = CARNN_OK;
     size_t i;
     status = carnn__folder_list(r, name, end, found);
-    if (!status && !*found && file.length >= sizeof end && carnn__ends(file, end, 0)) {
-        *found = 1;
-        return carnn__question_file(r, name);
+    if (status) return status;
+    if (!*found) {
+        *found = file.length >= sizeof end && carnn__ends(file, end, 0);
+        return *found ? carnn__question_file(r, name) : CARNN_OK;
     }
-    if (status || !*found) return status;
     r->parser.format = "question files (CNN, Daily Mail)";
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
         return carnn__fail(r->error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
@@ -18368,11 +18368,19 @@ static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
     }
 }
 
+/* Sets listed[class] for the class of each of these words. */
+static void carnn__classes_mark(const uint32_t *of, carnn__list words, int *listed) {
+    size_t k;
+    for (k = 0; k < words.length; k++)
+        if (of[words.ids[k]] != CARNN__NO_INDEX) listed[of[words.ids[k]]] = 1;
+}
+
 /* Takes out of their classes the words that are not copied (above). times (3 V): zeros. */
 static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_t *of,
                                          uint64_t *times) {
     const carnn_dataset *data = x->work->data;
     const uint32_t *targets = carnn__corpus_of(x->work)->target;
+    const carnn__list candidates = {x->choices->ids, x->choices->at[x->choices->count]};
     size_t V = x->work->model->words.count, i, k, line = 0;
     /* of each class, words that replies have, and those of them that are not copied; whether
        candidates or what the system says have any */
@@ -18386,12 +18394,9 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
         carnn__list words;
         if (carnn__group_begins(data, i)) line = item->first;
         for (; line < item->first + item->count; line++) {
-            int system = data->members[line].role == CARNN_SYSTEM;
             words = carnn__member_tokens(x->work, line);
-            for (k = 0; k < words.length; k++) {
-                said[words.ids[k]] = dialog;
-                if (system && of[words.ids[k]] != CARNN__NO_INDEX) listed[of[words.ids[k]]] = 1;
-            }
+            for (k = 0; k < words.length; k++) said[words.ids[k]] = dialog;
+            if (data->members[line].role == CARNN_SYSTEM) carnn__classes_mark(of, words, listed);
         }
         if (target == CARNN__NO_INDEX) continue;
         words = carnn__list_at(x->choices, target);
@@ -18400,8 +18405,7 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
             early[words.ids[k]] += said[words.ids[k]] != dialog;
         }
     }
-    for (k = 0; k < x->choices->at[x->choices->count]; k++)
-        if (of[x->choices->ids[k]] != CARNN__NO_INDEX) listed[of[x->choices->ids[k]]] = 1;
+    carnn__classes_mark(of, candidates, listed);
     for (i = 0; i < V; i++) {
         if (of[i] == CARNN__NO_INDEX) continue;
         replied[of[i]] += replies[i] > 0;
