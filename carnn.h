@@ -19682,7 +19682,7 @@ static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
 }
 
 /* Packs the recurrent weights, encodes the candidates and lists them by their words. Where nothing
-   is learnt this is done once, and the candidates are packed for the product, too, panel by panel. */
+   is learnt this is done once, and the candidates are packed for the product, too, by panels. */
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
