@@ -58,6 +58,7 @@
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names: exchanged in training (dialog), without a meaning (cloze), found in prose
        @@HISTORY dialogs as a model reads them: histories, facts that have been told
+       @@SPOKEN  who has said the words of a dialog, and candidates scored by it
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal,
                  skip-thought
        @@TASKS   the table of tasks, options, making a model
@@ -18757,9 +18758,6 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
        the_fork R_cuisine british $system    TOLD, in the turns after it
        the_fork R_cuisine british $user      PAST, in the turns after "what about the_inn ?"
 
-   Option match. A reply's words also count by who has said them in this dialog: the user, else the
-   system, else a fact, or nobody.
-
    A batch is whole dialogs, and each distinct utterance is listed and encoded once. Where the model
    learns to be unsure, there are ODD turns behind the others, out-of-domain examples: some of the
    turns once more, in which the user says words that mean nothing and the right reply is that the
@@ -18821,30 +18819,6 @@ static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
     return *facts <= most;
 }
 
-/* --- who has said a word ---------------------------------------------------------------------- */
-
-enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 }; /* between them 1 + carnn_speaker */
-
-typedef struct carnn__change { /* of who has said a word */
-    uint32_t word;
-    unsigned char from, to;
-} carnn__change;
-
-/* Somebody has said these words: who (V). Returns how many `change` (said.length) lists. */
-static size_t carnn__history_note(unsigned char *who, carnn__list said, uint32_t speaker,
-                                  carnn__change *change) {
-    unsigned char number = (unsigned char)(1 + speaker);
-    size_t n = 0, i;
-    for (i = 0; i + 1 < said.length; i++) { /* without the speaker's */
-        unsigned char *by = &who[said.ids[i]];
-        carnn__change c = {said.ids[i], *by, number};
-        if (*by != CARNN__NOBODY && *by <= number) continue;
-        *by = number;
-        change[n++] = c;
-    }
-    return n;
-}
-
 /* --- facts ----------------------------------------------------------------------------------- */
 
 /* Marks, by the speaker whose word is last; SAID: of every other line, too. */
@@ -18903,10 +18877,6 @@ typedef struct carnn__history {
     uint32_t *told;          /* (told_count) token lists of the facts that can be told */
     size_t told_count;
     size_t marked;           /* the marks take account of the lines before this one */
-    unsigned char *who;      /* (V) who has said each word, up to what the user says in the turn at
-                                hand; NULL: nobody asks */
-    size_t noted;            /* that takes account of the lines of the dialog before this one; 0:
-                                of none */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     uint32_t *begin;         /* (items) the line with the $start of its dialog */
     /* of the batch at hand: U utterances, R turns */
@@ -19042,8 +19012,6 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
     m->turns = m->lists.count = m->marked = 0;
-    if (!carnn__option_whole(p->model, CARNN__DIALOG_MATCH)) return;
-    m->who = (unsigned char *)carnn__take(p->arena, p->model->words.count, 1);
 }
 
 /* The words of a line. */
@@ -19173,29 +19141,6 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
     }
 }
 
-/* Sets `who` for turn i of the batch and lists the changes, whose number it returns: those since
-   turn i - 1, or *first is 1 and they are those since nobody has said anything. */
-static size_t carnn__history_note_turn(const carnn__work *work, carnn__history *m, size_t i,
-                                       carnn__change *change, int *first) {
-    size_t item = m->turn[i], begin = m->begin[item] + 1; /* behind $start */
-    int odd = i >= m->turns - m->odd;                      /* its user says something else */
-    size_t end = m->end[item] + !odd, n = 0;
-    *first = m->noted < begin || m->noted > end;
-    if (*first) {
-        memset(m->who, CARNN__NOBODY, work->model->words.count);
-        m->noted = begin;
-    }
-    for (; m->noted < end; m->noted++) {
-        carnn__list said = carnn__list_at(&m->lists, m->place[m->noted][CARNN__SAID]);
-        uint32_t speaker = said.ids[said.length - 1] - CARNN__DIALOG_SPEAKER;
-        n += carnn__history_note(m->who, said, speaker, change + n);
-    }
-    if (!odd) return n;
-    m->noted = 0; /* no other turn goes on from this one */
-    return n + carnn__history_note(m->who, carnn__list_at(&m->lists, m->latest[i]), CARNN_USER,
-                                   change + n);
-}
-
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is $start.
    `key` draws the exchange of names, by which an utterance with names differs in each dialog. */
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
@@ -19230,6 +19175,342 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
 #endif
 /* =============================================================================================
+   @@SPOKEN   who has said the words of a dialog, and candidates scored by it
+
+   Option match of dialog models. The logit of candidate l has a sum over its words w:
+
+     z_l = sum_{w in l} M[w, s_w]                M (V, 4), zeros at first
+
+   s_w is who has said w in the dialog so far, what the user says now included: the user, else the
+   system, else a fact, or nobody. A reply seldom names a place that nobody has named, whatever the
+   system is; each word has weights of its own, as some need not be said first. (In the memory
+   networks of Bordes, Boureau and Weston 2017 match type features tell a candidate which kinds of
+   its names have been said.)
+
+   A turn has what the turn before has and what has changed since: with every word that its dialog
+   says for the first time, or the user after the system, M[w, s_w] changes for the candidates that
+   have the word. So z of a turn is that of the turn before, with these CHANGES, and the gradient of
+   a change is the sum of dz over its candidates, in this turn and in all that go on from it. A RUN
+   is such turns of a dialog, one after the other; runs are worked on in parallel.
+
+   Turns are in chunks (@@HEAD dialog), packed by rank. Sizes: V words, L candidates, B turns of a
+   chunk.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 }; /* between them 1 + carnn_speaker */
+
+typedef struct carnn__change { /* of who has said a word */
+    uint32_t word;
+    unsigned char from, to;
+} carnn__change;
+
+/* What a session has heard. */
+typedef struct carnn__heard {
+    unsigned char *who; /* (V) who has said each word */
+    uint32_t *in;       /* (V) the number of the utterance that has set `who` */
+    float *z;           /* (L) */
+} carnn__heard;
+
+typedef struct carnn__match {
+    size_t weight;           /* parameter M (V, 4) */
+    carnn__mat base;         /* (1, L) z where nobody has said anything */
+    carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
+    unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
+                                are not matched */
+    size_t noted;            /* that takes account of the lines of the dialog before this one; 0:
+                                of none */
+    /* of the chunk at hand */
+    const carnn__history *read;
+    const carnn__packed *seq;
+    float *z;                /* (B, L) by rank */
+    size_t L;                /* of the batch at hand */
+    size_t runs, *run;       /* (runs + 1) their first turns */
+    size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
+    carnn__change *change;
+    float *gained;           /* their gradients */
+    /* of a session */
+    carnn__heard before, now; /* now: with what the user says before the reply */
+} carnn__match;
+
+static void carnn__match_declare(carnn__plan *p, carnn__match *m) {
+    m->weight = carnn__declare(p->store, "reply", "match", p->model->words.count, CARNN__SPEAKERS,
+                               0, CARNN__INIT_ZERO, 0.1f);
+}
+
+/* The most changes of a run: a word changes less often than there are speakers. */
+static size_t carnn__match_most(const carnn__work *work) {
+    const carnn_dataset *data = work->data;
+    size_t V = work->model->words.count, longest = 0, words = 0, item = 0, i;
+    if (carnn__in_session(work)) return carnn__min(V, CARNN__UTTERANCE_WORDS); /* of an utterance */
+    for (i = 0; i < data->member_count; i++) {
+        for (; item < data->item_count && data->items[item].first <= i; item++)
+            if (carnn__group_begins(data, item)) words = 0;
+        words += carnn__member_tokens(work, i).length;
+        longest = carnn__max(longest, words);
+    }
+    return carnn__min(longest + CARNN__ODD_WORDS, V * CARNN__SPEAKERS);
+}
+
+/* Memory for L candidates and B turns, packed in seq, whose logits are z (B, L). */
+static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__history *read,
+                              const carnn__packed *seq, float *z, size_t L, size_t B) {
+    size_t V = p->model->words.count, most = carnn__times(B, carnn__match_most(p->work));
+    m->base = carnn__plan_mat(p, 1, L);
+    m->has.count = V;
+    m->has.at = carnn__sizes(p->arena, V + 1);
+    m->has.ids = carnn__indices(p->arena, read->choice_words);
+    m->who = (unsigned char *)carnn__take(p->arena, V, 1);
+    m->read = read;
+    m->seq = seq;
+    m->z = z;
+    m->run = carnn__sizes(p->arena, B + 1);
+    m->at = carnn__sizes(p->arena, B + 1);
+    m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
+    m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
+}
+
+/* Lists the candidates by their words, and sets what they have before anybody has said anything. */
+static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
+    const carnn__lists *choices = &m->read->exchange.choices;
+    const float *M;
+    size_t V = m->has.count, *at = m->has.at, l, i;
+    if (!m->who) return;
+    M = carnn__weight(work, m->weight);
+    m->L = choices->count;
+    memset(at, 0, (V + 1) * sizeof *at);
+    for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i] + 1]++;
+    for (i = 0; i < V; i++) at[i + 1] += at[i];
+    memset(m->base.x, 0, m->L * sizeof(float));
+    for (l = 0; l < m->L; l++)
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
+            m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
+            m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
+        }
+    memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
+    *at = 0;
+    carnn__mat_clear(&m->base, 1);
+}
+
+/* --- changes --------------------------------------------------------------------------------- */
+
+/* Somebody has said these words: who (V). Returns how many `change` (said.length) lists. */
+static size_t carnn__match_note(unsigned char *who, carnn__list said, uint32_t speaker,
+                                carnn__change *change) {
+    unsigned char number = (unsigned char)(1 + speaker);
+    size_t n = 0, i;
+    for (i = 0; i + 1 < said.length; i++) { /* without the speaker's */
+        unsigned char *by = &who[said.ids[i]];
+        carnn__change c = {said.ids[i], *by, number};
+        if (*by != CARNN__NOBODY && *by <= number) continue;
+        *by = number;
+        change[n++] = c;
+    }
+    return n;
+}
+
+/* Sets `who` for turn i of the batch and lists the changes, whose number it returns: those since
+   turn i - 1, or *first is 1 and they are those since nobody has said anything. */
+static size_t carnn__match_note_turn(carnn__match *m, size_t i, carnn__change *change,
+                                     int *first) {
+    const carnn__history *read = m->read;
+    size_t item = read->turn[i], begin = read->begin[item] + 1; /* behind $start */
+    int odd = i >= read->turns - read->odd;                     /* its user says something else */
+    size_t end = read->end[item] + !odd, n = 0;
+    *first = m->noted < begin || m->noted > end;
+    if (*first) {
+        memset(m->who, CARNN__NOBODY, m->has.count);
+        m->noted = begin;
+    }
+    for (; m->noted < end; m->noted++) {
+        carnn__list said = carnn__list_at(&read->lists, read->place[m->noted][CARNN__SAID]);
+        uint32_t speaker = said.ids[said.length - 1] - CARNN__DIALOG_SPEAKER;
+        n += carnn__match_note(m->who, said, speaker, change + n);
+    }
+    if (!odd) return n;
+    m->noted = 0; /* no other turn goes on from this one */
+    return n + carnn__match_note(m->who, carnn__list_at(&read->lists, read->latest[i]), CARNN_USER,
+                                 change + n);
+}
+
+/* Lists the runs and the changes of a chunk that begins with turn `from`. */
+static void carnn__match_list(carnn__match *m, size_t from) {
+    size_t B = m->seq->sequences, i;
+    int first;
+    m->noted = 0;
+    for (m->runs = *m->at = i = 0; i < B; i++) {
+        m->at[i + 1] = m->at[i] + carnn__match_note_turn(m, from + i, m->change + m->at[i], &first);
+        if (first) m->run[m->runs++] = i;
+    }
+    m->run[m->runs] = B;
+}
+
+/* Adds to z (L) what changes for the candidates. */
+static void carnn__match_change(const carnn__work *work, const carnn__match *m,
+                                const carnn__change *change, size_t count, float *z) {
+    const float *M = carnn__weight(work, m->weight);
+    size_t k, i;
+    for (k = 0; k < count; k++) {
+        carnn__list has = carnn__list_at(&m->has, change[k].word);
+        const float *of = M + change[k].word * CARNN__SPEAKERS;
+        float more = of[change[k].to] - of[change[k].from];
+        for (i = 0; i < has.length; i++) z[has.ids[i]] += more;
+    }
+}
+
+/* Sets the gradients of changes by dz (L). */
+static void carnn__match_change_back(const carnn__match *m, const carnn__change *change,
+                                     size_t count, const float *dz, float *gained) {
+    size_t k, i;
+    for (k = 0; k < count; k++) {
+        carnn__list has = carnn__list_at(&m->has, change[k].word);
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* one addition need not wait for the last */
+        for (i = 0; i < has.length; i++) sum[i & 3] += dz[has.ids[i]];
+        gained[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+}
+
+/* --- a chunk --------------------------------------------------------------------------------- */
+
+typedef struct carnn__match_job {
+    const carnn__work *work;
+    const carnn__match *m;
+} carnn__match_job;
+
+/* z of turn i of the chunk. */
+static float *carnn__match_z(const carnn__match *m, size_t i) {
+    return m->z + m->seq->rank[i] * m->L;
+}
+
+static void carnn__match_run(void *job, size_t run, size_t worker) {
+    const carnn__match *m = ((const carnn__match_job *)job)->m;
+    const float *before = m->base.x;
+    size_t i;
+    (void)worker;
+    for (i = m->run[run]; i < m->run[run + 1]; i++) {
+        float *z = carnn__match_z(m, i);
+        memcpy(z, before, m->L * sizeof *z);
+        carnn__match_change(((const carnn__match_job *)job)->work, m, m->change + m->at[i],
+                            m->at[i + 1] - m->at[i], z);
+        before = z;
+    }
+}
+
+/* Adds dz of each turn to that of the turn before. */
+static void carnn__match_run_back(void *job, size_t run, size_t worker) {
+    const carnn__match *m = ((const carnn__match_job *)job)->m;
+    const carnn__engine *e = ((const carnn__match_job *)job)->work->engine;
+    size_t i;
+    (void)worker;
+    for (i = m->run[run + 1]; i-- > m->run[run];) {
+        size_t at = m->at[i];
+        float *dz = carnn__match_z(m, i);
+        carnn__match_change_back(m, m->change + at, m->at[i + 1] - at, dz, m->gained + at);
+        if (i > m->run[run]) e->k->add(dz, carnn__match_z(m, i - 1), m->L);
+    }
+}
+
+/* Sets z of the turns of a chunk, which begins with turn `from` of the batch, to what M has in
+   it. */
+static void carnn__match_forward(const carnn__work *work, carnn__match *m, size_t from) {
+    carnn__match_job job = {work, m};
+    if (!m->who) return;
+    carnn__match_list(m, from);
+    carnn__parallel(work->engine->pool, m->runs, carnn__match_run, &job);
+}
+
+/* Adds to dM and to the gradient of the base what dz, which is in z and is lost, says. */
+static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
+    carnn__match_job job = {work, m};
+    float *dM;
+    size_t i;
+    if (!m->who) return;
+    dM = carnn__gradient(work, m->weight);
+    carnn__parallel(work->engine->pool, m->runs, carnn__match_run_back, &job);
+    for (i = 0; i < m->runs; i++)
+        work->engine->k->add(carnn__match_z(m, m->run[i]), m->base.d, m->L);
+    for (i = 0; i < m->at[m->seq->sequences]; i++) {
+        float *of = dM + m->change[i].word * CARNN__SPEAKERS;
+        of[m->change[i].to] += m->gained[i];
+        of[m->change[i].from] -= m->gained[i];
+    }
+}
+
+/* From the gradient of the base, which is of all chunks, to dM. */
+static void carnn__match_base_back(const carnn__work *work, const carnn__match *m) {
+    const carnn__lists *choices = &m->read->exchange.choices;
+    float *dM;
+    size_t l, i;
+    if (!m->who) return;
+    dM = carnn__gradient(work, m->weight);
+    for (l = 0; l < m->L; l++)
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
+            dM[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY] += m->base.d[l];
+}
+
+/* --- a session -------------------------------------------------------------------------------- */
+
+/* Memory of a session; that of `now` which a chunk has is its. */
+static void carnn__match_carve(carnn__arena *arena, carnn__match *m, size_t V, size_t L) {
+    m->before.who = (unsigned char *)carnn__take(arena, V, 1);
+    m->before.in = carnn__indices(arena, V);
+    m->before.z = carnn__floats(arena, 1, L);
+    m->now.in = carnn__indices(arena, V);
+}
+
+/* Nobody has said anything. */
+static void carnn__match_reset(carnn__match *m) {
+    if (!m->who) return;
+    memset(m->before.who, CARNN__NOBODY, m->has.count);
+    memcpy(m->before.z, m->base.x, m->L * sizeof(float));
+    m->now.who = m->who;
+    m->now.z = m->z;
+}
+
+/* The speaker has said these words, in utterance `number`. */
+static void carnn__match_hear(const carnn__work *work, carnn__match *m, carnn__heard *heard,
+                              carnn__list words, uint32_t speaker, uint32_t number) {
+    size_t n, i;
+    if (!m->who) return;
+    n = carnn__match_note(heard->who, words, speaker, m->change);
+    carnn__match_change(work, m, m->change, n, heard->z);
+    for (i = 0; i < n; i++) heard->in[m->change[i].word] = number;
+}
+
+/* The user says these words, and the reply is asked for: sets z. */
+static void carnn__match_ask(const carnn__work *work, carnn__match *m, carnn__list words,
+                             uint32_t number) {
+    if (!m->who) return;
+    memcpy(m->now.who, m->before.who, m->has.count);
+    memcpy(m->now.in, m->before.in, m->has.count * sizeof *m->now.in);
+    memcpy(m->now.z, m->before.z, m->L * sizeof(float));
+    carnn__match_hear(work, m, &m->now, words, CARNN_USER, number);
+}
+
+/* What M has in the logit of a candidate with these words: each counts for the utterance that has
+   said it, out[t] where that is number first + t and t < kept, else in the rest; so does what it
+   has where nobody has said anything. out (count) may be shorter. */
+static void carnn__match_explain(const carnn__work *work, const carnn__match *m, carnn__list words,
+                                 size_t first, size_t kept, size_t count,
+                                 carnn_contribution *out, double *rest) {
+    const float *M;
+    size_t i;
+    if (!m->who) return;
+    M = carnn__weight(work, m->weight);
+    for (i = 0; i < words.length; i++) {
+        size_t word = words.ids[i], in = m->now.in[word];
+        unsigned char who = m->now.who[word];
+        const float *of = M + word * CARNN__SPEAKERS;
+        double more = (double)of[who] - (double)of[CARNN__NOBODY];
+        *rest += (double)of[CARNN__NOBODY];
+        if (who == CARNN__NOBODY || in < first || in - first >= kept) *rest += more;
+        else if (in - first < count) out[in - first].score += more;
+    }
+}
+
+#endif
+/* =============================================================================================
    @@HEAD dialog   choose the reply, given the dialog so far
 
    Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
@@ -19254,14 +19535,10 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    changes what the next one asks, with the same weights, and the last state of the last one is o
    (query reduction, @@PART).
 
-   With --match (on by default) a candidate is also scored by who has said each of its words before:
+   With --match (on by default) a candidate is also scored by who has said each of its words before
+   (@@SPOKEN):
 
-     z_l = o . y_l + sum_{w in l} M[w, s_w]        P(l) = softmax_l(z_l)        M (V, 4)
-
-   s_w: the user, else the system, else a fact, or nobody. A reply seldom names a place that nobody
-   has named, whatever the system; words have weights of their own, which begin at zero, as some
-   need not be said first. (In the memory networks of Bordes, Boureau and Weston 2017 match type
-   features tell a candidate which kinds of its names have been said.)
+     z_l = o . y_l + sum_{w in l} M[w, s_w]        P(l) = softmax_l(z_l)
 
    The paper compares with such networks. Those had other weights for candidates, and the memory
    network (Bordes, Boureau and Weston 2017) had bags of words.
@@ -19418,96 +19695,6 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
 } carnn__said;
 
-/* --- match: candidates by who has said their words -----------------------------------------------
-   A turn has what the turn before has and what has changed since: with every word that its dialog
-   says for the first time, or the user after the system, M[w, s_w] changes for the candidates that
-   have the word. So z of a turn is that of the turn before, with these CHANGES, and the gradient of
-   a change is the sum of dz over its candidates, in this turn and in all that go on from it. A RUN
-   is such turns of a dialog, one after the other; runs are worked on in parallel. */
-
-typedef struct carnn__match {
-    size_t weight;           /* parameter M (V, 4) */
-    carnn__mat base;         /* (1, L) z where nobody has said anything */
-    carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
-    /* of the chunk at hand */
-    size_t runs, *run;       /* (runs + 1) their first turns */
-    size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
-    carnn__change *change;
-    float *gained;           /* their gradients */
-} carnn__match;
-
-/* The most changes of a run: a word changes less often than there are speakers. */
-static size_t carnn__match_most(const carnn__work *work) {
-    const carnn_dataset *data = work->data;
-    size_t V = work->model->words.count, longest = 0, words = 0, item = 0, i;
-    if (carnn__in_session(work)) return carnn__min(V, CARNN__UTTERANCE_WORDS); /* of an utterance */
-    for (i = 0; i < data->member_count; i++) {
-        for (; item < data->item_count && data->items[item].first <= i; item++)
-            if (carnn__group_begins(data, item)) words = 0;
-        words += carnn__member_tokens(work, i).length;
-        longest = carnn__max(longest, words);
-    }
-    return carnn__min(longest + CARNN__ODD_WORDS, V * CARNN__SPEAKERS);
-}
-
-/* Memory for L candidates and B turns of a chunk. */
-static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__history *read, size_t L,
-                              size_t B) {
-    size_t most = carnn__times(B, carnn__match_most(p->work));
-    m->base = carnn__plan_mat(p, 1, L);
-    m->has.count = p->model->words.count;
-    m->has.at = carnn__sizes(p->arena, m->has.count + 1);
-    m->has.ids = carnn__indices(p->arena, read->choice_words);
-    m->run = carnn__sizes(p->arena, B + 1);
-    m->at = carnn__sizes(p->arena, B + 1);
-    m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
-    m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
-}
-
-/* Lists the candidates by their words, and sets what they have before anybody has said anything. */
-static void carnn__match_ready(const carnn__work *work, carnn__match *m,
-                               const carnn__lists *choices) {
-    const float *M = carnn__weight(work, m->weight);
-    size_t V = m->has.count, *at = m->has.at, l, i;
-    memset(at, 0, (V + 1) * sizeof *at);
-    for (i = 0; i < choices->at[choices->count]; i++) at[choices->ids[i] + 1]++;
-    for (i = 0; i < V; i++) at[i + 1] += at[i];
-    memset(m->base.x, 0, choices->count * sizeof(float));
-    for (l = 0; l < choices->count; l++)
-        for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
-            m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
-            m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
-        }
-    memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
-    *at = 0;
-    carnn__mat_clear(&m->base, 1);
-}
-
-/* Adds to z (L) what changes for the candidates. */
-static void carnn__match_change(const carnn__work *work, const carnn__match *m,
-                                const carnn__change *change, size_t count, float *z) {
-    const float *M = carnn__weight(work, m->weight);
-    size_t k, i;
-    for (k = 0; k < count; k++) {
-        carnn__list has = carnn__list_at(&m->has, change[k].word);
-        const float *of = M + change[k].word * CARNN__SPEAKERS;
-        float more = of[change[k].to] - of[change[k].from];
-        for (i = 0; i < has.length; i++) z[has.ids[i]] += more;
-    }
-}
-
-/* Sets the gradients of changes by dz (L). */
-static void carnn__match_change_back(const carnn__match *m, const carnn__change *change,
-                                     size_t count, const float *dz, float *gained) {
-    size_t k, i;
-    for (k = 0; k < count; k++) {
-        carnn__list has = carnn__list_at(&m->has, change[k].word);
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* one addition need not wait for the last */
-        for (i = 0; i < has.length; i++) sum[i & 3] += dz[has.ids[i]];
-        gained[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-}
-
 /* --- the state ------------------------------------------------------------------------------- */
 
 enum { /* sums of a tally: of the metrics, then odd turns, which have a loss, too; dialogs */
@@ -19526,7 +19713,7 @@ typedef struct carnn__dialog {
     carnn__cell_run run;
     carnn__hops hops;
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
-    carnn__match match;      /* where read.who is there */
+    carnn__match match;
     float *balance;          /* (L) a_l; NULL: 0 */
     carnn__lists kept;       /* (L) choices of the batch; in training without words that are
                                 dropped */
@@ -19550,11 +19737,8 @@ typedef struct carnn__dialog {
     size_t projected;        /* of these, the first so many are projected */
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
-    unsigned char *who;      /* (V) as read.who, without what the user says before the reply */
-    float *matched;          /* (L) what M has in the logits then */
-    uint32_t *said_in;       /* (V) the number of the utterance that has set `who` */
-    uint32_t *read_in, gone; /* (V) the same for read.who; the number of slot 0 then */
     uint32_t spoken;         /* utterances since the beginning, with $start */
+    uint32_t gone;           /* the number of the one in slot 0 when the reply was asked for */
 } carnn__dialog;
 
 /* What leads from c to o. */
@@ -19600,7 +19784,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->loss = carnn__floats(p->arena, 1, R);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
-        carnn__match_plan(p, &m->match, &m->read, L, B);
+        carnn__match_plan(p, &m->match, &m->read, &m->packed, m->z, L, B);
     m->Hy = carnn__floats(p->arena, 1, D);
     m->room = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
@@ -19651,8 +19835,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
-        m->match.weight = carnn__declare(p->store, "reply", "match", p->model->words.count,
-                                         CARNN__SPEAKERS, 0, CARNN__INIT_ZERO, 0.1f);
+        carnn__match_declare(p, &m->match);
     if (!p->arena) return;
     m->ready = 0;
     carnn__dialog_plan_batch(p, m, D);
@@ -19689,7 +19872,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
-    if (m->read.who) carnn__match_ready(work, &m->match, &m->read.exchange.choices);
+    carnn__match_ready(work, &m->match);
     if (m->has_cell) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
@@ -19698,99 +19881,6 @@ static void carnn__dialog_ready(const carnn__work *work) {
             carnn__pack_part(e, CARNN__NT, L, D, i, end, carnn__floats_of(m->y.x, D), m->packed_y);
     }
     m->ready = !work->g;
-}
-
-/* --- matching, in a chunk --------------------------------------------------------------------- */
-
-/* Lists the runs and the changes of a chunk of B turns. */
-static void carnn__dialog_list_changes(const carnn__work *work, size_t B) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__match *x = &m->match;
-    size_t i;
-    int first;
-    m->read.noted = 0;
-    for (x->runs = *x->at = i = 0; i < B; i++) {
-        carnn__change *change = x->change + x->at[i];
-        x->at[i + 1] = x->at[i] +
-                       carnn__history_note_turn(work, &m->read, m->from + i, change, &first);
-        if (first) x->run[x->runs++] = i;
-    }
-    x->run[x->runs] = B;
-}
-
-/* z of turn i of the chunk. */
-static float *carnn__dialog_z(const carnn__dialog *m, size_t i) {
-    return m->z + m->packed.rank[i] * m->kept.count;
-}
-
-static void carnn__dialog_match_run(void *job, size_t run, size_t worker) {
-    const carnn__work *work = (const carnn__work *)job;
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__match *x = &m->match;
-    size_t L = m->kept.count, i;
-    const float *before = x->base.x;
-    (void)worker;
-    for (i = x->run[run]; i < x->run[run + 1]; i++) {
-        float *z = carnn__dialog_z(m, i);
-        memcpy(z, before, L * sizeof *z);
-        carnn__match_change(work, x, x->change + x->at[i], x->at[i + 1] - x->at[i], z);
-        before = z;
-    }
-}
-
-/* Adds dz of each turn to that of the turn before. */
-static void carnn__dialog_match_run_back(void *job, size_t run, size_t worker) {
-    const carnn__work *work = (const carnn__work *)job;
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__match *x = &m->match;
-    size_t i;
-    (void)worker;
-    for (i = x->run[run + 1]; i-- > x->run[run];) {
-        size_t at = x->at[i];
-        float *dz = carnn__dialog_z(m, i);
-        carnn__match_change_back(x, x->change + at, x->at[i + 1] - at, dz, x->gained + at);
-        if (i > x->run[run])
-            work->engine->k->add(dz, carnn__dialog_z(m, i - 1), m->kept.count);
-    }
-}
-
-/* Sets z of the turns of a chunk to what M has in it. */
-static void carnn__dialog_match(carnn__work *work) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    if (!m->read.who) return;
-    carnn__dialog_list_changes(work, m->packed.sequences);
-    carnn__parallel(work->engine->pool, m->match.runs, carnn__dialog_match_run, work);
-}
-
-/* Adds to dM and to the gradient of the base what dz, which is lost, says. */
-static void carnn__dialog_match_back(carnn__work *work) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__match *x = &m->match;
-    float *dM;
-    size_t i;
-    if (!m->read.who) return;
-    dM = carnn__gradient(work, x->weight);
-    carnn__parallel(work->engine->pool, x->runs, carnn__dialog_match_run_back, work);
-    for (i = 0; i < x->runs; i++)
-        work->engine->k->add(carnn__dialog_z(m, x->run[i]), x->base.d, m->kept.count);
-    for (i = 0; i < x->at[m->packed.sequences]; i++) {
-        float *of = dM + x->change[i].word * CARNN__SPEAKERS;
-        of[x->change[i].to] += x->gained[i];
-        of[x->change[i].from] -= x->gained[i];
-    }
-}
-
-/* From the gradient of the base, which is of all chunks, to dM. */
-static void carnn__dialog_match_base_back(carnn__work *work) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    const carnn__lists *choices = &m->read.exchange.choices;
-    float *dM;
-    size_t l, i;
-    if (!m->read.who) return;
-    dM = carnn__gradient(work, m->match.weight);
-    for (l = 0; l < choices->count; l++)
-        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
-            dM[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY] += m->match.base.d[l];
 }
 
 /* --- a chunk --------------------------------------------------------------------------------- */
@@ -19829,7 +19919,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
-    int form = (work->g ? CARNN__NT : CARNN__PACKED) | (m->read.who ? CARNN__ADD : 0);
+    int form = (work->g ? CARNN__NT : CARNN__PACKED) | (m->match.who ? CARNN__ADD : 0);
     carnn__matrix_rows(m->c.x, carnn__floats_of(m->e.x, D), m->context, B);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
@@ -19929,7 +20019,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     memset(m->sum, 0, sizeof m->sum);
     for (m->from = 0; m->from < m->read.turns; m->from += B) {
         B = carnn__dialog_pack(work);
-        carnn__dialog_match(work);
+        carnn__match_forward(work, &m->match, m->from);
         carnn__dialog_chunk(work, key);
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->packed.order[b];
@@ -19941,7 +20031,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
                       m->loss + m->from);
         if (!carnn__learns(work)) continue;
         carnn__dialog_chunk_back(work, key);
-        carnn__dialog_match_back(work);
+        carnn__match_backward(work, &m->match);
     }
 }
 
@@ -19959,7 +20049,7 @@ static double carnn__dialog_loss(carnn__work *work, carnn__tally *tally) {
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     size_t U = m->read.lists.count;
-    carnn__dialog_match_base_back(work);
+    carnn__match_base_back(work, &m->match);
     if (m->has_cell) carnn__cell_project_back(&m->run, work->engine, m->e.d);
     if (m->reduce.count) carnn__linear_backward(work, &m->reduce.memory, &m->e, U);
     carnn__dialog_drop_utterances(work, m->e.d, key);
@@ -20004,10 +20094,8 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->slots = 2 + carnn__history_most(s->model, CARNN__DIALOG_HISTORY, most);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
-    m->who = (unsigned char *)carnn__take(arena, s->model->words.count, 1);
-    m->matched = carnn__floats(arena, 1, choices->count);
-    m->said_in = carnn__indices(arena, s->model->words.count);
-    m->read_in = carnn__indices(arena, s->model->words.count);
+    if (carnn__option_whole(s->model, CARNN__DIALOG_MATCH))
+        carnn__match_carve(arena, &m->match, s->model->words.count, choices->count);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
@@ -20017,9 +20105,9 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     c->tokens.at = carnn__sizes(arena, 2);
 }
 
-/* Encodes an utterance into the slot behind those in use; the caller counts it as heard or not.
-   First the oldest utterances are forgotten until `room` slots are free. */
-static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__span text,
+/* Encodes an utterance into the slot behind those in use and returns its words; the caller counts
+   it as heard or not. First the oldest utterances are forgotten until `room` slots are free. */
+static carnn__list carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__span text,
                                         size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
@@ -20045,6 +20133,7 @@ static void carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__
     if (carnn__option_whole(s->model, CARNN__DIALOG_TOLD))
         m->read.fact[m->heard] = carnn__history_fact(carnn__list_at(words, 0));
     said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
+    return carnn__list_at(words, 0);
 }
 
 /* Encodes the facts again whose mark has changed. This waits until the next prediction, so that the
@@ -20069,37 +20158,19 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turns = 1;
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
-    if (m->read.who) {
-        memset(m->who, CARNN__NOBODY, s->model->words.count);
-        memcpy(m->matched, m->match.base.x, m->kept.count * sizeof(float));
-    }
+    carnn__match_reset(&m->match);
     carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
     m->heard = m->spoken = 1;
 }
 
-/* The speaker has said the words of the latest utterance: what changes in who (V), z (L), and `in`
-   (V), which utterance has set `who`. */
-static void carnn__dialog_note(carnn_session *s, uint32_t speaker, unsigned char *who, uint32_t *in,
-                               float *z) {
-    carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__change *change = m->match.change;
-    size_t n, i;
-    if (!m->read.who) return;
-    n = carnn__history_note(who, carnn__list_at(&m->net.corpus.tokens, 0), speaker, change);
-    carnn__match_change(&s->work, &m->match, change, n, z);
-    for (i = 0; i < n; i++) in[change[i].word] = m->spoken;
-}
-
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    const carnn__lists *words = &m->net.corpus.tokens;
     size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    carnn__list words;
     if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
-    carnn__dialog_add_utterance(s, speaker, text, 1);
-    carnn__dialog_note(s, speaker, m->who, m->said_in, m->matched);
-    m->spoken++;
-    if (speaker == CARNN_SYSTEM)
-        carnn__history_tell(m->read.fact, m->heard, carnn__list_at(words, 0));
+    words = carnn__dialog_add_utterance(s, speaker, text, 1);
+    carnn__match_hear(&s->work, &m->match, &m->match.before, words, speaker, m->spoken++);
+    if (speaker == CARNN_SYSTEM) carnn__history_tell(m->read.fact, m->heard, words);
     m->heard++;
     s->parts = 0;
 }
@@ -20109,7 +20180,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t L = s->model->choices.count, t;
-    carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
+    carnn__list words = carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
     carnn__dialog_reencode_facts(s);
     m->packed.length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
     carnn__pack_sequences(&m->packed, 1);
@@ -20120,12 +20191,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     if (m->reduce.count)
         carnn__reduce_project(&s->work, &m->reduce, &m->e, m->projected, m->heard);
     m->projected = m->heard;
-    if (m->read.who) {
-        memcpy(m->read.who, m->who, s->model->words.count);
-        memcpy(m->read_in, m->said_in, s->model->words.count * sizeof *m->read_in);
-        memcpy(m->z, m->matched, L * sizeof *m->z);
-    }
-    carnn__dialog_note(s, CARNN_USER, m->read.who, m->read_in, m->z);
+    carnn__match_ask(&s->work, &m->match, words, m->spoken);
     m->gone = m->spoken - (uint32_t)m->heard;
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
@@ -20163,24 +20229,6 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
                       carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
 }
 
-/* What M has in the logit of candidate `best`: each of its words counts for the utterance that has
-   said it, in the rest if that is forgotten; so does what it has where nobody has said anything. */
-static void carnn__dialog_explain_match(const carnn_session *s, size_t best, size_t count,
-                                        carnn_contribution *out, carnn_explanation *e) {
-    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    carnn__list words = carnn__list_at(&m->read.choices, best);
-    size_t i;
-    for (i = 0; i < words.length; i++) {
-        uint32_t word = words.ids[i], t = m->read_in[word] - m->gone;
-        const float *M = carnn__weight(&s->work, m->match.weight) + word * CARNN__SPEAKERS;
-        double more = (double)M[m->read.who[word]] - (double)M[CARNN__NOBODY];
-        int kept = m->read.who[word] && m->read_in[word] >= m->gone && t < e->count;
-        e->rest += (double)M[CARNN__NOBODY];
-        if (m->hops.gated || !kept) e->rest += more;
-        else if (t < count) out[t].score += more;
-    }
-}
-
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
    (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
    memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
@@ -20204,7 +20252,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
         if (!x->gated) c.has |= CARNN_HAS_SCORE;
         out[t] = c;
     }
-    if (m->read.who) carnn__dialog_explain_match(s, best, count, out, e);
+    carnn__match_explain(&s->work, &m->match, carnn__list_at(&m->read.choices, best), m->gone,
+                         x->gated ? 0 : e->count, count, out, &e->rest);
     if (!x->count) {
         carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
         return;

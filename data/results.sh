@@ -41,7 +41,7 @@ demo OPTION=,--hops 0,--reduce 2 | quick | ./carnn train --task dialog --train d
 
 task6 CELL=icarnn,ncarnn,scarnn,carnn-low | quick | ./carnn train --task dialog --cell CELL DIALOGS --out CELL.gguf
 task6 | quick | ./carnn test icarnn.gguf ncarnn.gguf scarnn.gguf --data BABI6-dev.txt
-task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --match 0 --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
+task6-seeds CELL=icarnn,ncarnn,scarnn;SEED=1,2,3,4,5 | | ./carnn train --task dialog --cell CELL DIALOGS --seed SEED --out CELL-SEED.gguf
 task6-seeds SEED=1,2,3,4,5 | | ./carnn test icarnn-SEED.gguf ncarnn-SEED.gguf scarnn-SEED.gguf --data BABI6-dev.txt
 task6-told | | ./carnn train --task dialog --told 0 DIALOGS --out told.gguf
 
@@ -68,7 +68,7 @@ match CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY
 match MEMBER=icarnn,ncarnn,scarnn,reduce=2,icarnn ncarnn scarnn,icarnn ncarnn scarnn reduce=2;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --match 0 --seed SEED > cells.managers
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
-balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match 0 --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match 0 --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
+balance CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL --balance 0 --word-dropout 0 > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
 balance BY=dev,managers | | mkdir -p reduced; babi_reduced BABI6-kb.txt BABI6-candidates.txt reduced BABI6-trn.txt BABI6-dev.txt > templates; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL --exchange 0 > before.BY; sh data/yardstick.sh BY reduced/candidates.txt reduced/BABI6-trn.txt reduced/BABI6-dev.txt SMALL > after.BY; awk -f data/compare.awk before.BY after.BY
 
 synthetic TASK=task1-API-calls,task2-API-refine,task3-options,task4-phone-address,task5-full-dialogs;OPTION=,--match 0 --told 0,--match 0 --told 0 --exchange 0,--cell ncarnn,--cell scarnn,--reduce 2 | | sed -e 's/bombay/seoul/g; s/london/tokyo/g; s/madrid/beijing/g; s/paris/hanoi/g; s/rome/bangkok/g' -e 's/british/thai/g; s/french/korean/g; s/indian/japanese/g; s/italian/vietnamese/g' -e 's/spanish/cantonese/g' dialog-babi-TASK-dev.txt > unseen.txt; ./carnn train --task dialog --train dialog-babi-TASK-trn.txt --valid dialog-babi-TASK-dev.txt --candidates dialog-babi-candidates.txt OPTION --out task.gguf; ./carnn test task.gguf --data unseen.txt
