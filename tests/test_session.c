@@ -326,7 +326,8 @@ static void test_trained_capacity(void) {
     carnn_dataset_free(data);
 }
 
-/* A bot of the default size that keeps eight utterances needs less than 147 KB. */
+/* A bot of the default size that keeps eight utterances needs less than 149 KB, with the widest
+   vectors: 117 with others. */
 static void test_small_session(void) {
     carnn_dataset *data = load_dialogs();
     carnn_model_desc desc;
@@ -334,7 +335,7 @@ static void test_small_session(void) {
     memset(&desc, 0, sizeof desc);
     desc.task = "dialog";
     CHECK(!carnn_model_create(&model, &desc, data, NULL));
-    CHECK(room_for(model, 8, 0) <= 147 * 1024);
+    CHECK(room_for(model, 8, 0) <= 149 * 1024);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
