@@ -18747,9 +18747,10 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    K of facts in a row. The last word of every utterance, a reserved one, names its speaker:
    user, system or fact.
 
-   Option told. A fact "subject relation object" is TOLD once the system has named its subject, and
-   PAST once the system has then named subjects of other facts alone. The last word of a fact is its
-   MARK: a told fact ends with the speaker's word of the system, a past one with that of the user.
+   Option told. A fact "subject relation object", the object of one word or more, is TOLD once the
+   system has named its subject, and PAST once the system has then named subjects of other facts
+   alone. The last word of a fact is its MARK: a told fact ends with the speaker's word of the
+   system, a past one with that of the user.
    Which restaurants have been offered, and which of them last, is said in utterances other than the
    facts, but attention weighs each utterance by itself. So the fact has to carry it. As each turn
    has marks of its own, its batch has a fact that is told in three versions, each an utterance:
@@ -18825,40 +18826,40 @@ static int carnn__history_keeps(uint32_t role, size_t *facts, size_t most) {
 enum { CARNN__PAST = CARNN_USER, CARNN__TOLD = CARNN_SYSTEM, CARNN__SAID = CARNN_FACT,
        CARNN__MARKS };
 
-#define CARNN__FACT_WORDS 4 /* of "subject relation object", with the speaker's */
+/* Words of "subject relation object" with the speaker's, as an object may have several. */
+#define CARNN__FACT_LEAST 4
+#define CARNN__FACT_WORDS 16
 
 typedef struct carnn__fact {
-    uint32_t word[CARNN__FACT_WORDS]; /* the first is 0: cannot be told; the last is the mark */
+    uint32_t subject; /* its first word; 0: cannot be told */
+    uint32_t mark;
 } carnn__fact;
 
 /* The utterance as a fact. One whose subject is unknown, word 0, cannot be told. */
 static carnn__fact carnn__history_fact(carnn__list said) {
-    carnn__fact fact = {{0}};
-    if (said.length == CARNN__FACT_WORDS &&
+    carnn__fact fact = {0, CARNN__SAID};
+    if (said.length >= CARNN__FACT_LEAST && said.length <= CARNN__FACT_WORDS &&
         said.ids[said.length - 1] == carnn__speaker_word(CARNN__SAID))
-        memcpy(fact.word, said.ids, sizeof fact.word);
+        fact.subject = said.ids[0];
     return fact;
 }
 
 /* Does the utterance have the subject of the fact? */
 static int carnn__history_names_subject(carnn__list said, const carnn__fact *fact) {
     size_t k;
-    for (k = 0; k < said.length && said.ids[k] != fact->word[0];) k++;
-    return fact->word[0] && k < said.length;
+    for (k = 0; k < said.length && said.ids[k] != fact->subject;) k++;
+    return fact->subject && k < said.length;
 }
 
 /* The system has said this. If it names the subject of one of `count` facts, then those with a
    subject that is named are told, and those that were told before are past. */
 static void carnn__history_tell(carnn__fact *fact, size_t count, carnn__list said) {
-    const uint32_t past = carnn__speaker_word(CARNN__PAST);
-    const uint32_t told = carnn__speaker_word(CARNN__TOLD);
     size_t i;
     for (i = 0; i < count && !carnn__history_names_subject(said, &fact[i]);) i++;
     if (i == count) return;
     for (i = 0; i < count; i++) {
-        uint32_t *mark = &fact[i].word[CARNN__FACT_WORDS - 1];
-        if (carnn__history_names_subject(said, &fact[i])) *mark = told;
-        else if (*mark == told) *mark = past;
+        if (carnn__history_names_subject(said, &fact[i])) fact[i].mark = CARNN__TOLD;
+        else if (fact[i].mark == CARNN__TOLD) fact[i].mark = CARNN__PAST;
     }
 }
 
@@ -18874,8 +18875,9 @@ typedef struct carnn__history {
     uint32_t *seq;           /* (lines) token lists: of each dialog $start, then what is kept */
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
     carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
-    uint32_t *told;          /* (told_count) token lists of the facts that can be told */
-    size_t told_count;
+    size_t told_count;       /* facts of the data that can be told */
+    uint32_t *told;          /* (told_words) their words, each twice: as told and as past */
+    size_t told_words;
     size_t marked;           /* the marks take account of the lines before this one */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
     uint32_t *begin;         /* (items) the line with the $start of its dialog */
@@ -18970,16 +18972,19 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     }
 }
 
-/* Lists the facts that can be told: m->told. */
+/* Lists the words of the facts that can be told: m->told. */
 static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
-    size_t i;
-    m->told_count = 0;
+    size_t i, k;
+    m->told_count = m->told_words = 0;
     if (!p->work->data->member_count || !carnn__option_whole(p->model, CARNN__DIALOG_TOLD)) return;
-    m->told = carnn__indices(p->arena, tokens->count);
+    m->told = carnn__indices(p->arena, 2 * tokens->at[tokens->count]);
     for (i = 0; i < tokens->count; i++) {
-        if (!carnn__history_fact(carnn__list_at(tokens, i)).word[0]) continue;
-        if (m->told) m->told[m->told_count] = (uint32_t)i;
+        carnn__list said = carnn__list_at(tokens, i);
+        if (!carnn__history_fact(said).subject) continue;
+        for (k = 0; m->told && k < 2 * said.length; k++)
+            m->told[m->told_words + k] = said.ids[k % said.length];
+        m->told_words += 2 * said.length;
         m->told_count++;
     }
 }
@@ -19051,8 +19056,7 @@ static void carnn__history_mark(const carnn__work *work, carnn__history *m, size
 
 /* The mark of a line. */
 static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
-    if (!m->fact || !m->fact[line].word[0]) return CARNN__SAID;
-    return m->fact[line].word[CARNN__FACT_WORDS - 1] - CARNN__DIALOG_SPEAKER;
+    return m->fact && m->fact[line].subject ? m->fact[line].mark : (uint32_t)CARNN__SAID;
 }
 
 /* --- a batch ---------------------------------------------------------------------------------- */
@@ -19066,15 +19070,10 @@ static void carnn__history_put(const carnn__work *work, carnn__history *m, size_
                                uint32_t mark) {
     uint32_t *number = &m->number[m->seq[line]][mark];
     if (*number == CARNN__NO_INDEX) {
-        carnn__list words = carnn__history_said(work, m, line);
-        carnn__fact fact;
-        if (mark != CARNN__SAID) {
-            fact = m->fact[line];
-            fact.word[CARNN__FACT_WORDS - 1] = carnn__speaker_word(mark);
-            words.ids = fact.word;
-        }
         *number = (uint32_t)m->lists.count;
-        carnn__exchange_add(&m->exchange, &m->lists, words);
+        carnn__exchange_add(&m->exchange, &m->lists, carnn__history_said(work, m, line));
+        if (mark != CARNN__SAID)
+            m->lists.ids[m->lists.at[m->lists.count] - 1] = carnn__speaker_word(mark);
     }
     m->place[line][mark] = *number;
 }
@@ -19091,11 +19090,9 @@ static void carnn__history_forget(const carnn__work *work, carnn__history *m,
 /* Any word of the data, in which each fact counts as said, as past and as told. */
 static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn__history *m,
                                         uint64_t drawn) {
-    size_t said = tokens->at[tokens->count], both = 2 * CARNN__FACT_WORDS;
-    size_t at = (size_t)(drawn % (said + both * m->told_count));
-    if (at < said) return tokens->ids[at];
-    at -= said;
-    return tokens->ids[tokens->at[m->told[at / both]] + at % CARNN__FACT_WORDS];
+    size_t said = tokens->at[tokens->count];
+    size_t at = (size_t)(drawn % (said + m->told_words));
+    return at < said ? tokens->ids[at] : m->told[at - said];
 }
 
 /* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns
@@ -19692,7 +19689,9 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 typedef struct carnn__said { /* an utterance that a session keeps */
     uint32_t role;
     char text[160];          /* its first bytes, for explanations */
-    uint32_t mark;           /* of a fact that can be told: the mark with which it is encoded */
+    uint32_t mark;           /* with which it is encoded */
+    size_t length;           /* of a fact that can be told; its words: */
+    uint32_t words[CARNN__FACT_WORDS];
 } carnn__said;
 
 /* --- the state ------------------------------------------------------------------------------- */
@@ -20115,6 +20114,8 @@ static carnn__list carnn__dialog_add_utterance(carnn_session *s, uint32_t role, 
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
     float *px = m->has_cell ? m->run.scan.px : m->reduce.memory.y.x;
     carnn__said *said;
+    carnn__fact fact;
+    carnn__list list;
     m->heard -= gone;
     m->projected -= carnn__min(m->projected, gone);
     if (gone) {
@@ -20125,27 +20126,32 @@ static carnn__list carnn__dialog_add_utterance(carnn_session *s, uint32_t role, 
     }
     words->at[0] = 0;
     words->at[1] = carnn__history_tokens(s->model, text, role, words->ids, CARNN__UTTERANCE_WORDS);
+    list = carnn__list_at(words, 0);
     carnn__encode_lists(&s->work, &m->words, words, 0, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
+    said->mark = CARNN__SAID;
     carnn__keep_text(said->text, sizeof said->text, text);
-    memset(&m->read.fact[m->heard], 0, sizeof *m->read.fact);
-    if (carnn__option_whole(s->model, CARNN__DIALOG_TOLD))
-        m->read.fact[m->heard] = carnn__history_fact(carnn__list_at(words, 0));
-    said->mark = m->read.fact[m->heard].word[CARNN__FACT_WORDS - 1];
-    return carnn__list_at(words, 0);
+    fact = carnn__history_fact(list);
+    if (!carnn__option_whole(s->model, CARNN__DIALOG_TOLD)) fact.subject = 0;
+    m->read.fact[m->heard] = fact;
+    said->length = fact.subject ? list.length : 0;
+    memcpy(said->words, list.ids, said->length * sizeof *list.ids);
+    return list;
 }
 
 /* Encodes the facts again whose mark has changed. This waits until the next prediction, so that the
    last one can still be explained. */
 static void carnn__dialog_reencode_facts(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    size_t at[2] = {0, CARNN__FACT_WORDS}, i;
+    size_t i;
     for (i = 0; i < m->heard; i++) {
-        carnn__lists fact = {1, m->read.fact[i].word, at};
-        uint32_t mark = m->read.fact[i].word[CARNN__FACT_WORDS - 1];
-        if (m->said[i].mark == mark) continue;
-        m->said[i].mark = mark;
+        carnn__said *said = &m->said[i];
+        size_t at[2] = {0, said->length};
+        carnn__lists fact = {1, said->words, at};
+        if (said->mark == m->read.fact[i].mark) continue;
+        said->mark = m->read.fact[i].mark;
+        said->words[said->length - 1] = carnn__speaker_word(said->mark);
         carnn__encode_lists(&s->work, &m->words, &fact, 0, 1, &m->e, i, 0);
         m->projected = carnn__min(m->projected, i);
     }
