@@ -8834,6 +8834,7 @@ typedef struct carnn__parser {
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
     struct carnn__reading *reading; /* what it is a part of; NULL: a session */
+    const carnn__names *choices;    /* of a session: its model's */
 } carnn__parser;
 
 /* Is the number that a line begins with (`has`) that of the line? Where numbers may be missing, all
@@ -8881,6 +8882,13 @@ static size_t carnn__columns_cut(const size_t *column, carnn__span line,
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(&p->lines, what, found);
+}
+
+/* A line has not as many columns as the first one. Those of CSV have been made to have tabs. */
+static carnn_status carnn__expected_columns(const carnn__parser *p) {
+    return carnn__expectedf(&p->lines, p->lines.line,
+                            p->csv ? "%zu columns (here with tabs; a comma in one needs quotation "
+                                     "marks)" : "%zu columns with tabs between them", p->columns);
 }
 
 /* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
@@ -9674,8 +9682,7 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (status || named) return status;
     count = carnn__columns_cut(p->column, p->lines.line, field);
     if (count == p->columns || p->lenient) return carnn__answer_record(p, field, r);
-    return carnn__expectedf(&p->lines, p->lines.line, "%zu columns with tabs between them",
-                            p->columns);
+    return carnn__expected_columns(p);
 }
 
 /* Is there nothing by this name? A file that cannot be read is there. */
@@ -9776,7 +9783,8 @@ static const carnn__reader carnn__answer_reader = {
        TREC, SST, its trees      1          up to 16: one may be a text, "3 men in a boat"
        texts alone               -          any; a blank line is an empty text
 
-   A session, which gets line by line, has the first one alone to go by. */
+   A session, which gets line by line, has the first one alone to go by, and the classes of its
+   model: other ones are no TREC, no SST and no tree. */
 
 enum {
     CARNN__CLASS_UNKNOWN,    /* not guessed yet, or none fits */
@@ -9866,20 +9874,43 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     return 1;
 }
 
+/* Can this be a class? A session has those of its model; a file may have any. */
+static int carnn__class_known(const carnn__parser *p, carnn__span label) {
+    return !p->choices || carnn__names_find(p->choices, carnn__trim(label)) != CARNN__NO_INDEX;
+}
+
+/* Is the line at hand, "text<TAB>words", an example of a class that is called so? In a file it is if
+   a later line has that class, too. */
+static int carnn__class_recurs(const carnn__parser *p) {
+    carnn__lines lines = p->lines;
+    carnn__span label, text = lines.line;
+    carnn__cut(&text, '\t', &label);
+    if (!p->reading) return carnn__class_known(p, label);
+    while (carnn__next_line(&lines)) {
+        carnn__span other, rest = lines.line;
+        if (carnn__cut(&rest, '\t', &other) && carnn__same(other, label)) return 1;
+    }
+    return 0;
+}
+
 /* Are class and text among the names of columns? Then the line tells the style. Where classes may
-   be missing, so may their column; but "text<TAB>words" may be an example of a class that is called
-   so, unless it is a row of CSV. In a file other lines follow; in a session, which does not see
-   them, "text" alone is an example. */
+   be missing, so may their column. The only line of a file is an example, but where it names both
+   in CSV or classes may be missing; so is "text" in a session, which does not see the next line. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
         {"text", CARNN__CLASS_TEXT}, {"sentence", CARNN__CLASS_TEXT}};
     size_t *c = p->column;
+    int both;
     carnn__columns_named(p, names, CARNN__COUNT(names));
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
-    if (p->reading ? !p->lines.rest.length : p->columns == 1) return 0;
-    if (c[CARNN__CLASS_LABEL] == SIZE_MAX) {
-        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT])) return 0;
+    both = c[CARNN__CLASS_LABEL] != SIZE_MAX;
+    if (p->reading ? !p->lines.rest.length && !(both && (p->lenient || p->csv)) : p->columns == 1)
+        return 0;
+    if (!both) {
+        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT] &&
+                            carnn__class_recurs(p)))
+            return 0;
         p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
         return 1;
     }
@@ -9898,6 +9929,7 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     do {
         if (!carnn__trim(lines.line).length) continue;
         if (!carnn__class_split(p, style, lines.line, &label, &text)) return 0;
+        if (style > CARNN__CLASS_TABBED && !carnn__class_known(p, label)) return 0;
         looked_at++;
     } while (looked_at < most && carnn__next_line(&lines));
     return looked_at > 0;
@@ -10034,10 +10066,10 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         p->columns = 3;
     }
     count = carnn__columns_cut(c, p->lines.line, field);
+    if (count != p->columns && !p->lenient && p->style == CARNN__PAIR_NAMED)
+        return carnn__expected_columns(p);
     if (count != p->columns && !p->lenient)
-        return carnn__unexpected(p, p->style == CARNN__PAIR_FIXED
-                                        ? "three columns (label, first, second)"
-                                        : "as many columns as the first line has", p->lines.line);
+        return carnn__unexpected(p, "three columns (label, first, second)", p->lines.line);
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;
@@ -18142,6 +18174,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.error = error;
     p->lenient = 1;
     p->option = session->model->desc.option;
+    p->choices = &session->model->choices;
     p->lines.name = "standard input";
     p->lines.number = number;
     p->lines.line.at = line;

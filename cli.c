@@ -186,7 +186,7 @@ static const flag flags[] = {
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
     {"quantise", NULL, "round weights to 8 bits first", TEST, AT(quantise)},
     {"out", "FILE", "keep the ensemble, in a model file with all members; or with --quantise the "
-     "model, in a quarter of its size", TEST, AT(out)},
+     "model, a large one in a quarter of its size", TEST, AT(out)},
     {"from", "FILE", "a model to go on from, with new data; words are added", TRAIN, AT(from)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
@@ -1362,12 +1362,16 @@ static int train(void) {
 }
 
 /* ==== test =================================================================================== */
+typedef struct taken { /* how often a class was taken for which */
+    size_t right, chosen, times;
+} taken;
+
 typedef struct report { /* what a model chose */
     const carnn_model *model;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
     int steps;      /* a class for each row */
-    size_t *times;  /* (classes, classes) how often which class, by row, was taken for which */
-    size_t seen;
+    taken *taken;   /* (count) by the right class, then by the chosen one */
+    size_t count, room;
 } report;
 
 static struct { /* what is scored */
@@ -1429,23 +1433,43 @@ static void on_choice(const carnn_prediction *p, void *user) {
         const char *name = carnn_model_choice(r->model, right);
         if (!strncmp(name, target, length) && !name[length]) break;
     }
-    r->times[right * r->classes + p->choice[0]]++;
-    r->seen++;
+    r->taken = (taken *)grow(r->taken, r->count, &r->room, sizeof *r->taken);
+    r->taken[r->count++] = (taken){right, p->choice[0], 1};
+}
+
+static int by_classes(const void *one, const void *two) {
+    const taken *a = (const taken *)one, *b = (const taken *)two;
+    size_t x = a->right == b->right ? a->chosen : a->right;
+    size_t y = a->right == b->right ? b->chosen : b->right;
+    return (x > y) - (x < y);
+}
+
+/* Each pair of classes once. */
+static void count_taken(report *r) {
+    size_t i, n = 0;
+    if (r->count) qsort(r->taken, r->count, sizeof *r->taken, by_classes);
+    for (i = 0; i < r->count; i++) {
+        if (n && !by_classes(&r->taken[n - 1], &r->taken[i])) r->taken[n - 1].times++;
+        else r->taken[n++] = r->taken[i];
+    }
+    r->count = n;
 }
 
 #define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
 
 /* The most frequent first: each that is found is printed and forgotten. */
 static void print_confused(const report *r) {
-    size_t i, k, best;
+    size_t i, k;
     printf("\ntimes  right -> predicted\n");
     for (k = 0; k < MATRIX; k++) {
-        for (i = best = 1; i < r->classes * r->classes; i++)
-            if (i % (r->classes + 1) && r->times[i] > r->times[best]) best = i;
-        if (!r->times[best]) return;
-        printf("%5zu  %s -> %s\n", r->times[best], class_name(r, best / r->classes),
-               class_name(r, best % r->classes));
-        r->times[best] = 0;
+        taken none = {0, 0, 0}, *best = &none;
+        for (i = 0; i < r->count; i++)
+            if (r->taken[i].right != r->taken[i].chosen && r->taken[i].times > best->times)
+                best = &r->taken[i];
+        if (!best->times) return;
+        printf("%5zu  %s -> %s\n", best->times, class_name(r, best->right),
+               class_name(r, best->chosen));
+        best->times = 0;
     }
 }
 
@@ -1456,37 +1480,54 @@ static void print_matrix(const report *r, const size_t *shown, size_t count) {
     for (i = 0; i < count; i++) {
         putchar('\n');
         print_cut(class_name(r, shown[i]), 20, 0);
-        for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
+        for (j = 0; j < count; j++) {
+            taken pair = {shown[i], shown[j], 0}, *found = (taken *)bsearch(
+                &pair, r->taken, r->count, sizeof pair, by_classes);
+            printf(" %8zu", found ? found->times : 0);
+        }
     }
     printf("\n");
 }
 
+/* A class: how often it is `right` and `chosen`, and from taken[at] on what was taken for it. */
+static void print_class(const report *r, size_t number, size_t right, size_t chosen, size_t at) {
+    const char *name = class_name(r, number);
+    size_t both = 0, end;
+    double precision, recall, f1;
+    for (end = at; end < r->count && r->taken[end].right == number; end++)
+        if (r->taken[end].chosen == number) both = r->taken[end].times;
+    precision = (double)both / fmax((double)chosen, 1.0);
+    recall = (double)both / fmax((double)right, 1.0);
+    f1 = 2.0 * (double)both / (double)(right + chosen);
+    if (!arg.json) {
+        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
+        return;
+    }
+    json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
+         "'predicted': {", name, right, precision, recall, f1);
+    for (; at < end; at++)
+        json(stdout, "%s: %z", class_name(r, r->taken[at].chosen), r->taken[at].times);
+    json(stdout, "}}");
+}
+
 /* The classes that are right or predicted somewhere, and what is taken for what. */
 static void print_report(const report *r) {
-    size_t i, k, count = 0, n = r->classes, shown[MATRIX];
+    size_t i, at = 0, count = 0, n = r->classes, shown[MATRIX];
+    size_t *right = (size_t *)resize(NULL, 2 * n, sizeof *right), *chosen = right + n;
+    memset(right, 0, 2 * n * sizeof *right);
+    for (i = 0; i < r->count; i++) {
+        right[r->taken[i].right] += r->taken[i].times;
+        chosen[r->taken[i].chosen] += r->taken[i].times;
+    }
     if (arg.json) json(stdout, "'classes': [");
     else printf("\nprecision  recall      f1   count  class\n");
     for (i = 0; i < n; i++) {
-        size_t both = r->times[i * n + i], right = 0, chosen = 0;
-        double precision, recall, f1;
-        const char *name;
-        for (k = 0; k < n; k++) right += r->times[i * n + k], chosen += r->times[k * n + i];
-        if (!right && !chosen) continue;
-        precision = (double)both / fmax((double)chosen, 1.0);
-        recall = (double)both / fmax((double)right, 1.0);
-        f1 = 2.0 * (double)both / (double)(right + chosen);
-        name = class_name(r, i);
+        if (!right[i] && !chosen[i]) continue;
         if (count++ < MATRIX) shown[count - 1] = i;
-        if (!arg.json) {
-            printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
-            continue;
-        }
-        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
-             "'predicted': {", name, right, precision, recall, f1);
-        for (k = 0; k < n; k++)
-            if (r->times[i * n + k]) json(stdout, "%s: %z", class_name(r, k), r->times[i * n + k]);
-        json(stdout, "}}");
+        print_class(r, i, right[i], chosen[i], at);
+        while (at < r->count && r->taken[at].right == i) at++;
     }
+    free(right);
     if (arg.json) json(stdout, "]");
     else if (count > MATRIX) print_confused(r);
     else print_matrix(r, shown, count);
@@ -1496,10 +1537,9 @@ static void make_report(report *r, const carnn_model *m) {
     carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
     *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1,
                   .steps = has_option(m, "target-kind", "steps")};
-    r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
-    memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
     check(carnn_predict(m, data, &desc, &error));
-    if (!r->seen)
+    count_taken(r);
+    if (!r->count)
         say(USAGE, "test: --report needs a task that chooses, and targets; this is the task %s",
             task_of(m));
 }
@@ -1832,12 +1872,16 @@ static double part_weight(const carnn_contribution *part) {
     return part->has & CARNN_HAS_SCORE ? fabs(part->score) : part->attention;
 }
 
-/* Is a part not among the `rows` that count most, or is its attention below the lowest to show? */
+/* Is a part not among the `rows` that count most, of equal ones the first, or is its attention
+   below the lowest to show? */
 static int is_left_out(const carnn_contribution *c, const carnn_contribution *part, size_t count,
                        size_t rows, double lowest) {
-    size_t i, larger = 0;
-    for (i = 0; rows < count && i < count; i++) larger += part_weight(&part[i]) > part_weight(c);
-    return larger >= rows || c->attention < lowest;
+    size_t i, before = 0;
+    for (i = 0; rows < count && i < count; i++) {
+        double more = part_weight(&part[i]) - part_weight(c);
+        before += more > 0.0 || (more >= 0.0 && &part[i] < c);
+    }
+    return before >= rows || c->attention < lowest;
 }
 
 /* The parts of the last answer, to be freed. */
@@ -2072,17 +2116,22 @@ static int cloze(void) {
                             .seed = (uint64_t)arg.model.seed, .asked = asked};
     const char *question;
     carnn_book *book;
-    size_t questions = 0;
+    struct stat found;
+    size_t i, questions = 0;
+    for (i = 0; i < arg.files.count; i++) /* before anything is printed */
+        if (strcmp(arg.files.item[i], "-") && stat(arg.files.item[i], &found))
+            say(FAILED, "%s: %s", arg.files.item[i], strerror(errno));
     check(carnn_book_open(&book, &desc, &error));
     do {
         check(carnn_book_question(book, &question, &error));
         if (question) fputs(question, stdout), questions++;
     } while (question);
     if (!questions)
-        say(BAD_DATA, "%s: expected %s that are said twice within some sentences, found none",
-            called(*arg.files.item),
+        say(BAD_DATA, "%s: expected %s that are said twice within %g sentences, of 2,048 words at "
+            "most, found none (--sentences)", called(*arg.files.item),
             arg.asked ? "words of --asked"
-                      : "names (words with a capital within sentences, three times or more)");
+                      : "names (words with a capital within sentences, three times or more)",
+            (double)(arg.sentences ? arg.sentences : 20) + 1.0);
     carnn_book_free(book);
     free(asked);
     free(sources);
@@ -2137,8 +2186,9 @@ static void print_attention(const carnn_prediction *p) {
 /* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
 static void answer_question(const char *text, const char *names, int shown) {
     const char *own = strrchr(input.text, '\t');
+    int asks_own = own && own[1 + strspn(own + 1, " ")]; /* it has candidates of its own */
     char *question = words_of(input.text, strcspn(input.text, "\t"));
-    carnn_text texts[] = {text_of(text), text_of(question), text_of(own ? own + 1 : names)};
+    carnn_text texts[] = {text_of(text), text_of(question), text_of(asks_own ? own + 1 : names)};
     carnn_prediction p;
     if (strstr(question, "XXXXX")) {
         check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
@@ -2931,7 +2981,7 @@ static const command commands[] = {
      "  carnn predict bot.gguf --top 3 < test.txt\n"
      "  (echo predicted; carnn predict c.gguf --data table.tsv) | paste table.tsv -\n"
      "\nData are as for train, but what is right may be missing. A first line that names columns\n"
-     "is no example.\n", PREDICT, predict, 1, 1},
+     "is no example, nor is an empty line of a table.\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL [--explain]", "talks with a dialog model; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n"
      "\nEvery line is what the user says; but one that begins with a tab is a fact, such as the "

@@ -1152,6 +1152,31 @@ check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" 
 cp out answers
 "$carnn" predict t.gguf <classes.txt | cmp -s - answers
 check 'other classes from standard input' [ $? -eq 0 ]
+# A table of texts and other columns, texts that begin as a class could, and a table without rows.
+{ printf 'text\tid\n'; cut -f 2 classes.txt | awk '{ print $0 "\t" NR }'; } >ids.tsv
+run 0 predict t.gguf --data ids.tsv
+cmp -s out answers
+check 'a table of texts and numbers' [ $? -eq 0 ]
+"$carnn" predict t.gguf <ids.tsv | cmp -s - answers
+check 'a table of texts and numbers from standard input' [ $? -eq 0 ]
+printf 'text\tred\ntext\tblue\n' >texts.tsv # of a class that is called so
+run 0 predict t.gguf --data texts.tsv
+lines out 2
+printf 'A:red word1\nblue word2\n' >begin.txt
+run 0 predict t.gguf --data begin.txt
+"$carnn" predict t.gguf <begin.txt | cmp -s - out
+check 'a class that the model does not know' [ $? -eq 0 ]
+printf '4 red\n(4 red)\n' >begin.txt
+run 0 predict t.gguf --data begin.txt --top 1
+for k in 1 2; do sed -n ${k}p begin.txt | "$carnn" predict t.gguf --top 1; done | cmp -s - out
+check 'a number and a tree are no classes here' [ $? -eq 0 ]
+printf 'label\ttext\n' >rowless.tsv
+run 0 predict t.gguf --data rowless.tsv
+lines out 0
+printf 'label,text\n' >rowless.csv
+run 0 predict t.gguf --data rowless.csv
+lines out 0
+run 3 test t.gguf --data rowless.csv
 cut -f 1 classes.txt | paste -d ' ' - answers | sort | uniq -c >pairs # times, right, predicted
 run 0 test t.gguf --data classes.txt --report
 awk 'BEGIN { while ((getline <"pairs") > 0) { n[$2, $3] = $1; right[$2] += $1; chosen[$3] += $1 } }
@@ -1380,7 +1405,7 @@ says err 'nameless.txt: expected names (words with a capital within sentences, t
 "$carnn" cloze - <nameless.txt >out 2>err
 says err '^carnn: standard input: expected names .* that are said twice'
 run 3 cloze --asked things.txt nameless.txt
-says err 'nameless.txt: expected words of --asked that are said twice within some sentences, found none'
+says err 'nameless.txt: expected words of --asked that are said twice within 21 sentences'
 
 # ---- ask: an answer line for each question; where it looked, where that is asked for
 

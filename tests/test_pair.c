@@ -87,7 +87,7 @@ static void pair_errors(void) {
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\na\tb\n", 0, 0),
                "f.txt:1: expected a column of labels, found \"sentence_A\\tsentence_B\"");
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
-               "f.txt:3: expected as many columns as the first line has, found \"1\\ta\"");
+               "f.txt:3: expected 3 columns with tabs between them, found \"1\\ta\"");
     at = (size_t)snprintf(line, sizeof line, "x\t");
     for (i = 0; i <= CARNN__SENTENCE_WORDS; i++)
         at += (size_t)snprintf(line + at, sizeof line - at, "a ");
