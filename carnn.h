@@ -57,7 +57,7 @@
        @@LOSS    outputs of heads, losses and metrics, predictions; a head at work
        @@SESSION prediction one example at a time, explanation
        @@NAMES   names: exchanged in training (dialog), without a meaning (cloze), found in prose
-       @@HISTORY dialogs as a model reads them: histories, facts that have been told
+       @@HISTORY dialogs as a model reads them: histories, facts that have been told, odd turns
        @@SPOKEN  who has said the words of a dialog, and candidates scored by it
        @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze, signal,
                  skip-thought
@@ -1021,8 +1021,9 @@ typedef struct carnn_explanation {
 /* Explains the last prediction or reply, until something else is heard: contributions in reading
    order, at most `count` into out[]; none where nothing has been predicted.
 
-     dialog        one for each utterance that was read, to the logit of the best reply; of gated
-                   hops with their attention alone. What `match` adds is in the rest
+     dialog        one for each utterance that was read, to the logit of the best reply, with what
+                   `match` adds for the words that it said first; of gated hops with its attention
+                   alone, and all of the logit in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -9879,8 +9880,8 @@ static int carnn__class_known(const carnn__parser *p, carnn__span label) {
     return !p->choices || carnn__names_find(p->choices, carnn__trim(label)) != CARNN__NO_INDEX;
 }
 
-/* Is the line at hand, "text<TAB>words", an example of a class that is called so? In a file it is if
-   a later line has that class, too. */
+/* Is the line at hand, "text<TAB>words", an example of a class that is called so? In a file it is
+   if a later line has that class, too. */
 static int carnn__class_recurs(const carnn__parser *p) {
     carnn__lines lines = p->lines;
     carnn__span label, text = lines.line;
@@ -17399,11 +17400,11 @@ struct carnn_session {
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     size_t heard;            /* words already read of the next example's first text */
     char candidate[CARNN__WORD_TEXT]; /* the one predicted last, where items have their own */
-    int spoken;              /* the line at hand is of a transcript: its words are CARNN__SPOKEN */
+    int transcript;          /* the line at hand is of one: its words are CARNN__SPOKEN */
     carnn_session **member;  /* (members) of an ensemble: this one, then those of the others;
                                 else only this one */
     size_t members;
-    int silent;              /* it is another member's: its predictions stay logits */
+    int silent;              /* it is a member but not the first: its predictions stay logits */
     carnn_contribution *part; /* (rows) the contributions of one other member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
@@ -17458,11 +17459,11 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
     const carnn__session_kind *kind = carnn__session_of(s);
     size_t T = carnn__session_texts(s), W = carnn__session_words(s->model), i;
-    size_t words = carnn__model_links(s->model) ? W : 0; /* links */
+    size_t links = carnn__model_links(s->model) ? W : 0, words;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     if (s->desc.words && !s->model->task->session_words) W = carnn__min(W, s->desc.words);
     if (kind->row) W = 1;
-    words += kind->texts * W;
+    words = kind->texts * W + links;
     c->tokens.count = T;
     c->tokens.at = carnn__sizes(arena, T + 1);
     c->list = carnn__indices(arena, T);
@@ -18184,7 +18185,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
     if (r.begins && kind->listens != CARNN__COMPARES) carnn__session_forget(session);
-    session->spoken = r.spoken;
+    session->transcript = r.spoken;
     own = r.count - r.follow;
     for (; own + count < kind->texts; count++) /* has been heard */
         texts[count].at = "", texts[count].length = 0;
@@ -18197,7 +18198,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     /* what has been predicted from is heard, too, where it is a turn of a dialog that goes on */
     if (!status && kind->hear && (kind->listens == CARNN__TALKS || !r.example))
         for (i = 0; i < r.count; i++) carnn__session_hear_all(session, r.role[i], r.text[i]);
-    session->spoken = 0;
+    if (*found) session->parts = prediction->parts; /* what was predicted from can be explained */
+    session->transcript = 0;
     return status;
 }
 
@@ -18275,15 +18277,16 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
      second, .. arguments of "api_call" in candidates
 
    A relation is a word in the middle of such facts that no turn has. Two columns are one class if
-   they share half of the words of the smaller one. So are two classes that share half of their
-   places in candidates. These words are not names:
+   they share at least half of the words of the smaller one. So are two classes that share at least
+   half of their places in candidates. These words are not names:
 
      numbers, relations, words of two classes
      words that are not copied: of the replies that have the word, more than one in twenty come
      before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
-     all words of a class if, of those that replies have, more than a tenth are not copied, or if
-       neither a candidate nor what the system says, where candidates name classes of replies, has
-       any: of "ax300 R_stock sold_out" a reply says what follows, not the word
+     all words of a class if more than a tenth of those that replies have are not copied
+     all words of a class of which neither a candidate nor the system says any (candidates may name
+       classes of replies, and then what the system says counts): of "ax300 R_stock sold_out" a
+       reply says what follows, not the word
 
    A word of candidates that no dialog has is of the class whose names stand in its place in other
    candidates.
@@ -18310,6 +18313,7 @@ typedef struct carnn__classes_search { /* for classes: where words stand */
     size_t relations;
 } carnn__classes_search;
 
+/* Is it an api_call with arguments? */
 static int carnn__classes_calls(const carnn__classes_search *x, carnn__list words) {
     return words.length > 1 && words.ids[0] == x->call;
 }
@@ -18772,7 +18776,7 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
 #endif
 /* =============================================================================================
-   @@HISTORY   dialogs as a model reads them: histories, facts that have been told, candidates
+   @@HISTORY   dialogs as a model reads them: histories, facts that have been told, odd turns
 
    A TURN is what the user says and the system's reply. It is read with its HISTORY: $start, the
    utterances before it, and what the user says now. --history K keeps the latest K of those
@@ -18783,10 +18787,10 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    Option told. A fact "subject relation object", the object of one word or more, is TOLD once the
    system has named its subject, and PAST once the system has then named subjects of other facts
    alone. The last word of a fact is its MARK: a told fact ends with the speaker's word of the
-   system, a past one with that of the user.
-   Which restaurants have been offered, and which of them last, is said in utterances other than the
-   facts, but attention weighs each utterance by itself. So the fact has to carry it. As each turn
-   has marks of its own, its batch has a fact that is told in three versions, each an utterance:
+   system, a past one with that of the user. Which restaurants have been offered, and which of them
+   last, is said in utterances other than the facts, but attention weighs each utterance by itself.
+   So the fact has to carry it. Marks differ from turn to turn. So a batch lists a fact that is ever
+   told in three versions, each an utterance:
 
        the_fork R_cuisine british $fact      SAID, in the turns before "what about the_fork ?"
        the_fork R_cuisine british $system    TOLD, in the turns after it
@@ -18813,21 +18817,30 @@ enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE, CAR
        CARNN__DIALOG_BALANCE, CARNN__DIALOG_WORD_DROPOUT, CARNN__DIALOG_HOPS, CARNN__DIALOG_AGES,
        CARNN__DIALOG_GATED, CARNN__DIALOG_REDUCE, CARNN__DIALOG_MATCH }; /* in .option */
 
-/* The value of an option, `most` if it is larger or none. */
+/* The value of an option, `most` if it is larger or none (0 of a file is none, too). */
 static size_t carnn__history_most(const carnn_model *model, size_t option, size_t most) {
     double number = carnn__option(model, option);
-    return number < 0.0 ? most : carnn__min((size_t)number, most);
+    return number <= 0.0 ? most : carnn__min((size_t)number, most);
+}
+
+/* How many utterances a history has at most, and how many facts in a row are read. */
+static size_t carnn__history_length(const carnn_model *model) {
+    return carnn__history_most(model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+}
+
+static size_t carnn__history_rows(const carnn_model *model) {
+    return carnn__history_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
 }
 
 /* By carnn_speaker; the last role is that of $start, which is no text of a data set. */
 static const carnn__role carnn__history_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
-enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
+enum { CARNN__START_ROLE = CARNN_FACT + 1 };
 
 #define CARNN__UNSURE_WORD "$unsure" /* is read in place of the words of that candidate */
 static const char *const carnn__history_reserved[] = {"$start", "$user", "$system", "$fact"};
-enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
+enum { CARNN__START_WORD = 1, CARNN__DIALOG_SPEAKER }; /* numbers of $start, of $user */
 
 /* The number of $user, $system or $fact. */
 static uint32_t carnn__speaker_word(uint32_t speaker) { return CARNN__DIALOG_SPEAKER + speaker; }
@@ -18839,9 +18852,9 @@ static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, 
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text, ids, carnn__min(max, most));
     uint32_t last = carnn__speaker_word(role);
     n = carnn__min(n, most);
-    if (role == CARNN__DIALOG_STARTS) {
+    if (role == CARNN__START_ROLE) {
         n = 0;
-        last = CARNN__DIALOG_START;
+        last = CARNN__START_WORD;
     }
     if (n < max) ids[n] = last;
     return n + 1;
@@ -18900,7 +18913,7 @@ typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told 
 
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
-    size_t choice_words;     /* how many; of training, those of all choices of a batch at most */
+    size_t choice_words;     /* of `choices`; in training at most so many in all of a batch's */
     carnn__name_classes name_classes;
     carnn__exchange exchange; /* choices: those of the batch at hand; the rest is of training, where
                                  there are such classes */
@@ -18909,7 +18922,7 @@ typedef struct carnn__history {
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
     carnn__fact *fact;       /* (lines), or (slots) of a session; NULL: none can be told */
     size_t told_count;       /* facts of the data that can be told */
-    uint32_t *told;          /* (told_words) their words, each twice: as told and as past */
+    uint32_t *told;          /* (told_words) their words */
     size_t told_words;
     size_t marked;           /* the marks take account of the lines before this one */
     uint32_t *first, *end;   /* (items) the history: lines seq[first] .. seq[end], the user's */
@@ -18978,8 +18991,7 @@ static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
 static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
     const carnn_dataset *data = p->work->data;
     const carnn__corpus *c = carnn__corpus_of(p->work);
-    size_t history = carnn__history_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
-    size_t rows = carnn__history_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
+    size_t history = carnn__history_length(p->model), rows = carnn__history_rows(p->model);
     size_t items = data->item_count, lines = data->member_count + items; /* with each $start */
     size_t at = 0, start = 0, line = 0, facts = 0, i;
     uint32_t **of_item[] = {&m->first, &m->end, &m->begin};
@@ -19008,16 +19020,15 @@ static void carnn__history_plan_lines(carnn__plan *p, carnn__history *m) {
 /* Lists the words of the facts that can be told: m->told. */
 static void carnn__history_plan_facts(carnn__plan *p, carnn__history *m) {
     const carnn__lists *tokens = &carnn__corpus_of(p->work)->tokens;
-    size_t i, k;
+    size_t i;
     m->told_count = m->told_words = 0;
     if (!p->work->data->member_count || !carnn__option_whole(p->model, CARNN__DIALOG_TOLD)) return;
-    m->told = carnn__indices(p->arena, 2 * tokens->at[tokens->count]);
+    m->told = carnn__indices(p->arena, tokens->at[tokens->count]);
     for (i = 0; i < tokens->count; i++) {
         carnn__list said = carnn__list_at(tokens, i);
         if (!carnn__history_fact(said).subject) continue;
-        for (k = 0; m->told && k < 2 * said.length; k++)
-            m->told[m->told_words + k] = said.ids[k % said.length];
-        m->told_words += 2 * said.length;
+        if (m->told) memcpy(m->told + m->told_words, said.ids, said.length * sizeof *said.ids);
+        m->told_words += said.length;
         m->told_count++;
     }
 }
@@ -19043,39 +19054,38 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
         m->choice_words =
             carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
+    m->turns = m->lists.count = m->marked = 0;
+    if (carnn__in_session(work)) return; /* it lists nothing, but encodes what it hears */
     m->number = (carnn__versions *)carnn__take(p->arena, lists, sizeof *m->number);
     if (m->number) memset(m->number, 0xFF, lists * sizeof *m->number);
     for (i = 0; i < work->data->member_count; i++) words += carnn__member_tokens(work, i).length;
     words = carnn__min(words * each, U * c->most_steps) + 1 + odd * (CARNN__ODD_WORDS + 1);
     m->lists.at = carnn__sizes(p->arena, m->most_lists + 1);
     m->lists.ids = carnn__indices(p->arena, words);
-    m->turns = m->lists.count = m->marked = 0;
 }
 
 /* The words of a line. */
 static carnn__list carnn__history_said(const carnn__work *work, const carnn__history *m,
                                        size_t line) {
-    static const uint32_t start = CARNN__DIALOG_START;
+    static const uint32_t start = CARNN__START_WORD;
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
     carnn__list said = {&start, 1};
     if (m->seq[line] < tokens->count) said = carnn__list_at(tokens, m->seq[line]);
     return said;
 }
 
-/* The first line behind $start, which is line `begin`, that a session still has when it hears a
-   line: before that it has room for a history and what the user says. */
+/* The first line behind $start, which is line `begin`, that a line of the system can tell: as many
+   lines before it as a history has. */
 static size_t carnn__history_remembered(const carnn_model *model, size_t begin, size_t line) {
-    size_t most = carnn__history_most(model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES) + 1;
-    return carnn__max(begin + 1, line - carnn__min(line, most));
+    return carnn__max(begin + 1, line - carnn__min(line, carnn__history_length(model)));
 }
 
-/* Sets the marks of the facts in an item's history as they are in its turn. As in a session, what
-   the system says tells only facts that are still remembered: so marking begins with those that are
-   at the first line of the history, or goes on from the item before. */
+/* Sets the marks of the facts in an item's history as they are in its turn. Goes on from the item
+   before where it can; else it begins with the first line that one of this history could tell. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
-    size_t begin = m->begin[item], i;
-    size_t oldest = carnn__history_remembered(work->model, begin, m->first[item]);
+    size_t begin = m->begin[item], oldest, i;
     if (!m->fact) return;
+    oldest = carnn__history_remembered(work->model, begin, m->first[item]);
     if (m->marked < oldest || m->marked > m->end[item]) m->marked = oldest;
     for (i = m->marked; i < m->end[item]; i++) {
         carnn__list said = carnn__history_said(work, m, i);
@@ -19094,7 +19104,8 @@ static uint32_t carnn__history_mark_of(const carnn__history *m, size_t line) {
 
 /* --- a batch ---------------------------------------------------------------------------------- */
 
-/* Streams of a step's random numbers, the first and the last; those of dropout are between them. */
+/* Streams of a step's random numbers, the first and the last; between them are those of dropout,
+   CARNN__DROP_UTTERANCES and on (@@HEAD dialog). */
 #define CARNN__EXCHANGE_NAMES 0
 #define CARNN__ODD_TURNS UINT64_MAX
 
@@ -19124,14 +19135,14 @@ static void carnn__history_forget(const carnn__work *work, carnn__history *m,
 static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn__history *m,
                                         uint64_t drawn) {
     size_t said = tokens->at[tokens->count];
-    size_t at = (size_t)(drawn % (said + m->told_words));
-    return at < said ? tokens->ids[at] : m->told[at - said];
+    size_t at = (size_t)(drawn % (said + 2 * m->told_words));
+    return at < said ? tokens->ids[at] : m->told[(at - said) % m->told_words];
 }
 
 /* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns
-   each is a word that a user says in any turn. In a small data set such words often are like a real
-   turn: with n < 1000 turns it is so in n / 1000 as many. In the others some words are unknown,
-   where there are fewer than three all, and half of the rest are any words of the data. */
+   each is a word that a user says in any turn. In small data sets such turns often look real: of n
+   < 1000 turns only n / 1000 of these five eighths are so. In the others some words are unknown (of
+   one or two words all), and half of the rest are any words of the data. */
 static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
                                        uint64_t key, uint32_t *ids) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
@@ -19218,18 +19229,20 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    its names have been said.)
 
    A turn has what the turn before has and what has changed since: with every word that its dialog
-   says for the first time, or the user after the system, M[w, s_w] changes for the candidates that
-   have the word. So z of a turn is that of the turn before, with these CHANGES, and the gradient of
-   a change is the sum of dz over its candidates, in this turn and in all that go on from it. A RUN
-   is such turns of a dialog, one after the other; runs are worked on in parallel.
+   says for the first time, or that a speaker says who counts before the one who has said it, M[w,
+   s_w] changes for the candidates that have the word. So z of a turn is that of the turn before,
+   with these CHANGES, and the gradient of a change is the sum of dz over its candidates, in this
+   turn and in all that go on from it. A RUN is such turns of a dialog, one after the other; runs
+   are worked on in parallel.
 
-   Turns are in chunks (@@HEAD dialog), packed by rank. Sizes: V words, L candidates, B turns of a
-   chunk.
+   Turns are worked on in chunks, whose logits are packed by rank (@@SEQ). Sizes: V words, L
+   candidates, B turns of a chunk.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 }; /* between them 1 + carnn_speaker */
+/* Columns of M: nobody, then 1 + carnn_speaker. */
+enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 };
 
 typedef struct carnn__change { /* of who has said a word */
     uint32_t word;
@@ -19249,8 +19262,8 @@ typedef struct carnn__match {
     carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
     unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
                                 are not matched */
-    size_t noted;            /* that takes account of the lines of the dialog before this one; 0:
-                                of none */
+    size_t noted;            /* `who` takes account of the dialog's lines before this one; 0: of
+                                none */
     /* of the chunk at hand */
     const carnn__history *read;
     const carnn__packed *seq;
@@ -19264,12 +19277,14 @@ typedef struct carnn__match {
     carnn__heard before, now; /* now: with what the user says before the reply */
 } carnn__match;
 
+/* M is never rounded to 8 bits, as a row of four is shorter than a block of these. */
 static void carnn__match_declare(carnn__plan *p, carnn__match *m) {
     m->weight = carnn__declare(p->store, "reply", "match", p->model->words.count, CARNN__SPEAKERS,
                                0, CARNN__INIT_ZERO, 0.1f);
 }
 
-/* The most changes of a run: a word changes less often than there are speakers. */
+/* The most changes of a run, or of an utterance in a session. A word changes three times at most:
+   a fact has said it, then the system, then the user. */
 static size_t carnn__match_most(const carnn__work *work) {
     const carnn_dataset *data = work->data;
     size_t V = work->model->words.count, longest = 0, words = 0, item = 0, i;
@@ -19280,7 +19295,7 @@ static size_t carnn__match_most(const carnn__work *work) {
         words += carnn__member_tokens(work, i).length;
         longest = carnn__max(longest, words);
     }
-    return carnn__min(longest + CARNN__ODD_WORDS, V * CARNN__SPEAKERS);
+    return carnn__min(longest + CARNN__ODD_WORDS, V * (CARNN__SPEAKERS - 1));
 }
 
 /* Memory for L candidates and B turns, packed in seq, whose logits are z (B, L). */
@@ -19325,7 +19340,8 @@ static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-/* Somebody has said these words: who (V). Returns how many `change` (said.length) lists. */
+/* A speaker says these words, the last of which is the speaker's. Sets who (V), lists in `change`
+   (said.length) the words whose `who` changes, and returns how many they are. */
 static size_t carnn__match_note(unsigned char *who, carnn__list said, uint32_t speaker,
                                 carnn__change *change) {
     unsigned char number = (unsigned char)(1 + speaker);
@@ -19481,7 +19497,7 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
 
 /* --- a session -------------------------------------------------------------------------------- */
 
-/* Memory of a session; that of `now` which a chunk has is its. */
+/* Memory for what a session has heard; `now` uses who and z of the chunk (carnn__match_reset). */
 static void carnn__match_carve(carnn__arena *arena, carnn__match *m, size_t V, size_t L) {
     m->before.who = (unsigned char *)carnn__take(arena, V, 1);
     m->before.in = carnn__indices(arena, V);
@@ -19660,8 +19676,7 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
 
 /* The utterances of the longest history of a data set, of which $start is one. */
 static size_t carnn__dialog_longest(const carnn_model *model, const carnn_dataset *data) {
-    size_t rows = carnn__history_most(model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
-    size_t longest = 0, i, line;
+    size_t rows = carnn__history_rows(model), longest = 0, i, line;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         size_t n = 1, facts = 0;
@@ -19677,9 +19692,11 @@ static size_t carnn__dialog_longest(const carnn_model *model, const carnn_datase
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
     char expected[64];
-    size_t i, wrong;
+    size_t i, wrong = 0;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
-    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
+    while (wrong < data->item_count && data->items[wrong].target != CARNN__NO_INDEX &&
+           times[data->items[wrong].target])
+        wrong++;
     memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
     snprintf(expected, sizeof expected, "one of the %zu candidates as response",
@@ -19715,7 +19732,7 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 
 #endif
 
-/* --- parts --------------------------------------------------------------------------------------
+/* --- the state ----------------------------------------------------------------------------------
    D: hidden size; L candidates, with those that an exchange of names adds. A batch has at most R
    turns and U utterances, a chunk at most B turns, N rows and T steps. */
 
@@ -19726,8 +19743,6 @@ typedef struct carnn__said { /* an utterance that a session keeps */
     size_t length;           /* of a fact that can be told; its words: */
     uint32_t words[CARNN__FACT_WORDS];
 } carnn__said;
-
-/* --- the state ------------------------------------------------------------------------------- */
 
 enum { /* sums of a tally: of the metrics, then odd turns, which have a loss, too; dialogs */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_TOP, /* of 2, of 5 */
@@ -19747,8 +19762,8 @@ typedef struct carnn__dialog {
     carnn__reduce reduce;    /* of 1 layer or more: instead of hops */
     carnn__match match;
     float *balance;          /* (L) a_l; NULL: 0 */
-    carnn__lists kept;       /* (L) choices of the batch; in training without words that are
-                                dropped */
+    carnn__lists kept;       /* (L) choices of the batch; in training the words that are dropped
+                                have become the unknown one */
     int ready;               /* candidates are encoded; stays so where nothing is learnt */
     unsigned char *right;    /* (R) is the reply right? */
     float *loss;             /* (R), by chunks and in these by rank */
@@ -19763,14 +19778,14 @@ typedef struct carnn__dialog {
     uint32_t *index;         /* (N) row of e */
     carnn__mat c, o, weight; /* (B, D), (B, D), al (B, T), of the last hop */
     float *dh, *z;           /* (N, D); (B, L) logits, then their gradient */
-    float *Hy, *room;        /* (D) of explanations: H^T y, for a row of H */
+    float *Hy, *row;         /* (D) of explanations: H^T y; a row of H, which may be rounded */
     /* of a session */
     size_t slots, heard;     /* rows of e; those in use, the oldest first (at first $start) */
     size_t projected;        /* of these, the first so many are projected */
     size_t facts;            /* in a row up to the latest utterance */
     carnn__said *said;       /* (slots) */
-    uint32_t spoken;         /* utterances since the beginning, with $start */
-    uint32_t gone;           /* the number of the one in slot 0 when the reply was asked for */
+    uint32_t utterances;     /* since the beginning, with $start */
+    uint32_t oldest;         /* the number of the one in slot 0 when the reply was asked for */
 } carnn__dialog;
 
 /* What leads from c to o. */
@@ -19796,7 +19811,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     const carnn__work *work = p->work;
     size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
     size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
-    size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* lines of an item */
+    size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* most_texts is a product */
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
     uint32_t **of_turn[] = {&m->context, &m->label};
@@ -19818,7 +19833,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
         carnn__match_plan(p, &m->match, &m->read, &m->packed, m->z, L, B);
     m->Hy = carnn__floats(p->arena, 1, D);
-    m->room = carnn__floats(p->arena, 1, D);
+    m->row = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
         carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
                          p->arena, U, N, B, NULL);
@@ -19858,7 +19873,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     m->reduce.count = carnn__option_whole(p->model, CARNN__DIALOG_REDUCE);
     if (!m->reduce.count) /* a file may have both */
         m->hops.count = carnn__option_whole(p->model, CARNN__DIALOG_HOPS);
-    m->hops.gated = carnn__option_whole(p->model, CARNN__DIALOG_GATED) > 0;
+    m->hops.gated = m->hops.count && carnn__option_whole(p->model, CARNN__DIALOG_GATED);
     m->hops.has_ages = carnn__option_whole(p->model, CARNN__DIALOG_AGES) > 0;
     m->has_cell = !m->hops.has_ages && !m->reduce.count;
     if (m->reduce.count) carnn__reduce_declare(p, &m->reduce, D, m->read.most_lists, B);
@@ -19939,7 +19954,8 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
             m->index[p->start[t] + b] = read->place[line][carnn__history_mark_of(read, line)];
         }
         m->context[b] = read->latest[m->from + i];
-        if (m->has_cell) m->index[p->start[t - 1] + b] = m->context[b]; /* of odd turns another */
+        /* What the user says now; in odd turns that is not the line of the data. */
+        if (m->has_cell) m->index[p->start[p->length[i] - 1] + b] = m->context[b];
         m->label[b] = read->answer[m->from + i];
     }
     return B;
@@ -20140,7 +20156,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
 /* Encodes an utterance into the slot behind those in use and returns its words; the caller counts
    it as heard or not. First the oldest utterances are forgotten until `room` slots are free. */
 static carnn__list carnn__dialog_add_utterance(carnn_session *s, uint32_t role, carnn__span text,
-                                        size_t room) {
+                                               size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = m->has_cell ? carnn__cells[m->cell.kind].gates * D : D;
@@ -20198,18 +20214,20 @@ static void carnn__dialog_reset(carnn_session *s) {
     m->read.turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
     carnn__match_reset(&m->match);
-    carnn__dialog_add_utterance(s, CARNN__DIALOG_STARTS, start, 1);
-    m->heard = m->spoken = 1;
+    carnn__dialog_add_utterance(s, CARNN__START_ROLE, start, 1);
+    m->heard = m->utterances = 1;
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span text) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    size_t rows = carnn__history_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX);
     carnn__list words;
-    if (!carnn__history_keeps(speaker, &m->facts, rows)) return;
+    size_t from;
+    if (!carnn__history_keeps(speaker, &m->facts, carnn__history_rows(s->model))) return;
     words = carnn__dialog_add_utterance(s, speaker, text, 1);
-    carnn__match_hear(&s->work, &m->match, &m->match.before, words, speaker, m->spoken++);
-    if (speaker == CARNN_SYSTEM) carnn__history_tell(m->read.fact, m->heard, words);
+    from = m->heard - carnn__min(m->heard, m->slots - 2);
+    carnn__match_hear(&s->work, &m->match, &m->match.before, words, speaker, m->utterances++);
+    if (speaker == CARNN_SYSTEM)
+        carnn__history_tell(m->read.fact + from, m->heard - from, words);
     m->heard++;
     s->parts = 0;
 }
@@ -20230,8 +20248,8 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     if (m->reduce.count)
         carnn__reduce_project(&s->work, &m->reduce, &m->e, m->projected, m->heard);
     m->projected = m->heard;
-    carnn__match_ask(&s->work, &m->match, words, m->spoken);
-    m->gone = m->spoken - (uint32_t)m->heard;
+    carnn__match_ask(&s->work, &m->match, words, m->utterances);
+    m->oldest = m->utterances - (uint32_t)m->heard;
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
     carnn__session_decide(s, top, p);
@@ -20242,22 +20260,23 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
 static void carnn__dialog_explain_sum(carnn_session *s, const float *al, const float *y,
                                       size_t count, carnn_contribution *out, double *rest) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j, D = m->e.columns, L = m->reduce.count;
-    const float *x = L ? m->reduce.layer[L - 1].job.k : m->hops.h;
+    size_t t, j, D = m->e.columns, K = m->reduce.count;
+    const float *state = K ? m->reduce.layer[K - 1].job.k : m->hops.h;
     for (j = 0; j < D; j++) s->carry[j] = 0.0;
     for (t = m->packed.rows; t-- > 0;) {
         const float *e = m->e.x + m->index[t] * D;
         double score = 0.0;
         if (m->has_cell)
             score = carnn__step_score(&m->run, 0, t, y, (double)al[t], e, s->carry, rest);
-        for (j = 0; !m->has_cell && j < D; j++)
-            score += (double)al[t] * (double)y[j] *
-                     ((double)x[t * D + j] + (L ? 0.0 : (double)e[j]));
+        else
+            for (j = 0; j < D; j++)
+                score += (double)al[t] * (double)y[j] *
+                         ((double)state[t * D + j] + (K ? 0.0 : (double)e[j]));
         if (t < count) out[t].score += score;
     }
 }
 
-/* Hy = H^T y */
+/* Hy = H^T y, row by row, as those of a rounded H have to be unpacked. */
 static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     const carnn__matrix H = carnn__weights(&s->work, m->hops.step->weight);
@@ -20265,7 +20284,7 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
     memset(Hy, 0, D * sizeof *Hy);
     for (i = 0; i < D; i++)
         carnn__matmul(&s->engine, CARNN__NN | CARNN__ADD, 1, D, 1, y + i, 1,
-                      carnn__matrix_row(H, i, m->room), D, NULL, Hy, D);
+                      carnn__matrix_row(H, i, m->row), D, NULL, Hy, D);
 }
 
 /* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
@@ -20291,7 +20310,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
         if (!x->gated) c.has |= CARNN_HAS_SCORE;
         out[t] = c;
     }
-    carnn__match_explain(&s->work, &m->match, carnn__list_at(&m->read.choices, best), m->gone,
+    carnn__match_explain(&s->work, &m->match, carnn__list_at(&m->read.choices, best), m->oldest,
                          x->gated ? 0 : e->count, count, out, &e->rest);
     if (!x->count) {
         carnn__dialog_explain_sum(s, m->weight.x, y, count, out, &e->rest);
@@ -20881,7 +20900,7 @@ static int carnn__lm_full(const carnn__lm *m) {
 /* The words of a sentence as they are read. */
 static carnn__words carnn__lm_words(const carnn_session *s, carnn__span text) {
     text = carnn__trim(text);
-    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text);
+    return carnn__words_of(s->transcript ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text);
 }
 
 /* The number of the next word; </s> behind the last one. */

@@ -299,6 +299,11 @@ static void test_dialog_check_candidates(void) {
     CHECK_INT(read_data(&d, "dialog", sources, 1, &list, NULL, &error), CARNN_OK);
     CHECK_INT(check_responses(d, &error), CARNN_OK);
     carnn_dataset_free(d);
+    d = test_data("dialog", "1 a\t\n2 b\td\n", 11, 0, 1); /* replies may be missing */
+    CHECK_INT(check_responses(d, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "data:1: expected one of the 1 candidates as response, found nothing");
+    carnn_dataset_free(d);
 }
 
 static void test_dialog_errors(void) {

@@ -126,7 +126,7 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
     const carnn__span none = {"", 0};
     size_t i, j, k;
     x->lines = of->count; /* $start takes the place of the user's latest utterance */
-    hops_encode(model, none, CARNN__DIALOG_STARTS, x->memory[0]);
+    hops_encode(model, none, CARNN__START_ROLE, x->memory[0]);
     for (i = 1; i < x->lines; i++)
         hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
                     x->memory[i]);
@@ -302,9 +302,14 @@ static void test_hops_of_file(carnn_dataset *data) {
     carnn_prediction p[2];
     size_t i, j;
     model->desc.option[CARNN__DIALOG_HOPS] = 2;
+    model->desc.option[CARNN__DIALOG_GATED] = 1;
+    model->desc.option[CARNN__DIALOG_HISTORY] = model->desc.option[CARNN__DIALOG_KB_ROWS] = 0;
     again = test_reload(model);
-    model->desc.option[CARNN__DIALOG_HOPS] = CARNN_NONE;
+    model->desc.option[CARNN__DIALOG_HOPS] = model->desc.option[CARNN__DIALOG_GATED] = CARNN_NONE;
+    model->desc.option[CARNN__DIALOG_HISTORY] = CARNN_NONE;
+    model->desc.option[CARNN__DIALOG_KB_ROWS] = CARNN_NONE;
     CHECK(carnn_model_describe(again)->option[CARNN__DIALOG_HOPS] > 0.0);
+    CHECK(test_scores(again, data).loss == test_scores(model, data).loss);
     for (i = 0; i < 2; i++) {
         CHECK_INT(carnn_session_open(&session[i], i ? again : model, NULL, NULL), CARNN_OK);
         CHECK_INT(carnn_session_example(session[i], data, carnn_dataset_examples(data) - 1, 1,
@@ -313,8 +318,10 @@ static void test_hops_of_file(carnn_dataset *data) {
     }
     CHECK(p[0].probability[0] == p[1].probability[0] && told[0].rest == told[1].rest);
     CHECK_INT(told[1].count, told[0].count);
+    CHECK_INT(told[1].exact, told[0].exact);
     for (j = 0; j < told[0].count && j < HOPS_LINES; j++)
-        CHECK(out[0][j].score == out[1][j].score && out[0][j].attention == out[1][j].attention);
+        CHECK(out[0][j].has == out[1][j].has && out[0][j].score == out[1][j].score &&
+              out[0][j].attention == out[1][j].attention);
     for (i = 0; i < 2; i++) carnn_session_free(session[i]);
     carnn_model_free(again);
     carnn_model_free(model);

@@ -499,8 +499,39 @@ static void session_parts(void) {
     }
 }
 
+/* Lines of a dialog are predicted from and heard at once; what was predicted can be explained. */
+static void test_explained_lines(void) {
+    static const char *const lines[] = {"1 hello\t", "2 cheap food in the north\tapi_call cheap north",
+                                        "3 oak R_rating 3", "4 <SILENCE>\t"};
+    static const size_t parts[] = {2, 4, 0, 7};
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    carnn_session *s = NULL;
+    carnn_contribution part[16];
+    carnn_explanation e;
+    carnn_prediction p;
+    size_t line, i;
+    int found;
+    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    for (line = 0; line < CARNN__COUNT(lines); line++) {
+        const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+        double sum;
+        CHECK(!carnn_session_line(s, lines[line], strlen(lines[line]), line + 1, 1, &found, &p,
+                                  NULL));
+        CHECK(!carnn_session_explain(s, CARNN__COUNT(part), part, &e, NULL));
+        CHECK_INT(found, line != 2);
+        CHECK_INT(e.count, parts[line]);
+        for (sum = e.rest, i = 0; i < e.count; i++) sum += part[i].score;
+        if (found) CHECK_NEAR(sum, m->z[p.choice[0]], 1e-4);
+    }
+    carnn_session_free(s);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     session_parts();
+    test_explained_lines();
     test_kept_text();
     test_same_as_scoring();
     test_explanations_add_up();

@@ -270,6 +270,37 @@ static void told_reply_tells(void) {
     carnn_dataset_free(data);
 }
 
+/* A prediction leaves what is told as it was, in a session of any room: what has been asked before
+   the system names a subject does not count. */
+static void told_after_prediction(void) {
+    carnn_dataset *data = told_known_data();
+    carnn_model *model = told_known_model(data, "hidden=8 embedding=8 match=0");
+    size_t room, asked, k;
+    for (room = 3; room < 8; room++) {
+        carnn_session_desc desc = {room, 0, NULL};
+        carnn_text user = {"bye", 3};
+        double first[2];
+        for (asked = 0; asked < 2; asked++) {
+            carnn_session *s = NULL;
+            carnn_prediction p;
+            CHECK(!carnn_session_open(&s, model, &desc, NULL));
+            told_hear(s, CARNN_FACT, "elm R_rating 9");
+            told_hear(s, CARNN_USER, "hello");
+            told_hear(s, CARNN_FACT, "oak R_rating 3");
+            for (k = 0; k + 3 < room; k++) told_hear(s, CARNN_USER, "hello");
+            told_hear(s, CARNN_SYSTEM, "oak is nice");
+            if (asked) CHECK(!carnn_session_predict(s, &user, 1, 1, &p, NULL));
+            told_hear(s, CARNN_SYSTEM, "elm is nice");
+            CHECK(!carnn_session_predict(s, &user, 1, SIZE_MAX, &p, NULL));
+            first[asked] = (double)p.probability[0];
+            carnn_session_free(s);
+        }
+        CHECK(first[0] == first[1]);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- models that do not know of it ----------------------------------------------------------- */
 
 /* Of a file without the option, which is off, no fact is told, also when training goes on. */
@@ -364,6 +395,7 @@ int main(void) {
     told_long_dialog();
     told_turn_by_turn();
     told_reply_tells();
+    told_after_prediction();
     told_older_file();
     told_offers();
     return test_end();
