@@ -57,9 +57,24 @@ static void say(int code, const char *format, ...) {
 static carnn_error error; /* the last one of the library */
 
 /* Prints it and returns its exit code. */
+/* Writes options as they are typed: in the library they are fields. */
+static void name_options(char *message) {
+    const carnn_option *o;
+    size_t task, i;
+    char *at, *end;
+    for (task = 0; carnn_task_name(task); task++)
+        for (i = 0; (o = carnn_option_at(carnn_task_name(task), i)) != NULL; i++)
+            for (at = message; (at = strstr(at, o->name)) != NULL; at = end) {
+                end = at + strlen(o->name);
+                for (; at < end; at++)
+                    if (*at == '_') *at = '-';
+            }
+}
+
 static int failed(void) {
     static const int codes[] = {DONE,     FAILED,    USAGE,    FAILED,
                                 BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
+    if (error.code == CARNN_ERR_ARGUMENT) name_options(error.message);
     say(DONE, "%s", error.message);
     return codes[-(int)error.code];
 }

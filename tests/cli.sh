@@ -1229,7 +1229,7 @@ check "loss $loss, with an unknown class $(value out loss)" [ "$(value out loss)
 printf 'a\t1\t2\t3\nb\t4\t3\t2\na b -\t4\t3\t2\n' >steps.tsv
 run 0 train --task signal --target-kind steps --train steps.tsv --epochs 1 --hidden 4 --out steps.gguf
 run 2 train --task signal --target-kind steps --pooling max --train steps.tsv --epochs 1 --hidden 4 --out no.gguf
-says err 'pooling has an effect only where target_kind is one of these: class number$'
+says err 'pooling has an effect only where target-kind is one of these: class number$'
 run 0 test steps.gguf --data steps.tsv --report --json
 says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
 check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
@@ -1780,18 +1780,18 @@ run 0 train --task answer --model ca --direction a2q --train "$data/answer-dev.t
 run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
 says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf
-says err 'raw_output_gate has an effect only where encoder is one of these: rcrn'
+says err 'raw-output-gate has an effect only where encoder is one of these: rcrn'
 run 2 train --task lm --cell lstm --label-weight 0.1 --train "$data/lm-dev.txt" --out f.gguf
-says err 'label_weight has an effect only where context is one of these: previous$'
+says err 'label-weight has an effect only where context is one of these: previous$'
 cut -f 1 "$data/lm-dev.txt" >unlabelled.txt
 run 2 train --task lm --label-row own --train unlabelled.txt --out f.gguf
-says err 'label_row has an effect only where label_weight is above 0$'
+says err 'label-row has an effect only where label-weight is above 0$'
 run 2 train --task answer --redundancy 1 --overlap 0 --train "$data/answer-dev.tsv" --out f.gguf
 says err 'redundancy has an effect only where overlap is above 0$'
 run 2 train --task answer --place 1 --model ca --train "$data/answer-dev.tsv" --out f.gguf
 says err 'place has an effect only where model is one of these: iwan siamese$'
 run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.tsv" --out f.gguf
-says err 'min_count has no effect in the task signal$'
+says err 'min-count has no effect in the task signal$'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf
 says err 'patience needs --valid'
 run 2 train --task pair --vector-words 3 --train "$data/pair-dev.tsv" --out f.gguf
