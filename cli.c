@@ -28,6 +28,7 @@
 #include <time.h>
 #ifdef _WIN32
 #include <io.h>
+#define lstat stat /* there a link is no name of its own */
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -1067,7 +1068,7 @@ static void remove_new_logs(void) {
 
 static FILE *open_log(const char *name, const char **made) {
     struct stat found;
-    int is_new = name && stat(name, &found);
+    int is_new = name && lstat(name, &found); /* a link to no file is not to be removed */
     FILE *file = name ? fopen(name, "a") : NULL;
     if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
     if (is_new) *made = name;

@@ -316,6 +316,10 @@ lines log.jsonl 2
 says log.jsonl '"epoch": 2, "loss": '
 cp log.jsonl kept.jsonl
 run 1 train $small --train no-such-file --out f.gguf --log kept.jsonl
+ln -s no-log.jsonl link.jsonl
+run 1 train $small --train no-such-file --out f.gguf --log link.jsonl
+check 'a link of --log is gone' [ -h link.jsonl ]
+rm -f link.jsonl no-log.jsonl
 check 'the log was emptied for nothing' cmp -s log.jsonl kept.jsonl
 if [ -c /dev/full ]; then
     run 1 $train --epochs 1 --out c.gguf --quiet --log /dev/full
