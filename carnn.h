@@ -504,7 +504,8 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 /* What a data set has; NULL has no example. */
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
-CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
+CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ...; one
+                                   without an example at the end of a file is one, too */
 
 /* What the first source that tells was read as, "COARSE:fine text": in tasks whose files have
    several formats that their lines tell apart (classify, and cloze for a folder of question files);
@@ -930,7 +931,8 @@ CARNN_API size_t carnn_session_columns(const carnn_session *session);
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
    say, else *found is 0. Lines come one after the other, as in a file, where the first one may
-   decide how all are read: what people type is better given to carnn_session_predict. `number` is
+   decide how all are read: what people type is better given to carnn_session_predict. Blank lines
+   before it, which a file of classify with named columns drops, are then empty texts. `number` is
    the line's, from 1, where a byte order mark may be; errors tell it, and call its file "standard
    input". signal: a line is a row of a sequence, an empty one begins the next sequence. answer: the
    other sentences of the question count only where carnn_session_candidate has told them. Models
@@ -7644,8 +7646,8 @@ static void carnn__names_drop(carnn__names *n) {
 }
 
 /* --- prose --------------------------------------------------------------------------------------
-   Text as people write it becomes words with blanks between them: pieces between blanks or dashes,
-   without the marks at their ends, which are words, as are 's and the like. */
+   Text as people write it becomes words with blanks between them. It is cut at blanks and at "--";
+   the marks at both ends of a piece are words of their own, and so are "--", 's and the like. */
 
 typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
     char *to;
@@ -8809,7 +8811,7 @@ typedef struct carnn__record {
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
     int tree;        /* its text is a tree, whose leaves are the words */
-    int once;        /* left out if its text has been an example */
+    int once;        /* a phrase of a tree: left out if its text has been one */
     size_t line;     /* where it begins; 0: the line at hand */
 } carnn__record;
 
@@ -8830,7 +8832,8 @@ typedef struct carnn__parser {
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
-    size_t at;           /* of lines with several records: where the next one begins; 0: none */
+    size_t at;           /* of lines with several records: where the next one begins, of images 1
+                            where another follows; 0: none */
     const double *option; /* the task's, of the model that will read the data; 0: the default */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
@@ -8902,7 +8905,8 @@ static carnn_status carnn__read_in_vain(carnn__parser *p) {
                           "follows the fact", "neither");
 }
 
-/* Is the line at hand not blank? In an example to be predicted a tab counts. */
+/* Is the line at hand not blank? In an example to be predicted a tab counts: it separates fields
+   that are empty. */
 static int carnn__says_something(const carnn__parser *p) {
     carnn__span line = p->lines.line;
     if (p->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
@@ -8936,8 +8940,10 @@ typedef struct carnn__reading {
     size_t group_first;   /* first member of the group at hand */
     size_t records;       /* so far */
     uint32_t origin;      /* see carnn__item */
-    carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, a sentence as words, candidates, pixels in another order */
+    carnn__input input[4]; /* the source that is being read, of images then their permutation and
+                              their labels; or the files of a folder */
+    char *scratch;         /* a path, a sentence as words, leaves of a tree, candidates, pixels in
+                              another order, which pixels have been named */
     char *paths, **path;   /* of the files of a folder: their names, and where each begins */
     void *folder;          /* while its files are listed */
     carnn__input links;    /* of alignments, where they are read */
@@ -9594,7 +9600,7 @@ static int carnn__spaced(const carnn_dataset *data) {
        question, answer, label      or      number, label, question, answer
 
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
-   numbers. Consecutive pairs with the same number, or without numbers the same question, are the
+   numbers. Consecutive pairs with the same number, or without a number the same question, are the
    answers to one question. */
 
 enum { /* kinds of columns */
@@ -9657,7 +9663,8 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     carnn_status status;
     double value = 0.0;
     uint64_t key;
-    number = carnn__trim(number.at ? number : field[CARNN__ANSWER_QUESTION]);
+    number = carnn__trim(number);
+    if (!number.length) number = carnn__trim(field[CARNN__ANSWER_QUESTION]); /* there is none */
     key = carnn__hash(number, 0);
     if (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)) {
         if (!p->lenient) return carnn__unexpected(p, "the label 0 or 1", label);
@@ -9852,7 +9859,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
         /* Where classes may be missing, so may the columns behind the text. */
         return count == p->columns || (p->lenient && text->at);
     }
-    if (!p->lenient) *text = *label = line = carnn__trim(line);
+    /* Where classes may be missing, a blank in front says so, but no text begins with __label__. */
+    if (!p->lenient || style == CARNN__CLASS_FASTTEXT) *text = *label = line = carnn__trim(line);
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TREE) {
@@ -9880,12 +9888,13 @@ static int carnn__class_known(const carnn__parser *p, carnn__span label) {
     return !p->choices || carnn__names_find(p->choices, carnn__trim(label)) != CARNN__NO_INDEX;
 }
 
-/* Is the line at hand, "text<TAB>words", an example of a class that is called so? In a file it is
-   if a later line has that class, too. */
+/* Is the line at hand, "text<TAB>words", an example of a class that is called so? The name of a
+   column is one word. In a file it is if a later line has that class, too. */
 static int carnn__class_recurs(const carnn__parser *p) {
     carnn__lines lines = p->lines;
     carnn__span label, text = lines.line;
     carnn__cut(&text, '\t', &label);
+    if (carnn__count_words(CARNN__SPACES, text) > 1) return 1;
     if (!p->reading) return carnn__class_known(p, label);
     while (carnn__next_line(&lines)) {
         carnn__span other, rest = lines.line;
@@ -10423,6 +10432,16 @@ static char carnn__separator(carnn__span line) {
     return *separator ? *separator : ' ';
 }
 
+/* Cuts at the next separator; where that is a blank, at any. */
+static int carnn__field_cut(carnn__span *rest, char separator, carnn__span *field) {
+    size_t i = 0;
+    if (separator == ' ') {
+        while (i < rest->length && !carnn__blank(rest->at[i])) i++;
+        if (i < rest->length) separator = rest->at[i];
+    }
+    return carnn__cut(rest, separator, field);
+}
+
 /* The next field of a line, without quotation marks around it; returns 0 behind the last one. A
    field with quotation marks in it is what stands there. */
 static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
@@ -10434,14 +10453,14 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     if (end) {
         carnn__span quoted = {rest->at + 1, (size_t)(end - rest->at) - 1}, after = *rest;
         carnn__skip(&after, quoted.length + 2);
-        more = carnn__cut(&after, separator, field);
+        more = carnn__field_cut(&after, separator, field);
         if (!carnn__trim(*field).length) {
             *rest = after;
             *field = carnn__trim(quoted);
             return more;
         }
     }
-    more = carnn__cut(rest, separator, field);
+    more = carnn__field_cut(rest, separator, field);
     *field = carnn__trim(*field);
     return more;
 }
@@ -10745,6 +10764,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     }
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
+    if (p->style && p->style != '\t' && !carnn__trim(line).length) return CARNN_OK; /* a tab */
     carnn__empty(p->reading->row);
     if (!p->style) {
         p->style = carnn__separator(line);

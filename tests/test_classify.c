@@ -59,6 +59,7 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("text\tid\tnote\na b\t0\n\n", 0, 1), "?|a b\n");
     CHECK_TEXT(classify_read("text\na b\n\nc\td\n", 0, 1), "?|a b\n?|\n?|c\td\n");
     CHECK_TEXT(classify_read("text\ta b\nform\tc\n", 0, 1), "text|a b\nform|c\n");
+    CHECK_TEXT(classify_read("text\ta\nform\tc\ntext\tb\n", 0, 1), "text|a\nform|c\ntext|b\n");
     CHECK_TEXT(classify_read("text\n", 0, 1), "?|text\n");
     CHECK_TEXT(classify_read("form\ttext\n\ta b\n", 0, 0),
                "f.txt:2: expected a class, found \"\\ta b\"");
@@ -71,6 +72,7 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("x\ta\n\ny c\n\td\n\t\n", 0, 1), "x|a\n?|y c\n?|d\n?|\n");
     CHECK_TEXT(classify_read("A:b c\nB:a d", 0, 1), "A|c\nB|d\n");
     CHECK_TEXT(classify_read("__label__x a\nb c\n", 0, 1), "x|a\n?|b c\n");
+    CHECK_TEXT(classify_read(" __label__x a\n\t__label__y b\n c\n", 0, 1), "x|a\ny|b\n?|c\n");
     CHECK_TEXT(classify_read("__label__x __label__y b\n", 0, 1), "x|__label__y b\n");
     CHECK_TEXT(classify_read("\n", 0, 1), "?|\n");
     CHECK_TEXT(classify_read(" 4 a\n\n x\n", 0, 1), "?|4 a\n?|\n?|x\n");
@@ -107,7 +109,7 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "text\n\"a, b\"\n\nc\n", 0, 1), "?|a, b\n?|\n?|c\n");
     CHECK_TEXT(classify_named("f.csv", "text\na;b\n", 0, 1), "?|a;b\n");
     CHECK_TEXT(classify_named("f.csv", "text,id\na b,1\n", 0, 1), "?|a b\n");
-    CHECK_TEXT(classify_named("f.tsv", "text\tid\na b\t1\n", 0, 1), "text|id\na b|1\n");
+    CHECK_TEXT(classify_named("f.tsv", "text\tid\na b\t1\n", 0, 1), "?|a b\n");
     CHECK_TEXT(classify_named("f.tsv", "\n \nlabel\ttext\nx\ta\n", 0, 1), "x|a\n");
     CHECK_TEXT(classify_named("f.tsv", "\n \nx\ta\n", 0, 1), "x|a\n");
     CHECK_TEXT(classify_named("f.csv", "\"x\ny\";a, b\n", 0, 0), "x y|a, b\n");

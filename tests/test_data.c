@@ -487,6 +487,7 @@ static void test_pairs(void) {
         {"\xEF\xBB\xBFlabel\tanswer\tQUESTION\n1\ta\tq\n1\tb\tq\n", "||q/a/1|q/b/1|"},
         {"Question\tAnswer\tLabel\tx\nq\ta\t0\t\n", "||q/a/0|"},
         {"Question\tAnswer\tLabel\tSentence\nq\ta\t0\tb\n", "||q/a/0|"}, /* the first */
+        {"\t1\tq\ta\n \t0\tr\tb\n\t1\tr\tc\n", "||q/a/1|||r/b/0|r/c/1|"}, /* no numbers */
     };
     char out[1000];
     carnn_dataset *d;

@@ -59,7 +59,7 @@ static void signal_lines(void) {
     static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
     static const char *const text[] = {
         "left hand\t.5\t-1\t2e2\t0.25\r\n\nup\t0.5\t-1\n", "left hand,.5,-1,2E+2,0.25\nup,.5,-1,\n",
-        "\"left hand\" .5  -1 200 .25 \nup  .5 -1\n", "left hand; .5; -1;\"200\";.25\nup;.5;-1\n"};
+        "\"left hand\" .5  -1 200 .25 \nup\t.5 -1\n", "left hand; .5; -1;\"200\";.25\nup;.5;-1\n"};
     size_t i;
     for (i = 0; i < 4; i++) {
         carnn_dataset *d = signal_text(text[i], "2", NULL);
@@ -67,6 +67,10 @@ static void signal_lines(void) {
         CHECK_INT(d->columns, 2);
         signal_item(d, 0, "left hand", 2, x);
         signal_item(d, 1, "up", 1, x);
+        carnn_dataset_free(d);
+        /* to be predicted: a tab is an example, unless commas separate */
+        d = test_data("signal", i % 2 ? "up,1\n\t\nup,2\n" : "up\t1\n\t\nup\t2\n", 12, 0, 1);
+        CHECK_INT(carnn_dataset_examples(d), i % 2 ? 2 : 3);
         carnn_dataset_free(d);
     }
 }
