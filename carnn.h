@@ -338,9 +338,10 @@ typedef struct carnn_model_desc {
 
 typedef struct carnn_probe {
     size_t units;                       /* of a state */
-    double loss;                        /* mean of C */
+    double loss;                        /* mean of C over the texts whose target is known; NaN:
+                                           there is none */
     size_t step[CARNN_PROBE_STEPS];     /* t: 1, 5 and 10 */
-    size_t texts[CARNN_PROBE_STEPS];    /* that have so many steps */
+    size_t texts[CARNN_PROBE_STEPS];    /* of these, that have so many steps */
     double log_norm[CARNN_PROBE_STEPS]; /* their mean of log |dC/dh_t|, 0 taken for FLT_MIN; NaN
                                            where there are none */
     double share[CARNN_PROBE_BINS];     /* of the values of all states in [-1, -0.9), [-0.9, -0.8),
@@ -570,10 +571,10 @@ CARNN_API void carnn_model_free(carnn_model *model);
 #define CARNN_SCORES_MAX 8
 
 /* The scores of a model on a data set: the mean loss in nats and the metrics of the task by name;
-   metric[0] chooses the best epoch. Where nothing is scored, as no question has a right sentence or
-   no sentence a neighbour, there are no metrics, and the last epoch is kept. */
+   metric[0] chooses the best epoch. Where nothing is scored, as no question has a right sentence,
+   no sentence a neighbour or no row a class, there are no metrics, and the last epoch is kept. */
 typedef struct carnn_scores {
-    size_t examples; /* rows where each has a class (signal) */
+    size_t examples; /* of signal with a class for each row the rows that have one */
     size_t tokens;   /* words scored (lm, skip-thought), 0 elsewhere */
     double loss;     /* 0 where no target has one */
     double seconds;  /* that scoring took once the data were ready; of several models at once, of
@@ -581,8 +582,8 @@ typedef struct carnn_scores {
     double unknown;  /* part of the data's words that are not in the vocabulary: of carnn_test and,
                         for the validation set, of carnn_train; elsewhere 0 */
     size_t unanswerable; /* targets without a loss, as the model does not know them or, in cloze,
-                            their text does not have them; answer: all of them, where no question
-                            has a right sentence */
+                            their text does not have them; all of them where no question has a
+                            right sentence (answer), no sentence a neighbour (skip-thought) */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -608,7 +609,7 @@ struct carnn_progress {
                                    NULL elsewhere, and always without such a set */
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
                                    until an epoch has ended */
-    int64_t best_epoch;        /* that of `best`, from 1; 0: none */
+    int64_t best_epoch;        /* of the weights that are kept so far, from 1; 0: none has ended */
     const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
 };
 
@@ -8546,7 +8547,8 @@ typedef struct carnn__item {
     uint32_t count;
     uint32_t group;  /* items of a group are consecutive */
     uint32_t target; /* number of its text: a reply, a class; CARNN__NO_INDEX: not known */
-    float value;     /* the target as a number: 1 for a right answer, 0 for a wrong one */
+    float value;     /* the target as a number: 1 for a right answer, 0 for a wrong one, -1 where
+                        that is not known */
     uint32_t line;   /* of the file it comes from (from here on not in carnn__fingerprint) */
     uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
@@ -9668,7 +9670,7 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     key = carnn__hash(number, 0);
     if (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)) {
         if (!p->lenient) return carnn__unexpected(p, "the label 0 or 1", label);
-        value = 0.0;
+        value = -1.0; /* not known */
     }
     r->begins = !p->begun || key != p->key;
     p->begun = 1;
@@ -16688,7 +16690,7 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
 
 /* --- a number as the target ---------------------------------------------------------------------
    The prediction is y = mean + deviation z, with the mean and the standard deviation of the
-   training targets. The loss is the squared error divided by their variance. */
+   training targets (1 where all are the same). The loss is the squared error / deviation^2. */
 
 typedef struct carnn__quantity {
     size_t mean, deviation; /* parameters (1, 1), which are not trained */
@@ -16852,8 +16854,8 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
         m->first[i] = carnn__group_begins(p->work->data, i) ? (uint32_t)i : m->first[i - 1];
 }
 
-/* Ranks a group of n items and adds AP and RR to the tally. Wrong items are moved before the right
-   ones: so of equal scores the wrong one ranks first. */
+/* Ranks a group of n items and adds AP and RR to the tally. Items that are not right are moved
+   before the right ones: so of equal scores the wrong one ranks first. */
 static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score,
                                const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
@@ -17007,7 +17009,8 @@ static void carnn__grades_add(double *sum, double x, double y) {
     sum[CARNN__GRADES_XY] += x * y;
 }
 
-/* Pearson's r of n pairs of numbers from their sums; 0 where one of the two does not vary. */
+/* Pearson's r of n pairs of numbers from their sums; 0 where one of the two does not vary, or by
+   less than 1e-5 of its size, as the sums then have too few digits. */
 static double carnn__pearson(const double *sum, double n) {
     double x = sum[CARNN__GRADES_X], y = sum[CARNN__GRADES_Y], least = 1e-10 * n;
     double xx = n * sum[CARNN__GRADES_XX] - x * x, yy = n * sum[CARNN__GRADES_YY] - y * y;
@@ -21326,6 +21329,16 @@ static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset 
                          "the other; here no two lines have the same question"
                        : "an answer model needs training data with right sentences");
 }
+
+/* Fails where a sentence has no label, unless sentences are only to be predicted. */
+static carnn_status carnn__answer_pieces(carnn__work *work, carnn_error *error) {
+    const carnn__item *items = work->data->items;
+    size_t i;
+    for (i = 0; !work->predict && i < work->data->item_count; i++)
+        if (items[i].value < 0.0f)
+            return carnn__target_fail(work->data, i, "the label 0 or 1", error);
+    return carnn__corpus_cut(work, error);
+}
 #endif
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
@@ -21518,8 +21531,8 @@ static const carnn__task carnn__answer_task = {
     CARNN__TEXT_ONLY(carnn__answer_build), carnn__answer_check, sizeof(carnn__answer),
     carnn__answer_parts, carnn__answer_init, carnn__two_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
-    NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss,
-    CARNN__TRAIN_ONLY(carnn__answer_backward), NULL,
+    CARNN__TEXT_ONLY(carnn__answer_pieces), carnn__answer_forward, carnn__answer_output,
+    carnn__answer_loss, CARNN__TRAIN_ONLY(carnn__answer_backward), NULL,
     {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
@@ -22124,6 +22137,16 @@ static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, ui
     return n;
 }
 
+#ifndef CARNN_NO_TEXT
+static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
+                                       carnn_error *error) {
+    size_t i = 0;
+    while (i < data->item_count && data->items[i].value < 0.0f) i++;
+    if (i < data->item_count) return carnn__words_build(model, data, error);
+    return carnn__fail(error, CARNN_ERR_DATA, 0, "a cloze model needs questions with answers");
+}
+#endif
+
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__cloze {
@@ -22328,7 +22351,7 @@ static const carnn__task carnn__cloze_task = {
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
     "dropout=0.2 encoder=rnn normalise=none",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-    CARNN__TEXT_ONLY(carnn__words_build), carnn__cloze_check_model, sizeof(carnn__cloze),
+    CARNN__TEXT_ONLY(carnn__cloze_build), carnn__cloze_check_model, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL, carnn__cloze_forward,
     carnn__cloze_output, carnn__cloze_loss, CARNN__TRAIN_ONLY(carnn__cloze_backward), NULL,
@@ -23101,7 +23124,7 @@ static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
     CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 2,
                         "words of the vectors that are known though no data has them"),
-    CARNN__MODEL_OPTION(seed, INTEGER, 1, 9007199254740991.0, 0, /* 2^53: also 2^53 + 1, rounded */
+    CARNN__MODEL_OPTION(seed, INTEGER, 1, 9007199254740991.0, 0, /* 2^53 + 1 would be 2^53 */
                         "number that all random choices follow from"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
     CARNN__TRAIN_OPTION(batch, INTEGER, 1, 1e6, 0, "examples in a step"),
@@ -24855,8 +24878,8 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     }
 }
 
-/* The vocabulary and, where there are such, choices, which of them is said for want of an answer,
-   and the graph. */
+/* The vocabulary and, where there are such, the choices, the graph, the longest history, how many
+   words only vectors have, and which choice is said for want of an answer. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     static const char of_vectors[] = "carnn.words_of_vectors";
     const char *choices = model->task->choices_key;
@@ -25019,7 +25042,8 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
             return carnn__refuse(error, "model 1 is of the task %s, model %zu of the task %s",
                                  models[0]->desc.task, m + 1, models[m]->desc.task);
         b = words ? &models[m]->words : &models[m]->choices;
-        if (!carnn__same_names(a, b))
+        if (!carnn__same_names(a, b) || /* those that only vectors have are not predicted */
+            (words && carnn__trained_words(models[m]) != carnn__trained_words(models[0])))
             return carnn__not_alike(m, words ? "their words differ"
                                              : "their candidates or classes differ", error);
         other = carnn__reads_otherwise(models[0], models[m]);
@@ -25063,6 +25087,8 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
             return carnn__not_alike(m, "they read rows of other numbers", error);
         if (carnn__model_links(models[m]) > carnn__model_links(models[0]))
             return carnn__not_alike(m, "only the latter reads alignments", error);
+        if (models[m]->unsure != models[0]->unsure)
+            return carnn__not_alike(m, "their replies for want of an answer differ", error);
     }
     if (rule == CARNN_ENSEMBLE_VOTE && kind > CARNN__OUTPUT_LOGS)
         return carnn__refuse(error, "models of the task %s cannot vote: they do not choose; take "
@@ -25444,6 +25470,7 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally) - tally->unknown, 1);
     scores->seconds = seconds;
     if (task->score) task->score(tally, scores);
+    if (!tally->examples) scores->count = 0; /* rows without a class: nothing is scored */
 }
 
 /* Joined to the seed: shuffles, steps and folds draw from other streams than initial weights. */
@@ -25709,6 +25736,17 @@ static carnn_status carnn__choosing_try(carnn__choosing *c, size_t n, carnn_scor
     return carnn_test(&one, 1, c->desc->valid, c->desc->threads, scores, error);
 }
 
+/* Members read what the first one does: where some of the first n read alignments, the best of
+   these becomes the first. */
+static void carnn__choosing_lead(carnn__choosing *c, size_t n) {
+    size_t i = 0, reader;
+    while (i < n && !carnn__model_links(c->models[c->order[i]])) i++;
+    if (i == n) return;
+    reader = c->order[i];
+    memmove(c->order + 1, c->order, i * sizeof *c->order);
+    c->order[0] = reader;
+}
+
 /* Leaves the chosen models in `order`, *count of them. */
 static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn_error *error) {
     carnn_test_desc alone;
@@ -25773,7 +25811,10 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     c.scores = (carnn_scores *)carnn__own(&blocks, a, count, sizeof *c.scores);
     if (!c.ensemble.members || !c.order || !c.scores) status = carnn__out_of_memory(error);
     if (!status) status = carnn__choosing_run(&c, &count, error);
-    if (!status) status = carnn__choosing_try(&c, count, &c.scores[0], error);
+    if (!status) {
+        carnn__choosing_lead(&c, count);
+        status = carnn__choosing_try(&c, count, &c.scores[0], error);
+    }
     if (!status) { /* a copy, by way of its file */
         c.ensemble.scores = c.scores[0];
         source.size = carnn_model_size(&c.ensemble);
@@ -25830,8 +25871,8 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 typedef struct carnn__training {
     carnn_model *model;
-    carnn__store given;    /* what a quantised model had before it got floats, and the memory */
-    void *given_block;     /* of its weights */
+    carnn__store given;    /* table and weights of a quantised model before it got floats */
+    void *given_block;     /* the memory of those weights */
     carnn_train_desc desc; /* complete */
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
@@ -25851,8 +25892,8 @@ typedef struct carnn__training {
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with, whatever the
-   names and the number of their files. */
+/* Tells data sets apart, whatever the names and the number of their files: a checkpoint goes on
+   only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__checksum sum;
     size_t i;
@@ -25924,15 +25965,25 @@ static void carnn__probe_run(carnn__training *t) {
     carnn_probe *probe = &t->probe;
     carnn__tally tally;
     double all = 0.0;
-    size_t batches = carnn__corpus_of(work)->batches, i;
+    size_t batches = carnn__corpus_of(work)->batches, losses = 0, i;
     size_t n = carnn__min(batches, CARNN__PROBE_TEXTS);
     memset(&tally, 0, sizeof tally);
     memset(probe, 0, sizeof *probe);
     memcpy(probe->step, step, sizeof step);
     t->arena.used = 0;
     carnn__net_carve(work, &t->arena);
-    for (i = 0; i < n; i++) carnn__net_batch(work, i * batches / n, 0, &tally);
-    probe->loss = tally.loss / (double)n;
+    for (i = 0; i < n; i++) {
+        carnn_probe before = *probe;
+        size_t known = carnn__tally_size(&tally) - tally.unknown;
+        carnn__net_batch(work, i * batches / n, 0, &tally);
+        if (carnn__tally_size(&tally) - tally.unknown > known) {
+            losses++;
+        } else { /* its target is not known: it has states, but no loss and no gradients */
+            memcpy(probe->log_norm, before.log_norm, sizeof before.log_norm);
+            memcpy(probe->texts, before.texts, sizeof before.texts);
+        }
+    }
+    probe->loss = tally.loss / (double)losses;
     for (i = 0; i < CARNN_PROBE_STEPS; i++) probe->log_norm[i] /= (double)probe->texts[i];
     for (i = 0; i < CARNN_PROBE_BINS; i++) all += probe->share[i];
     for (i = 0; i < CARNN_PROBE_BINS; i++) probe->share[i] /= all;
@@ -26062,9 +26113,12 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
 }
 
 /* Is the loss above twice that of the first batch (or, if that is larger, of a guess among all
-   choices) and 4 more? A learning rate that is of use doubles it at most. */
+   choices; a task without logits predicts words) and 4 more? A learning rate that is of use doubles
+   it at most. */
 static int carnn__loss_exploded(const carnn__training *t) {
-    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    const carnn_model *m = t->model;
+    size_t choices = m->task->output ? m->choices.count : carnn__trained_words(m);
+    double guess = log((double)carnn__max(choices, 1));
     return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 

@@ -1540,8 +1540,28 @@ static void test_parts(void) {
     carnn_dataset_free(data);
 }
 
+/* Sentences without a label are only to be predicted: they are no wrong ones. */
+static void answer_unlabelled(void) {
+    static const char text[] = "who ?\tthe cat\t1\nwho ?\ta dog\t\nwho ?\tmice\tx\n";
+    carnn_dataset *data = answer_data(pairs);
+    carnn_dataset *some = test_data("answer", text, strlen(text), 0, 1);
+    carnn_model *model = test_model("answer", "", NULL, data);
+    const carnn_model *models = model;
+    carnn_train_desc train = answer_training(1, 0.01);
+    carnn_scores scores;
+    carnn_error error;
+    CHECK_INT(carnn_test(&models, 1, some, 1, &scores, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "data:2: expected the label 0 or 1, found nothing");
+    CHECK_INT(carnn_train(model, some, NULL, &train, &error), CARNN_ERR_DATA);
+    CHECK_INT(carnn_train(model, data, some, &train, &error), CARNN_ERR_DATA);
+    carnn_model_free(model);
+    carnn_dataset_free(some);
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     size_t i;
+    answer_unlabelled();
     test_answer_scores(pairs, "cell=icarnn");
     test_answer_scores(pairs, "cell=icarnn decomposition=direct loss=pair");
     test_answer_scores(pairs, "cell=icarnn weighting=skip overlap=0");

@@ -90,7 +90,8 @@ static int broken(const carnn_dataset *d) {
     if (strcmp(d->task, "dialog") == 0) return count + broken_items(d, 3) + broken_dialogs(d);
     if (strcmp(d->task, "lm") == 0) return count + broken_items(d, 1);
     for (size_t i = 0; i < d->item_count; i++)
-        count += d->items[i].count != 2 || (d->items[i].value != 0 && d->items[i].value != 1);
+        count += d->items[i].count != 2 || (d->items[i].value != 0 && d->items[i].value != 1 &&
+                                                d->items[i].value != -1);
     return count + broken_items(d, 2);
 }
 
@@ -536,12 +537,12 @@ static void test_pairs_lenient(void) {
     static const struct {
         const char *text, *pairs;
     } sample[] = {
-        {"a\tb\n\t\n \n\nc\td\n", "||a/b/0|||//0|||c/d/0|"},
-        {"\t\t\n\t\t\n", "||//0|//0|"},
-        {"Answer\tQuestion\nx\t\ny\n", "||/x/0|/y/0|"}, /* y has no second column at all */
-        {"q\ta\tmaybe\n", "||q/a/0|"},
-        {"q\ta\t2\nq\tb\t1\nq\tc\t0\n", "||q/a/0|q/b/1|q/c/0|"}, /* labels may be there */
-        {"1\t\tq\ta\n", "||q/a/0|"},
+        {"a\tb\n\t\n \n\nc\td\n", "||a/b/-1|||//-1|||c/d/-1|"},
+        {"\t\t\n\t\t\n", "||//-1|//-1|"},
+        {"Answer\tQuestion\nx\t\ny\n", "||/x/-1|/y/-1|"}, /* y has no second column at all */
+        {"q\ta\tmaybe\n", "||q/a/-1|"},
+        {"q\ta\t2\nq\tb\t1\nq\tc\t0\n", "||q/a/-1|q/b/1|q/c/0|"}, /* labels may be there */
+        {"1\t\tq\ta\n", "||q/a/-1|"},
     };
     char out[200];
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
@@ -646,7 +647,7 @@ static void test_pairs_folder_lenient(void) {
     test_write("b.toks", "a\nc\n", 4);
     test_write("..align", "\n1-0\n", 5);
     CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
-    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|||q two/c/0|");
+    CHECK_TEXT(spell_pairs(d, out), "||q one/a/-1|||q two/c/-1|");
     CHECK_INT(d->items[1].line, 2);
     carnn_dataset_free(d);
     remove("a.toks");

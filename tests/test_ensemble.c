@@ -847,6 +847,29 @@ static void ensemble_lengths(void) {
     carnn_dataset_free(data);
 }
 
+/* Also where members are sorted by their scores, and the one that reads alignments has the worst. */
+static void ensemble_reader_leads(carnn_model *reader, carnn_model *better,
+                                  const carnn_dataset *data) {
+    const carnn_model *both[2];
+    carnn_ensemble_desc desc;
+    carnn_train_desc train = test_training(60, 2, 0.02, 0.0);
+    carnn_model *e = NULL;
+    carnn_error error;
+    size_t chosen[2];
+    test_weight(reader, "output.bias")[0] = 100.0f; /* says x, always */
+    CHECK_INT(carnn_train(better, data, NULL, &train, &error), CARNN_OK);
+    CHECK(test_scores(better, data).metric[0].value > test_scores(reader, data).metric[0].value);
+    both[0] = reader;
+    both[1] = better;
+    memset(&desc, 0, sizeof desc);
+    desc.valid = data;
+    desc.share = 1.0;
+    desc.chosen = chosen;
+    CHECK_INT(carnn_model_ensemble(&e, both, 2, &desc, &error), CARNN_OK);
+    CHECK(e && !chosen[0] && chosen[1] == 1);
+    carnn_model_free(e);
+}
+
 /* All members read what the first one does. */
 static void ensemble_readers(void) {
     static const char *const options[] = {"columns=1 embedding=1", "columns=2 embedding=2"};
@@ -867,6 +890,7 @@ static void ensemble_readers(void) {
                          "models 1 and 2 cannot be averaged: they read rows of other numbers");
     ensemble_refuses(aligned[0], aligned[1], CARNN_ENSEMBLE_MEAN,
                      "models 1 and 2 cannot be averaged: only the latter reads alignments");
+    ensemble_reader_leads(aligned[1], aligned[0], pairs);
     for (i = 0; i < 2; i++) {
         carnn_model_free(rows[i]);
         carnn_model_free(aligned[i]);

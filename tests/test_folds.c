@@ -451,6 +451,15 @@ static void test_folds_without_answers(void) {
     CHECK_INT(mean.unanswerable, 2);
 }
 
+/* Nor is the accuracy of rows without a class, of which none is scored. */
+static void test_folds_without_classes(void) {
+    static folds_seen s;
+    carnn_scores mean;
+    first_fold_lacks("accuracy", "signal", "- -\t1\t2\n" "x y\t3\t4\n" "y y\t0\t2\n" "x x\t3\t4\n"
+                     "y x\t0\t2\n", "0\n1\n2\n1\n2\n", &s, &mean);
+    CHECK_INT(s.scores[0].examples, 0);
+}
+
 /* Folds go on from a model: its task and its seed are theirs. */
 static void test_folds_from(void) {
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
@@ -637,6 +646,7 @@ int main(void) {
     test_unknown_class();
     test_labels_of_some_folds();
     test_folds_without_answers();
+    test_folds_without_classes();
     test_folds_from();
     test_folds_of_facts();
     test_kind_of_all();

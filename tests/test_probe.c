@@ -286,6 +286,33 @@ static void probe_memory_refused(const char *options, const char *why) {
     carnn_dataset_free(data);
 }
 
+/* Texts whose class the model does not know have no loss: they do not count in its mean, nor in that
+   of the gradients. */
+static void probe_unknown(void) {
+    static const char *const valid[] = {"x\ta b a\ny\tb a b\n",
+                                        "x\ta b a\nq\tb b b\ny\tb a b\nq\ta\n"};
+    carnn_dataset *data = probe_data("classify", "x\ta b a b\ny\tb a b b a\n"), *more;
+    carnn_train_desc train = probe_training();
+    carnn_probe probe[2];
+    carnn_error error;
+    size_t i;
+    memset(probe, 0, sizeof probe);
+    train.probe = 1;
+    train.progress = probe_keep;
+    for (i = 0; i < 2; i++) {
+        carnn_model *model = test_model("classify", "min_count=1", NULL, data);
+        more = probe_data("classify", valid[i]);
+        train.user = &probe[i];
+        CHECK_INT(carnn_train(model, data, more, &train, &error), CARNN_OK);
+        carnn_model_free(model);
+        carnn_dataset_free(more);
+    }
+    CHECK_NEAR(probe[1].loss, probe[0].loss, 1e-6);
+    CHECK_NEAR(probe[1].log_norm[0], probe[0].log_norm[0], 1e-6);
+    CHECK_INT(probe[1].texts[0], 2);
+    carnn_dataset_free(data);
+}
+
 static void probe_refused(const char *task, const char *options) {
     carnn_dataset *data = test_data(task, carnn__task_named(task)->sample,
                                     strlen(carnn__task_named(task)->sample), 0, 0);
@@ -310,6 +337,7 @@ int main(void) {
     char options[80];
     probe_plain();
     probe_graph();
+    probe_unknown();
     for (cell = cells; *cell; cell++) {
         snprintf(options, sizeof options, "unit=char min_count=1 chunk=12 cell=%s layers=2", *cell);
         probe_alike("lm", probe_text, options, 0.0);
