@@ -93,13 +93,13 @@
                  data set, net.texts the texts of the batch at hand (@@BATCH)
        parts     one function that lists all weights and memory, and runs for either: it calls
                  carnn__texts_plan, then the _plan of each part; carnn__declare for weights of its
-                 own; carnn__floats and carnn__take on p->arena (where that is not NULL; they return
-                 NULL while memory is counted)
+                 own; carnn__floats and carnn__take on p->arena (they return NULL while weights are
+                 declared and while memory is counted)
        forward   calls the _forward of each part, then `output` says where the logits are
        backward  the _backward of each part in the reverse order: the gradient of the loss with
                  respect to the logits is in their d; parts add to the d of what they read
        dropout   carnn__drop with the same key and stream in both directions
-       loss      softmax cross entropy over the logits, or one of its own
+       loss      softmax cross entropy over the logits, or one of its own (struct carnn__task)
        sample    lines of data for the gradient check, and `variants`, options to check
 
    Parts and their struct: in @@NET carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
@@ -11869,7 +11869,7 @@ static inline int carnn__learns(const carnn__work *work) {
 }
 
 static float *carnn__gradient(const carnn__work *work, size_t number) {
-    return work->g + work->model->params.item[number].offset;
+    return carnn__piece(&work->model->params, work->g, number);
 }
 
 /* Dropout on x; backward on its gradient, with the same key and stream. Key 0: none. */
@@ -11878,8 +11878,8 @@ static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
 }
 
-/* The cross entropy of each row of logits z (rows, columns) with its target; in training z becomes
-   the gradient, times `scale`. */
+/* The cross entropy of each row of logits z (rows, columns) with its target. With work->g z becomes
+   the gradient, times `scale`; without it is scratch. */
 static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, float *z,
                           const uint32_t *target, float scale, double smoothing, float *loss) {
     carnn__cross_entropy x = {columns, z, target, work->g != NULL, scale, (float)smoothing, loss};
@@ -11893,9 +11893,10 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 }
 
 /* --- the plan of a head -------------------------------------------------------------------------
-   One function of a head, `parts`, lists its weights and matrices. It serves to declare the weights
-   of a model (store is the model's, arena is NULL: what is taken of it is NULL), and to take memory
-   for a model at work (store only counts: each weight gets the same number again). */
+   One function of a head, `parts`, lists its weights and matrices. It runs to declare the weights
+   of a model (store is the model's, arena and work are NULL), to count the memory of a model at
+   work, and to take it (store only counts: each weight gets the same number again). But for the
+   last, what it takes is NULL. It runs on the same state again when the memory is taken again. */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -11912,10 +11913,13 @@ typedef struct carnn__plan {
 #define CARNN__SIZES 2
 
 typedef struct carnn__limits {
-    size_t piece;              /* items of a piece, at most; SIZE_MAX: a whole group; 0: one, which
-                                  is shuffled by itself, whatever group it is of */
-    size_t size[CARNN__SIZES]; /* of a batch, which a single item may exceed; 0: no limit */
-    size_t rows_per_example;   /* not 0: the limit of both is this times the examples of a batch */
+    size_t piece;              /* items of a piece, at most, whose first text is the same; SIZE_MAX:
+                                  all of a group, whatever their sizes; 0: one, which is shuffled by
+                                  itself, whatever group it is of */
+    size_t size[CARNN__SIZES]; /* of a batch; where a piece is larger, the limit is its size, also
+                                  of the other batches. 0: no limit */
+    size_t rows_per_example;   /* not 0: the limit of both is this, or the length of chunks if that
+                                  is more, times the examples of a batch */
 } carnn__limits;
 
 typedef struct carnn__metric {
@@ -11932,7 +11936,8 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@LOSS */
 
-/* (*): may be NULL. A task is added by adding one entry to carnn__tasks. */
+/* (*): may be NULL. A task is added by one entry of carnn__tasks, or by CARNN_EXTRA_HEADS. Key 0 of
+   `forward` and `backward`: no dropout. */
 struct carnn__task {
     const char *name, *title;
     /* data */
@@ -11953,12 +11958,13 @@ struct carnn__task {
     void (*parts)(carnn__plan *p, void *state);
     void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) weights that are computed
                                                                     from data, not drawn */
-    /* (*) returns how many tokens a text in a role has; writes at most `max` of them, or none */
+    /* (*) returns how many tokens a text has, in a role without `labels`; writes the first `max`.
+       NULL: words of the model, carnn__session_words at most */
     size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
                      size_t max);
     /* batches */
     carnn__limits limits;
-    /* (*) the sizes of an item; NULL: its rows */
+    /* (*) the sizes of an item, asked for before `parts` runs; NULL: its rows, and 0 */
     void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]);
     carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) NULL: cut from groups */
     /* a step: forward to logits, loss with the gradient at the logits, backward */
@@ -11966,8 +11972,9 @@ struct carnn__task {
     /* (*) NULL: `loss` reports predictions. Also called while memory is counted, for the kind and
        the number of parts: then there are no texts yet */
     carnn__logits (*output)(const carnn__work *work);
-    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) the sum; adds metrics to tally.
-                                                               NULL: cross entropy */
+    /* (*) returns the summed loss of a batch; adds examples and metrics, not the loss, to tally;
+       with work->g sets the d of the logits, to the gradient of the mean. NULL: cross entropy */
+    double (*loss)(carnn__work *work, carnn__tally *tally);
     void (*backward)(carnn__work *work, uint64_t key);
     /* (*) loss and metrics of what models say together; NULL: those of the mean over all choices */
     void (*vote)(carnn__work *const *works, size_t count, carnn__tally *tally);
@@ -12090,8 +12097,8 @@ static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *ch
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts in roles with these `labels`; each distinct text counts once for each
-   tokeniser. */
+/* Adds the words of all texts in roles with these `labels`, each word `times` times; each distinct
+   text counts once for each tokeniser. */
 static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
                                  const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
@@ -12145,7 +12152,8 @@ static carnn_status carnn__model_add_words(carnn_model *model, const char *bytes
     return CARNN_OK;
 }
 
-/* The choices of a new model: those of the model that it goes on from, then those of the data. */
+/* The choices of a new model: those of the model that it goes on from, then others of the data,
+   then what it says where it is unsure. */
 static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
                                          carnn_error *error) {
     const carnn_model *from = model->desc.from;
@@ -12154,7 +12162,7 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     size_t n = from ? from->choices.count : 0, i;
     carnn__span *s = (carnn__span *)carnn__alloc(a, n + data->choice_count + 1, sizeof *s);
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
-    carnn__names known; /* without blanks at the ends, as the data's choices are the same */
+    carnn__names known; /* of `from`, without the blanks at their ends, which make no new choice */
     memset(&known, 0, sizeof known);
     if (!status && from) status = carnn__trimmed(&known, &from->choices, a, error);
     for (i = 0; !status && i < n; i++) s[i] = carnn__name(&from->choices, i);
@@ -12200,7 +12208,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
-    carnn__net_add_words(&v, model, data, 1, 1);
+    carnn__net_add_words(&v, model, data, CARNN__LABELS, 1);
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
@@ -12329,11 +12337,11 @@ typedef struct carnn__corpus {
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces; /* (piece_count) */
-    size_t piece_count;    /* of a session, which has one piece, 0 */
+    size_t piece_count;    /* 0 in a session, whose only piece is not counted */
     uint32_t *order;       /* (groups) the first piece of each group, in this epoch's order */
     uint32_t *queue;       /* (pieces) in this epoch's order */
     size_t *batch_start;   /* (batches + 1) the first piece of each batch in queue */
-    size_t batches;        /* in this epoch; at first, where nothing is shuffled */
+    size_t batches;        /* in this epoch; before the first one, of pieces not shuffled */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
     size_t chunk;          /* of text in chunks: rows of a piece, fewer of the last ones; 0: none */
     float *carried;        /* (carried_count) states carried from batch to batch; checkpoints have
@@ -12355,7 +12363,9 @@ typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t 
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read: bit i is role i */
-    int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
+    int shares;                 /* equal texts share a sequence, see carnn__texts_pack. 0 where the
+                                   same text is read differently in different items: by `flag` or
+                                   `read`, joined, or under the other text as context */
     carnn__flag_fn flag;        /* or NULL */
     size_t joined;              /* not 0: the texts of an item are read as one, of so many words at
                                    most */
@@ -12390,7 +12400,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     double *probability;   /* (choices) of each of `best` */
     /* of tasks whose items have choices of their own: */
     size_t columns;        /* of the logits; 0: as many as the model has choices */
-    uint32_t *own;         /* (B) choices of each item; NULL: all */
+    uint32_t *own;         /* (B) how many choices each item has: the first columns; NULL: all */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
     /* where a head has them; else NULL: */
     uint32_t *target;      /* (B) the right choice of each item, set as the texts are listed; a head
@@ -12588,7 +12598,8 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
     return CARNN_OK;
 }
 
-/* The sizes of the largest batch that any order of the pieces can make. */
+/* Bounds on the sizes of a batch, whatever the order of the pieces; carnn__net_batches keeps those
+   of most_size. */
 static void carnn__corpus_most(carnn__work *work) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
@@ -12608,7 +12619,7 @@ static void carnn__corpus_most(carnn__work *work) {
     }
     for (i = 0; i < data->item_count; i++)
         c->most_texts = carnn__max(c->most_texts, data->items[i].count);
-    for (i = 0; i < data->member_count; i++) /* those of all items, which share them */
+    for (i = 0; i < data->member_count; i++) /* items overlap: each member once */
         c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[i]));
     c->most_texts *= c->most_items;
 }
@@ -12662,7 +12673,8 @@ static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t 
     carnn__packed_plan(arena, &t->packed, t->most_texts, T);
 }
 
-/* Memory for the texts in these roles (bits). It comes first among the parts of a head. */
+/* Memory for the texts in these roles (bits). It comes first among the parts of a head, which has
+   set joined, bound and read where they are not 0. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
@@ -12912,9 +12924,9 @@ static int carnn__running_next(const carnn__work *work, const carnn__running *m,
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds to the gradients of
-   its inputs and weights. Where the two passes are the same loops, they are one function, _run,
-   with the argument `backward`. Rows are in reading order, text by text, except in the recurrent
-   layer.
+   its inputs and weights. Where the two passes are the same loops, they are one function, _run
+   (carnn__pool_words of the pool), with the argument `backward`. Rows are in reading order, text by
+   text, except where they are said to be packed.
 
    Sizes: B items, S texts, R rows, U inputs, P sequences, N packed rows (@@BATCH); V words in the
    vocabulary, e columns of a word vector, h units of a cell, D columns of states: h, or 2h of
@@ -12925,7 +12937,8 @@ static int carnn__running_next(const carnn__work *work, const carnn__running *m,
 
 /* --- matrices -----------------------------------------------------------------------------------
    A matrix and the gradient of the loss with respect to it. The part that computes it clears the
-   gradient in its forward pass; the parts that read it add to the gradient. */
+   gradient in its forward pass; the parts that read it add to the gradient, but for those that are
+   said to set it. Backward passes may spoil the gradient of their output. */
 
 typedef struct carnn__mat {
     float *x, *d; /* (rows, columns); d: NULL where nothing is learnt */
@@ -13032,7 +13045,7 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
 
 typedef struct carnn__standard {
     size_t mean, scale; /* parameters (1, C), which are not trained */
-    carnn__embed rows;  /* (U, C) u */
+    carnn__embed rows;  /* (U, C) u; planned by the head, which calls carnn__embed_plan */
 } carnn__standard;
 
 /* Its parameters come last among the weights: they are not trained. */
@@ -13095,7 +13108,7 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
 typedef struct carnn__ngrams {
     size_t weight;  /* parameter U */
     size_t longest; /* N, 0: there is no such part */
-    carnn__mat z;   /* (S, C) */
+    carnn__mat z;   /* (S, C); d is not cleared: the head's loss sets it */
 } carnn__ngrams;
 
 static void carnn__ngrams_plan(carnn__plan *p, carnn__ngrams *m, size_t longest, size_t texts,
@@ -13201,7 +13214,8 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
    CARNN__LOGITS: the identity, into logits (carnn__plan_logits).
    Backward: da = f'(a) * dy;  dW += da^T x;  db += sum of da over rows;  dx += da W.
-   With batch normalisation y = f(BN(x W^T)). The backward pass leaves da in y.d. */
+   With batch normalisation y = f(BN(x W^T)). The backward pass leaves da in y.d: with `adds` it is
+   also the gradient at what y was, which the caller passes on. */
 
 typedef enum carnn__activation {
     CARNN__IDENTITY, CARNN__TANH, CARNN__RELU, CARNN__LOGITS
@@ -13212,7 +13226,7 @@ typedef struct carnn__linear {
     int biased;
     carnn__activation f;
     unsigned char *on; /* (rows, out) 1 where the input of relu is above 0 */
-    int adds;          /* y = f(y + x W^T): the caller has set y.x */
+    int adds;          /* y = f(y + ..): the caller has set y.x */
     int normal;        /* x W^T is normalised; set before carnn__linear_plan */
     carnn__batch_norm norm;
     carnn__mat y;      /* (rows, out) */
@@ -13294,7 +13308,7 @@ static void carnn__blend(const carnn__work *work, const carnn__mat *t, const car
 
      y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h)
 
-   With -1, the bias of the gate t, each passes on most of x before training. */
+   a begins at 0: with the -1, t is about 0.27, and each layer passes on most of x. */
 
 typedef struct carnn__highway {
     carnn__linear gate[2], change[2]; /* their outputs are t and relu(..) (rows, h) */
@@ -13339,11 +13353,12 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
 
 /* --- context: the position encoding of a text ---------------------------------------------------
    The context of each sequence: enc (@@PART) of the words of the other text of its pair (texts 2 i
-   and 2 i + 1), or of its own text, divided by their number. Without this division sums of 30 words
-   shut the gates of a cell and show little more than the length of the text. */
+   and 2 i + 1: no two texts may share a sequence then), or of its own text, divided by their
+   number. Without this division sums of 30 words shut the gates of a cell and show little more than
+   the length of the text. */
 
 typedef struct carnn__position {
-    int other;       /* encode the other text of the pair, not the text itself */
+    int other;       /* 1: encode the other text of the pair; 0: the text itself */
     float *ramp;     /* (D) carnn__encoder_ramp */
     uint32_t *text;  /* (P) the text to encode for the sequence of each rank */
     carnn__mat y;    /* (P, D) */
@@ -13551,8 +13566,8 @@ typedef struct carnn__rnn_input {
    The value of the output is a(t). But if its only edge is of delay 0 and from a hidden node, it is
    the value of that node: the part that reads the output has a matrix of its own.
 
-   Initial weights are those of carnn__recurrent_range, n being the edges from hidden nodes to v,
-   and 1 for an edge whose delay is above 1.
+   Initial U_e of an edge from a hidden node are in the range of carnn__recurrent_range, n being the
+   edges from hidden nodes to v, and 1 for an edge whose delay is above 1.
 
    Backward, with steps and nodes in the reverse order: the cell computes da_v(t) from dval_v(t);
    then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
@@ -13566,8 +13581,8 @@ typedef struct carnn__wire { /* an edge */
     size_t from, to, delay; /* numbers of units; steps */
     carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
     float *forward, *backward; /* of a unit: U_e packed for val U_e^T, for da U_e */
-    size_t past;            /* where, in the state of a sequence, the value read at step 0 begins;
-                               of an input its gates one after the other, each (delay, P, h) */
+    size_t past;            /* where, in the state of a sequence, in floats, the value read at step
+                               0 begins; of an input U_e x gate by gate, each (delay, P, h) */
 } carnn__wire;
 
 typedef struct carnn__unit { /* a node that is no input */
@@ -13903,9 +13918,11 @@ typedef struct carnn__rnn {
     size_t bases;      /* 1; of an RCRN 3; of a multigraph RNN 0 */
     size_t layers, directions, h, skip;
     size_t states;     /* of a multigraph RNN: the most of any graph */
-    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none. But in an RCRN
+                          x itself is masked: what reads it before runs backward after */
     size_t drop;       /* stream on the input of the second; those of the next layers and of the
-                          other bases follow; 0: none on any */
+                          other bases follow, CARNN__BASES CARNN__LAYERS_MAX in all; 0: none on any,
+                          and of an RCRN no drop_input either */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* with states: steps before the first one of this call */
     int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
@@ -14325,7 +14342,7 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
         else y[j] = x->x[where[j] * D + j];
 }
 
-/* All kinds of the texts `from`, from + step, ... */
+/* All kinds of the texts `from`, from + step, ... Forward clears dy of all texts. */
 static void carnn__pool_words(const carnn__work *work, const carnn__pool_part *m,
                               const carnn__texts *t, size_t from, size_t step, const carnn__mat *x,
                               int backward) {
@@ -14574,23 +14591,23 @@ static void carnn__last_states(const carnn__work *work, const carnn__packed *fro
      u_{k+1} = H u_k + r_k     o = u_{K+1}             H (D, D)
      u_{k+1} = u_k + g_k * (r_k - u_k)     g_k = sigmoid(W_k u_k + b_k)     W_k (D, D), b_k (D)
 
-   With K = 0, o is r_1. In a memory network no cell gives h: h_m is a row of T (ages, D), which
+   With K = 0, o is r_1. In a memory network no cell gives h: h_m is a row of A (ages, D), which
    tells how old row m is. Very old ones share the last row. */
 
 #define CARNN__HOPS_MOST 16
-#define CARNN__HOPS_AGES 64 /* rows of T */
+#define CARNN__HOPS_AGES 64 /* rows of A */
 
 typedef struct carnn__hops { /* hop k, from 0, goes from u_k to u_{k+1} */
     size_t count;            /* K */
     int gated, has_ages;     /* has_ages: it is a memory network */
-    size_t ages;             /* weight T */
+    size_t ages;             /* weight A */
     carnn__linear *step;     /* (K) g_k (B, D), or, not gated, H u_k + r_k, which is in u_{k+1} */
     carnn__attention job;    /* what all have in common */
-    uint32_t *age;           /* (N) of a memory network: row of T */
-    float *h;                /* (N, D) likewise: rows of T */
+    uint32_t *age;           /* (N) of a memory network: row of A */
+    float *h;                /* (N, D) likewise: rows of A */
     carnn__mat u[CARNN__HOPS_MOST + 1]; /* (B, D) */
     carnn__mat r[CARNN__HOPS_MOST];     /* (B, D); not gated, r_k is in u_{k+1} */
-    carnn__mat weight[CARNN__HOPS_MOST]; /* al (B, T) */
+    carnn__mat weight[CARNN__HOPS_MOST]; /* al (B, steps) */
 } carnn__hops;
 
 /* How often it reads the rows. */
@@ -14648,7 +14665,7 @@ static carnn__attention carnn__hops_attention(const carnn__hops *m, size_t k) {
     return a;
 }
 
-/* Sets h to the rows of T: rows are counted from the end, the last of a sequence is 0 old. */
+/* Sets h to the rows of A: rows are counted from the end, the last of a sequence is 0 old. */
 static void carnn__hops_ages(const carnn__work *work, const carnn__hops *m) {
     const carnn__packed *p = m->job.seq;
     size_t t, b, length;
@@ -14673,7 +14690,7 @@ static void carnn__hops_forward(const carnn__work *work, const carnn__hops *m) {
     }
 }
 
-/* From the gradient at o to those at c, at h + e (dh), and at T. */
+/* From the gradient at o to those at c, at h + e (dh, which is set), and at A. */
 static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) {
     carnn__engine *e = work->engine;
     size_t B = m->job.seq->sequences, N = m->job.seq->rows, D = m->job.D, k;
@@ -14770,7 +14787,7 @@ static void carnn__reduce_project(const carnn__work *work, const carnn__reduce *
     carnn__linear_forward(work, &part, &x, to - from);
 }
 
-/* From c to o. */
+/* From c to o. carnn__reduce_project comes before; the head goes backward through m->memory. */
 static void carnn__reduce_forward(const carnn__work *work, carnn__reduce *m) {
     size_t l;
     for (l = 0; l < m->count; l++) {
@@ -14821,7 +14838,7 @@ static void carnn__reduce_weights(const carnn__reduce *m, float *al) {
 
    Parts as in @@NET: attention, weights (R, 1) of the words of each text, and their weighted sums;
    the comparison of the two texts of a pair. A query is the vector of a question or of the other
-   text of a pair.
+   text of a pair. A pair is an item with two texts that are read: item b has texts 2 b and 2 b + 1.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -14891,7 +14908,7 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
 
 /* --- weighted sums of the words of each text ----------------------------------------------------
    y_s = sum_r w_r x_r of the texts s = from, from + step, ...; x (R, D)  w (R, 1). y_s is the first
-   D columns of row s of y. Backward adds to dw and dx. */
+   D columns of row s of y, whose d the caller clears. Backward adds to dw and dx. */
 
 static void carnn__weighted_sums(const carnn__work *work, const carnn__texts *t, size_t from,
                                  size_t step, const carnn__mat *x, const carnn__mat *w,
@@ -14932,7 +14949,7 @@ static void carnn__weighted_inputs(const carnn__work *work, const carnn__texts *
 
 /* --- scores of words by a query -----------------------------------------------------------------
    e_r = x_r . q_s for the words r of each text s; x (R, D)  q (S, D)  e (R, 1)
-   Backward: dx_r += de_r q_s; dq_s += sum_r de_r x_r. */
+   Backward: dx_r += de_r q_s; dq_s += sum_r de_r x_r. de is not cleared here. */
 
 static void carnn__dot_scores(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
                               const carnn__mat *q, const carnn__mat *e, int backward) {
@@ -15227,8 +15244,8 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
-   x and y are the rows of v (S, s) of the two texts. K = 1: z is their cosine (@@PART), or log S =
-   -D of the Manhattan similarity (Mueller and Thyagarajan 2016; Chen et al. 2018, Eq. 4)
+   x and y (s) are the rows of v of the two texts. K = 1: z is their cosine (@@PART), or log S = -D
+   of the Manhattan similarity (Mueller and Thyagarajan 2016; Chen et al. 2018, Eq. 4)
 
      S = exp(-D)      D = |x - y|_1
 
@@ -15331,8 +15348,9 @@ typedef struct carnn__aligned {
     size_t first;            /* the role of X, which is read first */
     int links;               /* alignments are read from the data */
     carnn__side side[2];     /* by role */
-    uint32_t *with;          /* (R) the aligned row of the other text, or CARNN__NO_INDEX */
-    uint32_t *mark;          /* (R) the same by packed rows of Y */
+    uint32_t *with;          /* (R) of words of Y the aligned row of X, or CARNN__NO_INDEX; of those
+                                of X only what carnn__aligned_find needs */
+    uint32_t *mark;          /* (R) the same by packed rows of Y, in the direction at hand */
     carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
     carnn__linear gate[2];   /* (B, h) W_H H_X + b, by direction */
     size_t weight[2];        /* parameter W_h, by direction */
@@ -15366,7 +15384,8 @@ static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i
         *of_state[j] = carnn__floats(p->arena, R, h);
 }
 
-/* The caller has set `first`. drop: the first of the streams of all layers of both sides. */
+/* The caller has set `first` and `links`. The shape has two directions and is neither an RCRN nor a
+   graph nor normalised. drop: the first of 2 CARNN__LAYERS_MAX streams. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
     uint32_t **of_row[] = {&m->with, &m->mark};
@@ -15943,12 +15962,12 @@ static void carnn__traits_backward(const carnn__work *work, const carnn__traits 
 
 /* --- the shares in the score --------------------------------------------------------------------
    score += W x + sum_w U_w x'; x are the shares of a pair, x' the last of these: the traits of its
-   sentence, and what is told of the place. Backward: dW += dscore^T x. */
+   sentence, and what is told of the place. Backward: dW += dscore^T x; dU_w += dscore x'. */
 
 typedef struct carnn__shares {
     carnn__mat x;    /* (B, columns) CARNN__SHARES; with redundancy CARNN__REDUNDANCIES more, with
                         traits CARNN__TRAITS, with place CARNN__PLACED */
-    carnn__linear y; /* (B, 1) W x */
+    carnn__linear y; /* (B, 1) W x, and then what is added to the score */
     int place;       /* 1: the place is read */
     size_t trait_at; /* where the traits begin, and where there are none the place */
     carnn__redundancy redundancy; /* its sum is NULL where it is not read */
@@ -16170,8 +16189,8 @@ typedef struct carnn__two { /* the state of such a head begins with it */
     carnn__highway highway;  /* (U, h) */
     carnn__layers layers;    /* states x (R, D), D = 2h, and v (S, kinds D) of their pool */
     carnn__aligned aligned;  /* in the place of their context and RNN */
-    carnn__additive attend;
-    carnn__attentive attentive;
+    carnn__additive attend;  /* w (R, 1) of CARNN__ATTENDS_ADDITIVE; iwan plans it by itself */
+    carnn__attentive attentive; /* w (R, 1) of CARNN__ATTENDS_BOTH */
     carnn__mat sum;          /* (S, D) v where `attends` is not 0 */
     carnn__similarity match; /* z (B, K) of v, where `compared` is not 0 */
     float *alignment;        /* (m, n) or (n, m) of a session, where `matches` */

@@ -53,7 +53,7 @@ static void tag_parts(carnn__plan *p, void *state) {
     carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * shape.h,
                        p->model->choices.count, 1, CARNN__LOGITS);
-    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
+    m->target = carnn__indices(p->arena, t->most_rows);
 }
 
 static void tag_forward(carnn__work *work, uint64_t key) {
