@@ -57,21 +57,22 @@ static void say(int code, const char *format, ...) {
 
 static carnn_error error; /* the last one of the library */
 
-/* Prints it and returns its exit code. */
-/* Writes options as they are typed: in the library they are fields. */
+/* Writes options as they are typed: in the library they are fields. What is quoted stays. */
 static void name_options(char *message) {
+    const char *quoted = message + strcspn(message, "\"");
     const carnn_option *o;
     size_t task, i;
     char *at, *end;
     for (task = 0; carnn_task_name(task); task++)
         for (i = 0; (o = carnn_option_at(carnn_task_name(task), i)) != NULL; i++)
-            for (at = message; (at = strstr(at, o->name)) != NULL; at = end) {
+            for (at = message; (at = strstr(at, o->name)) != NULL && at < quoted; at = end) {
                 end = at + strlen(o->name);
                 for (; at < end; at++)
                     if (*at == '_') *at = '-';
             }
 }
 
+/* Prints the last error and returns its exit code. */
 static int failed(void) {
     static const int codes[] = {DONE,     FAILED,    USAGE,    FAILED,
                                 BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
@@ -1702,7 +1703,7 @@ static int test(void) {
                             .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
                             .ranked = arg.qrels || arg.run ? on_ranked : NULL,
                             .alone = arg.ensemble != NULL};
-    size_t i;
+    size_t i, least_known = 0;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
     if (arg.qrels) check(carnn_file_check(arg.qrels, &error));
     if (arg.run) check(carnn_file_check(arg.run, &error));
@@ -1717,7 +1718,9 @@ static int test(void) {
     if (arg.ensemble) make_ensemble();
     data = load_data(&arg.data, NULL, arg.clean, 0);
     score_models(&desc);
-    warn_of(tested.scores, *arg.data.item);
+    for (i = 1; i < arg.files.count; i++)
+        if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
+    warn_of(&tested.scores[least_known], *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     if (arg.counts && !counts_twice(tested.scores))
@@ -2528,6 +2531,11 @@ static double mark_step(double range) {
     return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
 }
 
+/* What a mark reads: what rounding leaves of 0 is 0. */
+static double mark_value(const panel *p, double mark) {
+    return fabs(mark) < 0.5 * p->up ? 0.0 : mark;
+}
+
 /* A panel around all that it shows, so high that its marks differ in six digits; 0: that is
    nothing. */
 static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
@@ -2583,7 +2591,7 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
             text_curve(field, p, &h[i].curve[k],
                        (char)((*logged[k].within ? 'A' : 'a') + i % 26));
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
-        snprintf(label[row_of(p, mark)], sizeof *label, "%.6g", mark);
+        snprintf(label[row_of(p, mark)], sizeof *label, "%.6g", mark_value(p, mark));
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) printf("%10s |%.*s\n", label[i], COLUMNS, field[i]);
     memset(field, '-', sizeof field);
@@ -2604,7 +2612,7 @@ static void svg_axes(const panel *p) {
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
         y = HIGH * y_of(p, mark);
         svg("<path d='M0.0 %gh%d' stroke='#ddd'/><text x='-8.0' y='%g' text-anchor='end'>%n</text>"
-            "\n", y, WIDE, y + 4.0, mark);
+            "\n", y, WIDE, y + 4.0, mark_value(p, mark));
     }
     mark = p->across * ceil(p->left / p->across) + 0.0; /* + 0: no -0 is shown */
     for (; mark <= p->right; mark += p->across) {

@@ -500,6 +500,10 @@ run 2 test a.gguf --data mine.txt --qrels f --run same/../f
 run 2 plot log.jsonl --out same/log.jsonl
 cp log.jsonl run.svg.resume
 run 0 plot run.svg.resume --out run.svg # only a training writes a checkpoint
+printf '{"epoch":%d,"loss":1,"valid":{"loss":1,"pearson":%s}}\n' 1 -0.25 2 0.15 >below.jsonl
+run 0 plot below.jsonl
+says out '^ *0 |'
+check 'the mark of 0 is not 0' [ "$(grep -c e-17 out)" -eq 0 ]
 mkdir qa
 for name in qa/f qa/f.resume; do
     run 2 train --task answer --train qa --out "$name"
@@ -1224,6 +1228,11 @@ check 'reports of which model' [ "$(grep -c '^t.gguf$' out)" -eq 2 ]
 run 2 explain t.gguf --data classes.txt
 says err 'a model of the task classify does not explain'
 lines out 0
+sed 's/\t.*/\tnever seen/' classes.txt >other.txt
+run 0 train --task classify --hidden 8 --embedding 8 --threads 1 --quiet --train other.txt --epochs 1 \
+    --out other.gguf
+run 0 test t.gguf other.gguf --data classes.txt
+says err 'classes.txt: 100 % of the words are unknown, is this the right file'
 head -n 1 classes.txt >known.txt
 { cat known.txt; printf 'no class of this model\thello\n'; } >unknown.txt
 run 0 test t.gguf --data known.txt --json
