@@ -1387,7 +1387,7 @@ typedef struct report { /* what a model chose */
     const carnn_model *model;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
     int steps;      /* a class for each row */
-    taken *taken;   /* (count) by the right class, then by the chosen one */
+    taken *pair;    /* (count) by the right class, then by the chosen one */
     size_t count, room;
 } report;
 
@@ -1450,8 +1450,8 @@ static void on_choice(const carnn_prediction *p, void *user) {
         const char *name = carnn_model_choice(r->model, right);
         if (!strncmp(name, target, length) && !name[length]) break;
     }
-    r->taken = (taken *)grow(r->taken, r->count, &r->room, sizeof *r->taken);
-    r->taken[r->count++] = (taken){right, p->choice[0], 1};
+    r->pair = (taken *)grow(r->pair, r->count, &r->room, sizeof *r->pair);
+    r->pair[r->count++] = (taken){right, p->choice[0], 1};
 }
 
 static int by_classes(const void *one, const void *two) {
@@ -1464,10 +1464,10 @@ static int by_classes(const void *one, const void *two) {
 /* Each pair of classes once. */
 static void count_taken(report *r) {
     size_t i, n = 0;
-    if (r->count) qsort(r->taken, r->count, sizeof *r->taken, by_classes);
+    if (r->count) qsort(r->pair, r->count, sizeof *r->pair, by_classes);
     for (i = 0; i < r->count; i++) {
-        if (n && !by_classes(&r->taken[n - 1], &r->taken[i])) r->taken[n - 1].times++;
-        else r->taken[n++] = r->taken[i];
+        if (n && !by_classes(&r->pair[n - 1], &r->pair[i])) r->pair[n - 1].times++;
+        else r->pair[n++] = r->pair[i];
     }
     r->count = n;
 }
@@ -1481,8 +1481,8 @@ static void print_confused(const report *r) {
     for (k = 0; k < MATRIX; k++) {
         taken none = {0, 0, 0}, *best = &none;
         for (i = 0; i < r->count; i++)
-            if (r->taken[i].right != r->taken[i].chosen && r->taken[i].times > best->times)
-                best = &r->taken[i];
+            if (r->pair[i].right != r->pair[i].chosen && r->pair[i].times > best->times)
+                best = &r->pair[i];
         if (!best->times) return;
         printf("%5zu  %s -> %s\n", best->times, class_name(r, best->right),
                class_name(r, best->chosen));
@@ -1498,21 +1498,21 @@ static void print_matrix(const report *r, const size_t *shown, size_t count) {
         putchar('\n');
         print_cut(class_name(r, shown[i]), 20, 0);
         for (j = 0; j < count; j++) {
-            taken pair = {shown[i], shown[j], 0}, *found = (taken *)bsearch(
-                &pair, r->taken, r->count, sizeof pair, by_classes);
+            taken key = {shown[i], shown[j], 0}, *found = (taken *)bsearch(
+                &key, r->pair, r->count, sizeof key, by_classes);
             printf(" %8zu", found ? found->times : 0);
         }
     }
     printf("\n");
 }
 
-/* A class: how often it is `right` and `chosen`, and from taken[at] on what was taken for it. */
+/* A class: how often it is `right` and `chosen`, and from pair[at] on what was taken for it. */
 static void print_class(const report *r, size_t number, size_t right, size_t chosen, size_t at) {
     const char *name = class_name(r, number);
     size_t both = 0, end;
     double precision, recall, f1;
-    for (end = at; end < r->count && r->taken[end].right == number; end++)
-        if (r->taken[end].chosen == number) both = r->taken[end].times;
+    for (end = at; end < r->count && r->pair[end].right == number; end++)
+        if (r->pair[end].chosen == number) both = r->pair[end].times;
     precision = (double)both / fmax((double)chosen, 1.0);
     recall = (double)both / fmax((double)right, 1.0);
     f1 = 2.0 * (double)both / (double)(right + chosen);
@@ -1523,7 +1523,7 @@ static void print_class(const report *r, size_t number, size_t right, size_t cho
     json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
          "'predicted': {", name, right, precision, recall, f1);
     for (; at < end; at++)
-        json(stdout, "%s: %z", class_name(r, r->taken[at].chosen), r->taken[at].times);
+        json(stdout, "%s: %z", class_name(r, r->pair[at].chosen), r->pair[at].times);
     json(stdout, "}}");
 }
 
@@ -1533,8 +1533,8 @@ static void print_report(const report *r) {
     size_t *right = (size_t *)resize(NULL, 2 * n, sizeof *right), *chosen = right + n;
     memset(right, 0, 2 * n * sizeof *right);
     for (i = 0; i < r->count; i++) {
-        right[r->taken[i].right] += r->taken[i].times;
-        chosen[r->taken[i].chosen] += r->taken[i].times;
+        right[r->pair[i].right] += r->pair[i].times;
+        chosen[r->pair[i].chosen] += r->pair[i].times;
     }
     if (arg.json) json(stdout, "'classes': [");
     else printf("\nprecision  recall      f1   count  class\n");
@@ -1542,7 +1542,7 @@ static void print_report(const report *r) {
         if (!right[i] && !chosen[i]) continue;
         if (count++ < MATRIX) shown[count - 1] = i;
         print_class(r, i, right[i], chosen[i], at);
-        while (at < r->count && r->taken[at].right == i) at++;
+        while (at < r->count && r->pair[at].right == i) at++;
     }
     free(right);
     if (arg.json) json(stdout, "]");
