@@ -156,7 +156,7 @@
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
    its memory before the first step, but for names of files while a checkpoint is written. A session
    is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB with ten
-   candidates and short dialogs, 80 KB with 206 and longer ones. A session opened with desc NULL
+   candidates and short dialogs, 90 KB with 206 and longer ones. A session opened with desc NULL
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
    longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
    take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most; threads that
@@ -18168,6 +18168,7 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
                                             carnn_prediction *prediction, carnn_error *error) {
     carnn__span rest = carnn__trim(s->parser.lines.line), field;
     size_t n = 0, columns = s->data.columns;
+    carnn_status status;
     char separator;
     int more = 1;
     if (!rest.length) { /* its address may be NULL, which memchr does not take */
@@ -18184,8 +18185,9 @@ static carnn_status carnn__session_row_line(carnn_session *s, size_t top, int *f
     if (more || n < columns)
         return carnn__expectedf(&s->parser.lines, s->parser.lines.line,
                                 "a row of %zu numbers", columns);
-    *found = 1;
-    return carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
+    status = carnn_session_row(s, s->data.numbers, columns, top, prediction, error);
+    *found = !status;
+    return status;
 }
 
 /* Predicts from the leaves of a tree: by itself, so that no other line takes as much stack. */
@@ -19360,10 +19362,11 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
 
 /* Lists the candidates by their words, and sets what they have before anybody has said anything. */
 static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
-    const carnn__lists *choices = &m->read->exchange.choices;
+    const carnn__lists *choices;
     const float *M;
     size_t V = m->has.count, *at = m->has.at, l, i;
     if (!m->who) return;
+    choices = &m->read->exchange.choices;
     M = carnn__weight(work, m->weight);
     m->L = choices->count;
     memset(at, 0, (V + 1) * sizeof *at);
@@ -19527,10 +19530,11 @@ static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
 
 /* From the gradient of the base, which is of all chunks, to dM. */
 static void carnn__match_base_back(const carnn__work *work, const carnn__match *m) {
-    const carnn__lists *choices = &m->read->exchange.choices;
+    const carnn__lists *choices;
     float *dM;
     size_t l, i;
     if (!m->who) return;
+    choices = &m->read->exchange.choices;
     dM = carnn__gradient(work, m->weight);
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
