@@ -1025,8 +1025,8 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]; none where nothing has been predicted.
 
      dialog        one for each utterance that was read, to the logit of the best reply, with what
-                   `match` adds for the words that it said first; of gated hops with its attention
-                   alone, and all of the logit in the rest
+                   the weights of words add (@@SPOKEN, M) for those that it said first; of gated
+                   hops with its attention alone, and all of the logit in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -19262,30 +19262,40 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 /* =============================================================================================
    @@SPOKEN   who has said the words of a dialog, and candidates scored by it
 
-   Option match of dialog models. The logit of candidate l has a sum over its words w:
+   Option match of dialog models. s_w is who has said word w in the dialog so far, what the user
+   says now included: the user, else the system, else a fact, or nobody. The logit of candidate l
+   has two sums over its words:
 
-     z_l = sum_{w in l} M[w, s_w]                M (V, 4), zeros at first
+     z_l = sum_{w in l} M[w, s_w]                 M (V, 4), zeros at first
+           + o . sum_{w in l} r_w S[s_w]          S (4, D), zeros at first
+     r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
-   s_w is who has said w in the dialog so far, what the user says now included: the user, else the
-   system, else a fact, or nobody. A reply seldom names a place that nobody has named, whatever the
-   system is; each word has weights of its own, as some need not be said first. (In the memory
-   networks of Bordes, Boureau and Weston 2017 match type features tell a candidate which kinds of
-   its names have been said.)
+   A reply seldom names a place that nobody has named, whatever the system is; by M each word has
+   weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
+   with them a candidate's vector also says who has said its words, above all rare ones, such as
+   names. So o (D), which sums the dialog up, tells whose words are wanted now: the user's, where
+   the system makes sure that it has understood; a fact's, where it offers something; nobody's,
+   where it asks. (In the memory networks of Bordes, Boureau and Weston 2017 match type features
+   tell a candidate which kinds of its names have been said.) With match 1 there is M alone.
 
    A turn has what the turn before has and what has changed since: with every word that its dialog
    says for the first time, or that a speaker says who counts before the one who has said it, M[w,
    s_w] changes for the candidates that have the word. So z of a turn is that of the turn before,
    with these CHANGES, and the gradient of a change is the sum of dz over its candidates, in this
-   turn and in all that go on from it. A RUN is such turns of a dialog, one after the other; runs
-   are worked on in parallel.
+   turn and in all that go on from it. The second sum is
+
+     sum_s q_s R_{s,l}        q = S o        R_{s,l} = sum_{w in l, s_w = s} r_w
+
+   and R changes like z. A RUN is such turns of a dialog, one after the other; runs are worked on in
+   parallel.
 
    Turns are worked on in chunks, whose logits are packed by rank (@@SEQ). Sizes: V words, L
-   candidates, B turns of a chunk.
+   candidates, B turns of a chunk, D numbers of o.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Columns of M: nobody, then 1 + carnn_speaker. */
+/* Columns of M and rows of S: nobody, then 1 + carnn_speaker. */
 enum { CARNN__NOBODY, CARNN__SPEAKERS = CARNN_FACT + 2 };
 
 typedef struct carnn__change { /* of who has said a word */
@@ -19298,11 +19308,14 @@ typedef struct carnn__heard {
     unsigned char *who; /* (V) who has said each word */
     uint32_t *in;       /* (V) the number of the utterance that has set `who` */
     float *z;           /* (L) */
+    float *R;           /* (4, L) */
 } carnn__heard;
 
 typedef struct carnn__match {
-    size_t weight;           /* parameter M (V, 4) */
+    size_t weight, speaker;  /* parameters M (V, 4), S (4, D) */
+    float *rarity;           /* (V) r_w; NULL: there is no S, and no R */
     carnn__mat base;         /* (1, L) z where nobody has said anything */
+    float *base_R;           /* (L) row `nobody` of R there; the others are zeros */
     carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
     unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
                                 are not matched */
@@ -19312,6 +19325,8 @@ typedef struct carnn__match {
     const carnn__history *read;
     const carnn__packed *seq;
     float *z;                /* (B, L) by rank */
+    float *R;                /* (B, 4, L) by rank */
+    carnn__mat q;            /* (B, 4) by rank */
     size_t L;                /* of the batch at hand */
     size_t runs, *run;       /* (runs + 1) their first turns */
     size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
@@ -19321,10 +19336,18 @@ typedef struct carnn__match {
     carnn__heard before, now; /* now: with what the user says before the reply */
 } carnn__match;
 
+/* Is there S? */
+static int carnn__match_has_state(const carnn_model *model) {
+    return carnn__option_whole(model, CARNN__DIALOG_MATCH) > 1;
+}
+
 /* M is never rounded to 8 bits, as a row of four is shorter than a block of these. */
-static void carnn__match_declare(carnn__plan *p, carnn__match *m) {
+static void carnn__match_declare(carnn__plan *p, carnn__match *m, size_t D) {
     m->weight = carnn__declare(p->store, "reply", "match", p->model->words.count, CARNN__SPEAKERS,
                                0, CARNN__INIT_ZERO, 0.1f);
+    if (carnn__match_has_state(p->model))
+        m->speaker = carnn__declare(p->store, "reply", "speaker", CARNN__SPEAKERS, D, 0,
+                                    CARNN__INIT_ZERO, 0.1f);
 }
 
 /* The most changes of a run, or of an utterance in a session. A word changes three times at most:
@@ -19358,6 +19381,26 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->at = carnn__sizes(p->arena, B + 1);
     m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
     m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
+    if (!carnn__match_has_state(p->model)) return;
+    m->rarity = carnn__floats(p->arena, 1, V);
+    m->base_R = carnn__floats(p->arena, 1, L);
+    m->R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
+    m->q = carnn__plan_mat(p, B, CARNN__SPEAKERS);
+}
+
+/* Sets r_w, with has.at[w] the end of the candidates that have w, and R where nobody has said
+   anything. */
+static void carnn__match_ready_speakers(carnn__match *m, const carnn__lists *choices) {
+    size_t l, i;
+    for (i = 0; i < m->has.count; i++) {
+        size_t n = m->has.at[i] - (i ? m->has.at[i - 1] : 0);
+        m->rarity[i] = n ? 0.1f * logf((float)m->L / (float)n) : 0.0f;
+    }
+    for (l = 0; l < m->L; l++) {
+        m->base_R[l] = 0.0f;
+        for (i = choices->at[l]; i < choices->at[l + 1]; i++)
+            m->base_R[l] += m->rarity[choices->ids[i]];
+    }
 }
 
 /* Lists the candidates by their words, and sets what they have before anybody has said anything. */
@@ -19378,6 +19421,7 @@ static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
             m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
             m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
         }
+    if (m->rarity) carnn__match_ready_speakers(m, choices);
     memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
     *at = 0;
     carnn__mat_clear(&m->base, 1);
@@ -19437,9 +19481,9 @@ static void carnn__match_list(carnn__match *m, size_t from) {
     m->run[m->runs] = B;
 }
 
-/* Adds to z (L) what changes for the candidates. */
+/* Adds to z (L) and R (4, L; NULL: there is none) what changes for the candidates. */
 static void carnn__match_change(const carnn__work *work, const carnn__match *m,
-                                const carnn__change *change, size_t count, float *z) {
+                                const carnn__change *change, size_t count, float *z, float *R) {
     const float *M = carnn__weight(work, m->weight);
     size_t k, i;
     for (k = 0; k < count; k++) {
@@ -19447,6 +19491,10 @@ static void carnn__match_change(const carnn__work *work, const carnn__match *m,
         const float *of = M + change[k].word * CARNN__SPEAKERS;
         float more = of[change[k].to] - of[change[k].from];
         for (i = 0; i < has.length; i++) z[has.ids[i]] += more;
+        for (i = 0; R && i < has.length; i++) {
+            R[change[k].to * m->L + has.ids[i]] += m->rarity[change[k].word];
+            R[change[k].from * m->L + has.ids[i]] -= m->rarity[change[k].word];
+        }
     }
 }
 
@@ -19469,22 +19517,37 @@ typedef struct carnn__match_job {
     const carnn__match *m;
 } carnn__match_job;
 
-/* z of turn i of the chunk. */
+/* z and R (NULL: there is none) of turn i of the chunk. */
 static float *carnn__match_z(const carnn__match *m, size_t i) {
     return m->z + m->seq->rank[i] * m->L;
 }
 
+static float *carnn__match_R(const carnn__match *m, size_t i) {
+    return m->R ? m->R + m->seq->rank[i] * CARNN__SPEAKERS * m->L : NULL;
+}
+
+/* z (L) and R (4, L) become those before anybody has said anything. */
+static void carnn__match_begin(const carnn__match *m, float *z, float *R) {
+    memcpy(z, m->base.x, m->L * sizeof *z);
+    if (!R) return;
+    memset(R, 0, CARNN__SPEAKERS * m->L * sizeof *R);
+    memcpy(R + CARNN__NOBODY * m->L, m->base_R, m->L * sizeof *R);
+}
+
 static void carnn__match_run(void *job, size_t run, size_t worker) {
     const carnn__match *m = ((const carnn__match_job *)job)->m;
-    const float *before = m->base.x;
     size_t i;
     (void)worker;
     for (i = m->run[run]; i < m->run[run + 1]; i++) {
-        float *z = carnn__match_z(m, i);
-        memcpy(z, before, m->L * sizeof *z);
+        float *z = carnn__match_z(m, i), *R = carnn__match_R(m, i);
+        if (i == m->run[run]) {
+            carnn__match_begin(m, z, R);
+        } else {
+            memcpy(z, carnn__match_z(m, i - 1), m->L * sizeof *z);
+            if (R) memcpy(R, carnn__match_R(m, i - 1), CARNN__SPEAKERS * m->L * sizeof *R);
+        }
         carnn__match_change(((const carnn__match_job *)job)->work, m, m->change + m->at[i],
-                            m->at[i + 1] - m->at[i], z);
-        before = z;
+                            m->at[i + 1] - m->at[i], z, R);
     }
 }
 
@@ -19509,6 +19572,33 @@ static void carnn__match_forward(const carnn__work *work, carnn__match *m, size_
     if (!m->who) return;
     carnn__match_list(m, from);
     carnn__parallel(work->engine->pool, m->runs, carnn__match_run, &job);
+}
+
+/* Adds q R to z, by o (B, D) of the chunk. */
+static void carnn__match_state(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
+    carnn__engine *e = work->engine;
+    size_t B = m->seq->sequences, D = o->columns, b;
+    if (!m->R) return;
+    carnn__matmul_weights(e, CARNN__NT, B, CARNN__SPEAKERS, D, o->x, D,
+                          carnn__weights(work, m->speaker), NULL, m->q.x, CARNN__SPEAKERS);
+    for (b = 0; b < B; b++)
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, 1, m->L, CARNN__SPEAKERS,
+                      m->q.x + b * CARNN__SPEAKERS, CARNN__SPEAKERS,
+                      m->R + b * CARNN__SPEAKERS * m->L, m->L, NULL, m->z + b * m->L, m->L);
+}
+
+/* Adds to dS and do what dz, which is in z, says: dq = R dz, dS += dq^T o, do += dq S. */
+static void carnn__match_state_back(const carnn__work *work, carnn__match *m,
+                                    const carnn__mat *o) {
+    carnn__engine *e = work->engine;
+    size_t B = m->seq->sequences, D = o->columns, i;
+    if (!m->R) return;
+    for (i = 0; i < B * CARNN__SPEAKERS; i++)
+        m->q.d[i] = e->k->dot(m->R + i * m->L, m->z + i / CARNN__SPEAKERS * m->L, m->L);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, CARNN__SPEAKERS, D, B, m->q.d, CARNN__SPEAKERS, o->x,
+                  D, NULL, carnn__gradient(work, m->speaker), D);
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, CARNN__SPEAKERS, m->q.d, CARNN__SPEAKERS,
+                  carnn__weight(work, m->speaker), D, NULL, o->d, D);
 }
 
 /* Adds to dM and to the gradient of the base what dz, which is in z and is lost, says. */
@@ -19543,11 +19633,14 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
 
 /* --- a session -------------------------------------------------------------------------------- */
 
-/* Memory for what a session has heard; `now` uses who and z of the chunk (carnn__match_reset). */
-static void carnn__match_carve(carnn__arena *arena, carnn__match *m, size_t V, size_t L) {
+/* Memory for what a session has heard; `now` uses who, z and R of the chunk
+   (carnn__match_reset). */
+static void carnn__match_carve(carnn__arena *arena, carnn__match *m, const carnn_model *model) {
+    size_t V = model->words.count, L = model->choices.count;
     m->before.who = (unsigned char *)carnn__take(arena, V, 1);
     m->before.in = carnn__indices(arena, V);
     m->before.z = carnn__floats(arena, 1, L);
+    if (carnn__match_has_state(model)) m->before.R = carnn__floats(arena, CARNN__SPEAKERS, L);
     m->now.in = carnn__indices(arena, V);
 }
 
@@ -19555,9 +19648,10 @@ static void carnn__match_carve(carnn__arena *arena, carnn__match *m, size_t V, s
 static void carnn__match_reset(carnn__match *m) {
     if (!m->who) return;
     memset(m->before.who, CARNN__NOBODY, m->has.count);
-    memcpy(m->before.z, m->base.x, m->L * sizeof(float));
+    carnn__match_begin(m, m->before.z, m->before.R);
     m->now.who = m->who;
     m->now.z = m->z;
+    m->now.R = m->R;
 }
 
 /* The speaker has said these words, in utterance `number`. */
@@ -19566,18 +19660,31 @@ static void carnn__match_hear(const carnn__work *work, carnn__match *m, carnn__h
     size_t n, i;
     if (!m->who) return;
     n = carnn__match_note(heard->who, words, speaker, m->change);
-    carnn__match_change(work, m, m->change, n, heard->z);
+    carnn__match_change(work, m, m->change, n, heard->z, heard->R);
     for (i = 0; i < n; i++) heard->in[m->change[i].word] = number;
 }
 
-/* The user says these words, and the reply is asked for: sets z. */
+/* The user says these words, and the reply is asked for: sets z and R. */
 static void carnn__match_ask(const carnn__work *work, carnn__match *m, carnn__list words,
                              uint32_t number) {
     if (!m->who) return;
     memcpy(m->now.who, m->before.who, m->has.count);
     memcpy(m->now.in, m->before.in, m->has.count * sizeof *m->now.in);
     memcpy(m->now.z, m->before.z, m->L * sizeof(float));
+    if (m->R) memcpy(m->now.R, m->before.R, CARNN__SPEAKERS * m->L * sizeof(float));
     carnn__match_hear(work, m, &m->now, words, CARNN_USER, number);
+}
+
+/* Adds to y (D), the vector of candidate l, its sum over S. row (D) is for a row of S. */
+static void carnn__match_vector(const carnn__work *work, const carnn__match *m, size_t l, float *y,
+                                float *row) {
+    carnn__matrix S = carnn__weights(work, m->speaker);
+    size_t s;
+    if (!m->R) return;
+    for (s = 0; s < CARNN__SPEAKERS; s++)
+        carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, S.columns, 1,
+                      m->now.R + s * m->L + l, 1, carnn__matrix_row(S, s, row), S.columns, NULL, y,
+                      S.columns);
 }
 
 /* What M has in the logit of a candidate with these words: each counts for the utterance that has
@@ -19630,7 +19737,7 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
    With --match (on by default) a candidate is also scored by who has said each of its words before
    (@@SPOKEN):
 
-     z_l = o . y_l + sum_{w in l} M[w, s_w]        P(l) = softmax_l(z_l)
+     z_l = o . (y_l + sum_{w in l} r_w S[s_w]) + sum_{w in l} M[w, s_w]     P(l) = softmax_l(z_l)
 
    The paper compares with such networks. Those had other weights for candidates, and the memory
    network (Bordes, Boureau and Weston 2017) had bags of words.
@@ -19684,8 +19791,9 @@ static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("gated", CARNN__DIALOG_GATED, 0, 1, 2, "1: the hops are gated"),
     CARNN__OPTION_WHOLE("reduce", CARNN__DIALOG_REDUCE, 0, CARNN__REDUCE_MOST, 2,
                         "L: a query-reduction network of L layers instead of cell and attention"),
-    CARNN__OPTION_WHOLE("match", CARNN__DIALOG_MATCH, 0, 1, 2,
-                        "1: a candidate is also scored by who has said its words in the dialog"),
+    CARNN__OPTION_WHOLE("match", CARNN__DIALOG_MATCH, 0, 2, 2,
+                        "1: a candidate is also scored by who has said its words in the dialog; 2: "
+                        "also by whose words are wanted now"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */
@@ -19694,7 +19802,7 @@ static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
     carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
     carnn__option_default(model, CARNN__DIALOG_TOLD, 1);
-    carnn__option_default(model, CARNN__DIALOG_MATCH, 1);
+    carnn__option_default(model, CARNN__DIALOG_MATCH, 2);
     carnn__option_default(model, CARNN__DIALOG_BALANCE, 0.4);
     carnn__option_default(model, CARNN__DIALOG_WORD_DROPOUT, 0.05);
     if (!(model->option[CARNN__DIALOG_REDUCE] > 0.0))
@@ -19928,7 +20036,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
         carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D,
                             D, D);
     if (carnn__option_whole(p->model, CARNN__DIALOG_MATCH))
-        carnn__match_declare(p, &m->match);
+        carnn__match_declare(p, &m->match, D);
     if (!p->arena) return;
     m->ready = 0;
     carnn__dialog_plan_batch(p, m, D);
@@ -20023,6 +20131,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     else carnn__hops_forward(work, &m->hops);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     carnn__matmul(e, form, B, L, D, m->o.x, D, work->g ? m->y.x : m->packed_y, D, NULL, m->z, L);
+    carnn__match_state(work, &m->match, &m->o);
 }
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o. The first chunk of a
@@ -20033,6 +20142,7 @@ static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
     size_t L = m->kept.count;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
+    carnn__match_state_back(work, &m->match, &m->o);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
@@ -20189,7 +20299,7 @@ static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
     m->read.fact = (carnn__fact *)carnn__take(arena, m->slots, sizeof *m->read.fact);
     if (carnn__option_whole(s->model, CARNN__DIALOG_MATCH))
-        carnn__match_carve(arena, &m->match, s->model->words.count, choices->count);
+        carnn__match_carve(arena, &m->match, s->model);
     choices->at = carnn__sizes(arena, choices->count + 1);
     choices->ids = carnn__indices(arena, words + 1);
     if (choices->ids) carnn__history_candidates(s->model, choices);
@@ -20333,10 +20443,10 @@ static void carnn__dialog_step_back(carnn_session *s, const float *y, float *Hy)
                       carnn__matrix_row(H, i, m->row), D, NULL, Hy, D);
 }
 
-/* The logit of the reply is y . o. With K hops o = r_K + H r_{K-1} + .. + H^K c, so it is y . r_K +
-   (H^T y) . r_{K-1} + .. and what c has by itself, which counts as the latest utterance's (in
-   memory networks as the rest); each r_k is a sum over the utterances. Gated hops are no such sum:
-   all of it is the rest. To this comes what M has. Hy: H^T y. */
+/* The logit of the reply is y . o, where y has its sum over S, too. With K hops o = r_K + H r_{K-1}
+   + .. + H^K c, so it is y . r_K + (H^T y) . r_{K-1} + .. and what c has by itself, which counts as
+   the latest utterance's (in memory networks as the rest); each r_k is a sum over the utterances.
+   Gated hops are no such sum: all of it is the rest. To this comes what M has. Hy: H^T y. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
@@ -20345,6 +20455,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     float *y = m->y.x, *Hy = m->Hy, *swap;
     double own = 0.0;
     carnn__encode_lists(&s->work, &m->words, &m->read.choices, best, 1, &m->y, 0, 0);
+    carnn__match_vector(&s->work, &m->match, best, m->y.x, m->row);
     if (m->reduce.count) carnn__reduce_weights(&m->reduce, m->weight.x);
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);

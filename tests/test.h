@@ -313,8 +313,13 @@ static inline carnn_train_desc test_training(int64_t epochs, int64_t batch, doub
 /* Gives a dialog model weights of who has said words, which begin at zero. */
 static inline void test_random_match(carnn_model *model) {
     float *M = carnn__named(&model->params, "reply.match");
+    float *S;
     size_t i;
     for (i = 0; i < CARNN__SPEAKERS * model->words.count; i++) M[i] = carnn__uniform(7, i) - 0.5f;
+    if (!carnn__match_has_state(model)) return;
+    S = carnn__named(&model->params, "reply.speaker");
+    for (i = 0; i < CARNN__SPEAKERS * (size_t)model->desc.hidden; i++)
+        S[i] = carnn__uniform(9, i) - 0.5f;
 }
 
 /* A small model with `options`, names and values; simd NULL: the best path. */

@@ -31,15 +31,31 @@ static size_t said_by(const carnn_dataset *data, size_t item, carnn__span word, 
     return by;
 }
 
-/* The sum of M over the words of a candidate. */
+/* log(L / n) / 10, where the candidates have the word n times. */
+static double said_rarity(const carnn_model *model, carnn__span word) {
+    size_t L = model->choices.count, n = 0, l;
+    for (l = 0; l < L; l++) {
+        carnn__words w = carnn__words_of(CARNN__SPACES,
+                                         carnn__span_of(carnn_model_choice(model, l)));
+        while (carnn__next_word(&w)) n += (size_t)carnn__same(w.word, word);
+    }
+    return log((double)L / (double)n) / 10.0;
+}
+
+/* The sums of M and S over the words of a candidate; o: the state, NULL: S does not count. */
 static double said_score(const carnn_model *model, const carnn_dataset *data, size_t item,
-                         const char *candidate, size_t rows) {
-    const float *M = carnn__named((carnn__store *)(uintptr_t)&model->params, "reply.match");
+                         const char *candidate, size_t rows, const float *o) {
+    const float *M = carnn__named(&model->params, "reply.match");
+    const float *S = o ? carnn__named(&model->params, "reply.speaker") : NULL;
     carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(candidate));
+    size_t D = (size_t)model->desc.hidden, j;
     double sum = 0.0;
     while (carnn__next_word(&w)) {
         size_t word = carnn__names_find(&model->words, w.word);
-        sum += (double)M[4 * word + said_by(data, item, w.word, rows)];
+        size_t by = said_by(data, item, w.word, rows);
+        sum += (double)M[4 * word + by];
+        for (j = 0; S && j < D; j++)
+            sum += said_rarity(model, w.word) * (double)o[j] * (double)S[by * D + j];
     }
     return sum;
 }
@@ -63,21 +79,22 @@ static void said_ask(carnn_session *s, const carnn_dataset *data, size_t item) {
     }
 }
 
-/* The logits of an item with M, less those without, are the sums over strings; they do not depend on
-   how much of the history is read otherwise. What is explained adds up to the logit. */
+/* The logits of an item with M and S, less those without, are the sums over strings; how much of the
+   history is read otherwise does not matter. What is explained adds up to the logit. */
 static void said_adds(const char *options, size_t rows) {
     carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
     carnn_model *model = test_model("dialog", options, NULL, data);
     const carnn__dialog *m, *without;
     carnn_session *s = NULL, *plain = NULL;
-    float *M = carnn__named(&model->params, "reply.match"), kept[256];
-    size_t size = 4 * model->words.count, item, l;
-    CHECK(size <= 256 && model->choices.count == 6);
-    for (l = 0; l < size; l++) CHECK(M[l] == 0.0f);
+    size_t size = model->params.size * sizeof(float), item, l;
+    float *value = model->params.value, *zeros = (float *)malloc(size), *kept = (float *)malloc(size);
+    CHECK(model->choices.count == 6);
+    memcpy(zeros, value, size);
     test_random_match(model);
-    memcpy(kept, M, size * sizeof *M);
+    CHECK(memcmp(zeros, value, size) != 0);
+    memcpy(kept, value, size);
     CHECK(!carnn_session_open(&s, model, NULL, NULL));
-    memset(M, 0, size * sizeof *M);
+    memcpy(value, zeros, size);
     CHECK(!carnn_session_open(&plain, model, NULL, NULL));
     m = (const carnn__dialog *)s->work.state;
     without = (const carnn__dialog *)plain->work.state;
@@ -87,7 +104,7 @@ static void said_adds(const char *options, size_t rows) {
         double sum, all;
         size_t i;
         said_ask(plain, data, item);
-        memcpy(M, kept, size * sizeof *M);
+        memcpy(value, kept, size);
         said_ask(s, data, item);
         CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
         for (sum = e.rest, all = 1.0, i = 0; i < e.count; i++) {
@@ -97,9 +114,12 @@ static void said_adds(const char *options, size_t rows) {
         CHECK_NEAR(sum, m->z[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
         for (l = 0; l < 6; l++)
             CHECK_NEAR(m->z[l] - without->z[l],
-                       said_score(model, data, item, carnn_model_choice(model, l), rows), 1e-4);
-        memset(M, 0, size * sizeof *M);
+                       said_score(model, data, item, carnn_model_choice(model, l), rows,
+                                  carnn__match_has_state(model) ? m->o.x : NULL), 1e-4);
+        memcpy(value, zeros, size);
     }
+    free(zeros);
+    free(kept);
     carnn_session_free(s);
     carnn_session_free(plain);
     carnn_model_free(model);
@@ -171,7 +191,7 @@ static void said_loss(const carnn_model *model, const carnn_dataset *data, size_
     CHECK(L > 10 && L <= 64);
     answer = carnn__names_find(&model->choices, carnn__text(data, data->items[item].target));
     for (l = 0; l < L; l++) {
-        z[l] = said_score(model, data, item, carnn_model_choice(model, l), SIZE_MAX);
+        z[l] = said_score(model, data, item, carnn_model_choice(model, l), SIZE_MAX, NULL);
         all += exp(z[l]);
     }
     *loss += log(all) - z[answer];
@@ -184,6 +204,19 @@ static void said_loss(const carnn_model *model, const carnn_dataset *data, size_
     }
 }
 
+/* The loss of one batch of all turns, which has several chunks; g NULL: no gradient is asked for. */
+static double said_batch(const carnn_model *model, const carnn_dataset *data, float *g) {
+    test_work w;
+    double loss;
+    test_work_open(&w, model, data, 2);
+    w.work.g = g;
+    w.work.batch = SAID_DIALOGS * SAID_TURNS;
+    CHECK_INT(test_work_run(&w, 0), 1);
+    loss = w.tally.loss / (SAID_DIALOGS * SAID_TURNS);
+    test_work_close(&w);
+    return loss;
+}
+
 /* With no other weights the logits are what M has in them: the loss of a batch and its gradient. */
 static void said_long(void) {
     carnn_dataset *data = said_long_data();
@@ -193,20 +226,42 @@ static void said_long(void) {
     size_t at, i;
     double expected[128] = {0.0}, loss = 0.0;
     float *g = (float *)calloc(model->params.size, sizeof(float));
-    test_work w;
     CHECK(model->words.count <= 32);
     memset(model->params.value, 0, model->params.size * sizeof(float));
     test_random_match(model);
     for (i = 0; i < turns; i++) said_loss(model, data, i, &loss, expected);
-    test_work_open(&w, model, data, 2);
-    w.work.g = g;
-    w.work.batch = turns;
-    CHECK_INT(test_work_run(&w, 0), 1);
-    CHECK_NEAR(w.tally.loss, loss, 1e-4 * loss);
+    loss /= (double)turns;
+    CHECK_NEAR(said_batch(model, data, g), loss, 1e-4 * loss);
     at = (size_t)(carnn__named(&model->params, "reply.match") - model->params.value);
     for (i = 0; i < 4 * model->words.count; i++)
         CHECK_NEAR(g[at + i], expected[i] / (double)turns, 1e-5);
-    test_work_close(&w);
+    free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The gradient in S of such a batch, in which nothing is said by facts. */
+static void said_long_slope(void) {
+    carnn_dataset *data = said_long_data();
+    carnn_model *model = test_model(
+        "dialog", "hidden=8 embedding=8 exchange=0 balance=0 word_dropout=0", NULL, data);
+    float *g = (float *)calloc(model->params.size, sizeof(float)), *S, *gS;
+    size_t i;
+    test_random_match(model);
+    S = carnn__named(&model->params, "reply.speaker");
+    gS = g + (S - model->params.value);
+    said_batch(model, data, g);
+    for (i = 0; i < 32; i++) {
+        float at = S[i];
+        double slope;
+        S[i] = at + 0.25f;
+        slope = said_batch(model, data, NULL);
+        S[i] = at - 0.25f;
+        slope = 2.0 * (slope - said_batch(model, data, NULL));
+        S[i] = at;
+        CHECK_NEAR(gS[i], slope, 1e-5 + 0.01 * fabs(slope));
+        CHECK((slope != 0.0) == (i / 8 != 1 + CARNN_FACT));
+    }
     free(g);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -247,10 +302,12 @@ int main(void) {
     said_adds("hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
     said_adds("hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
     said_adds("hidden=24 embedding=24 reduce=2", SIZE_MAX);
+    said_adds("hidden=24 embedding=24 match=1", SIZE_MAX);
     said_explains("hidden=8 embedding=8");
     said_explains("hidden=8 embedding=8 history=1");
     said_explains("hidden=8 embedding=8 hops=2 cell=ncarnn history=4");
     said_long();
+    said_long_slope();
     said_learns();
     return test_end();
 }
