@@ -426,8 +426,8 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_error *error);
 
 /* Writes the value of an option to `text` (size bytes, CARNN_TEXT_MAX are always enough), as
-   carnn_option_set() would read it. What is open reads "0" or "", which carnn_option_set() refuses
-   or takes for CARNN_NONE. Returns text. */
+   carnn_option_set() would read it. Of a field that is still open, 0 or NULL, it writes "0" or "":
+   carnn_option_set() would refuse that, or take it for CARNN_NONE. Returns text. */
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size);
 
@@ -608,7 +608,7 @@ struct carnn_progress {
     const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
                                    NULL elsewhere, and always without such a set */
     const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
-                                   until an epoch has ended */
+                                   until an epoch has ended, and where nothing is scored */
     int64_t best_epoch;        /* of the weights that are kept so far, from 1; 0: none has ended */
     const carnn_probe *probe;   /* after this epoch, where it has ended; or NULL */
 };
@@ -619,8 +619,10 @@ struct carnn_progress {
    weights with the best validation score. Where valid is NULL it holds those after the last
    complete epoch, or those at which max_time stopped the run. Where no epoch has ended it holds the
    weights at which it was stopped (CARNN_ERR_STOPPED) or it began with (CARNN_ERR_DIVERGED).
-   CARNN_ERR_IO where the last checkpoint could not be written: the model is trained all the same
-   (carnn_file_check tells beforehand); where none could be read the model is as it was. */
+   CARNN_ERR_IO where the last checkpoint could not be written, also of a run that the callback has
+   stopped: the model is trained all the same (carnn_file_check tells beforehand). Where a run
+   cannot go on, as there is no checkpoint (CARNN_ERR_IO), or it is damaged or of another training
+   (CARNN_ERR_MODEL), the model is as it was, and so after CARNN_ERR_ARGUMENT, _DATA and _MEMORY. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
@@ -628,7 +630,8 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 /* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
-    int64_t count;          /* folds, from 2 on; not needed where `by` is there */
+    int64_t count;          /* folds, from 2 to the number of groups that have examples, of which
+                               there are three or more; not needed where `by` is there */
     const carnn_source *by; /* for every group a line with the name of its fold, in the order of the
                                data. A group without an example has a line, too, but is in no fold;
                                one that `clean` has left out has none. NULL: groups are dealt by
@@ -642,7 +645,8 @@ typedef struct carnn_folds_desc {
    *deviation (that of a sample) of loss and metrics over the folds that have them; examples,
    tokens, seconds and unanswerable of *mean are sums, unknown the mean. A target that a fold's
    training does not have counts as not known; in pair it is CARNN_ERR_DATA. A list of candidates is
-   that of the whole data. There are no checkpoints. */
+   that of the whole data. There are no checkpoints. The first fold that fails, or is stopped by
+   train->progress, ends it: *mean and *deviation are set only where the call succeeds. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -650,11 +654,12 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
-   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
-   probabilities. scores may be NULL. CARNN_ERR_DATA: there is no example, or one of pair has no
-   class or grade that the model knows. CARNN_ERR_ARGUMENT: the models are of another task than the
-   data, or choose among different things. */
+/* Scores each of `count` models. scores has room for `count`, and where count > 1 for one more, as
+   scores[count] is then their vote: of dialog by plurality, ties by summed probability; of answer
+   by the mean score; elsewhere by the mean of the probabilities. scores may be NULL.
+   CARNN_ERR_DATA: there is no example, one of pair has no class or grade that the model knows, or a
+   table has other columns. CARNN_ERR_ARGUMENT: the models are of another task than the data, or
+   choose among different things. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -799,7 +804,7 @@ typedef struct carnn_ensemble_desc {
 
 /* Makes an ensemble with copies of models that have the same task and choose among the same things,
    with the allocator of the first; models that are ensembles themselves are refused. Where some
-   read alignments (answer, pair), the first does. */
+   read alignments (answer, pair), the first one has to. */
 CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
                                             const carnn_model *const *models, size_t count,
                                             const carnn_ensemble_desc *desc, carnn_error *error);
@@ -11807,7 +11812,8 @@ struct carnn_model {
     size_t history;           /* dialog: utterances of the longest training dialog; 0: unknown */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;       /* whose weights were kept */
-    /* An ensemble: all fields above but allocator, block, scores are those of its first member */
+    /* An ensemble: all fields above are those of its first member, but for allocator, block, scores
+       and best_epoch, which is 0 */
     carnn_model **members;    /* (member_count) */
     size_t member_count;      /* 0: no ensemble */
     carnn_ensemble_rule rule;
@@ -17462,7 +17468,8 @@ struct carnn__session_kind {
     /* takes the memory of the corpus and what else the session needs beside the head's parts */
     void (*carve)(carnn_session *s, carnn__arena *arena);
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
-    void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
+    void (*predict)(carnn_session *s, const carnn_text *texts, size_t top,
+                    carnn_prediction *p); /* (*) */
     /* reads a text that comes before the example, in this role; NULL: predict does */
     void (*hear)(carnn_session *s, uint32_t role, carnn__span text);
     int listens;             /* CARNN__TALKS: it has carnn_session_hear and _reply; CARNN__COMPARES:
@@ -25448,16 +25455,18 @@ static void carnn__checksum_list(carnn__checksum *sum, const void *list, size_t 
     carnn__checksum_add(sum, list, count * size);
 }
 
+static void carnn__checksum_names(carnn__checksum *sum, const carnn__names *names) {
+    carnn__checksum_list(sum, names->at, names->count, sizeof *names->at);
+    carnn__checksum_list(sum, names->bytes, names->count ? names->at[names->count] : 0, 1);
+}
+
 static uint64_t carnn__names_sum(const carnn_model *model) {
-    const carnn__names *words = &model->words, *choices = &model->choices;
     carnn__checksum sum;
     char line[128];
     size_t i, n;
     carnn__checksum_start(&sum);
-    carnn__checksum_list(&sum, words->at, words->count, sizeof(size_t));
-    carnn__checksum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
-    carnn__checksum_list(&sum, choices->at, choices->count, sizeof(size_t));
-    carnn__checksum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
+    carnn__checksum_names(&sum, &model->words);
+    carnn__checksum_names(&sum, &model->choices);
     for (i = 0; model->graph && (n = carnn__graph_line(model->graph, i, line)) > 0; i++)
         carnn__checksum_add(&sum, line, n);
     return carnn__checksum_end(&sum);
@@ -26186,7 +26195,7 @@ static double carnn__training_loss(const carnn__training *t) {
     return scores.loss;
 }
 
-/* Where so much of an epoch, counted from 0, is done. */
+/* That of the moment when the part `done` (0 to 1) of an epoch, counted from 0, is over. */
 static double carnn__learning_rate(const carnn__training *t, uint64_t epoch, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)epoch + done) / (double)d->epochs;
@@ -26246,9 +26255,9 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                                                                               : t->desc.lr / 10.0));
 }
 
-/* Is the loss above twice that of the first batch (or, if that is larger, of a guess among all
-   choices; a task without logits predicts words) and 4 more? A learning rate that is of use doubles
-   it at most. */
+/* Is the loss above 2 m + 4? m is the loss of the first batch or, if that is larger, of a guess
+   among all choices (words, where a task has no logits). A learning rate of use doubles it at
+   most. */
 static int carnn__loss_exploded(const carnn__training *t) {
     const carnn_model *m = t->model;
     size_t choices = m->task->output ? m->choices.count : carnn__trained_words(m);
@@ -26719,7 +26728,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn__input_close(&f.by);
     if (!status) status = carnn__validation_check(&f);
     /* their models */
-    f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    if (!status)
+        f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
     for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
     if (!status) carnn__validation_score(&f, mean, deviation);

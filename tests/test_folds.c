@@ -576,8 +576,10 @@ static void test_errors(void) {
     folds.by = NULL;
     folds.count = 2;
     train.progress = stop_training;
+    mean.examples = deviation.examples = 7;
     CHECK_INT(carnn_cross_validate(&model, &train, data, &folds, &mean, &deviation, &error),
               CARNN_ERR_STOPPED);
+    CHECK(mean.examples == 7 && deviation.examples == 7); /* are set by a success alone */
     train.checkpoint = "a";
     CHECK_INT(carnn_cross_validate(&model, &train, data, &folds, &mean, &deviation, &error),
               CARNN_ERR_ARGUMENT);

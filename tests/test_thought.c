@@ -105,12 +105,24 @@ static void test_thought_loss(void) {
     carnn_dataset_free(data);
 }
 
-/* Sentences without neighbours have nothing to predict. */
+static int has_no_best(const carnn_progress *progress, void *user) {
+    *(int *)user += progress->epoch_ended;
+    CHECK(!progress->best);
+    return 0;
+}
+
+/* Sentences without neighbours have nothing to predict: no epoch is better than another. */
 static void test_thought_alone(void) {
     carnn_dataset *data = thought_data("a b\n\nb\n");
     carnn_model *model = test_model("skip-thought", "", NULL, data);
+    carnn_train_desc train = test_training(2, 2, 0.02, CARNN_NONE);
     carnn_scores s;
-    CHECK_INT(thought_fit(model, data, 2), CARNN_OK);
+    int ended = 0;
+    train.progress = has_no_best;
+    train.user = &ended;
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK_INT(ended, 2);
+    CHECK_INT(carnn_model_best_epoch(model), 2); /* the last one is kept */
     s = test_scores(model, data);
     CHECK_INT(s.examples, 2);
     CHECK_INT(s.tokens, 0);
