@@ -1030,8 +1030,9 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]; none where nothing has been predicted.
 
      dialog        one for each utterance that was read, to the logit of the best reply, with what
-                   the weights of words add (@@SPOKEN, M) for those that it said first; of gated
-                   hops with its attention alone, and all of the logit in the rest
+                   the weights of words add (@@SPOKEN, M) for those that the speaker who counts
+                   said there first; of gated hops with its attention alone, and all of the logit
+                   in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -7183,7 +7184,7 @@ static const char *carnn__number_text(char text[CARNN__NUMBER_SIZE], int digits,
     char *point = text;
     snprintf(text, CARNN__NUMBER_SIZE, "%.*g", digits, number);
     while (carnn__digit(*point) || *point == '-') point++;
-    if (*point && !carnn__letter(*point)) { /* one byte or several */
+    if (*point && !carnn__letter(*point)) { /* the locale's point, of one byte or several */
         size_t length = strcspn(point, "0123456789");
         *point++ = '.';
         memmove(point, point + length - 1, strlen(point + length - 1) + 1);
@@ -7745,8 +7746,9 @@ typedef struct carnn__vocabulary {
     carnn__names words;  /* growing */
     size_t *times;       /* stb_ds array (words.count): how often each has occurred */
     size_t reserved;     /* the first words, which are kept however rare they are */
-    size_t kept;         /* of these, words of a model to go on from, which `most` counts, too */
-    size_t most;         /* others to keep, the most frequent ones (of equals the first); 0: all */
+    size_t kept;         /* of these, words of a model to go on from */
+    size_t most;         /* to keep: those of `kept`, then the most frequent others (of equals the
+                            first); 0: all */
     carnn__words text;   /* that is being added, and how often it occurs */
     size_t text_times;
 } carnn__vocabulary;
@@ -8180,8 +8182,8 @@ typedef struct carnn__quotes {
     int begins; /* a field: nothing but blanks so far */
 } carnn__quotes;
 
-/* Is byte *i a mark that opens or closes a quoted field? Of two within a field, which are one, it
-   moves on to the second. */
+/* Is byte *i a mark that opens or closes a quoted field? Two in a row within a field stand for one:
+   then *i moves on to the second. */
 static int carnn__csv_quote(carnn__span file, size_t *i, carnn__quotes *q) {
     if (file.at[*i] != '"' || !(q->inside || q->begins)) return 0;
     if (q->inside && *i + 1 < file.length && file.at[*i + 1] == '"') {
@@ -9204,8 +9206,9 @@ static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *
     return status;
 }
 
-/* A folder or a file. Of what is missing, that is told which says most: a turn for the last fact,
-   where there is no example; examples for all alignments; any record; a group to keep. */
+/* A folder or a file. Where several things are missing, the error names the first of these: a turn
+   for the last fact, if there is no example; examples for all alignments; any record; a group to
+   keep. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader *reader,
                                           const carnn_source *source) {
     carnn_status status = CARNN_OK;
@@ -9911,8 +9914,9 @@ static int carnn__class_recurs(const carnn__parser *p) {
 }
 
 /* Are class and text among the names of columns? Then the line tells the style. Where classes may
-   be missing, so may their column. The only line of a file is an example, but where it names both
-   in CSV or classes may be missing; so is "text" in a session, which does not see the next line. */
+   be missing, so may their column. The only line of a file is an example, unless it names both and
+   the file is CSV or may lack classes. In a session, which does not see the next line, "text" alone
+   is an example. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
@@ -10724,7 +10728,8 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (labels->name) {
         snprintf(what, sizeof what, "%zu labels, one for each image (idx1-ubyte)", count);
         labels->number = 1; /* as of the images, for errors */
-        if (labels->rest.length != 8 + count || carnn__idx_number(labels->rest.at) != 0x801)
+        if (labels->rest.length != 8 + count || carnn__idx_number(labels->rest.at) != 0x801 ||
+            carnn__idx_number(labels->rest.at + 4) != count)
             return carnn__misread(labels, what, "other bytes");
         carnn__skip(&labels->rest, 8);
     } else if (!p->lenient) {
@@ -12780,9 +12785,8 @@ static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t
         }
 }
 
-/* Lists the items, texts, inputs and sequences of batch `number`. Then t->local is cleared, not
-   before the next batch: by then another model may have used the memory of t->input, which tells
-   what to clear. */
+/* Lists the items, texts, inputs and sequences of batch `number`, and clears t->local at once:
+   t->input tells what to clear, and before the next batch another model may use its memory. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j;
@@ -19271,11 +19275,15 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
    Option match of dialog models. s_w is who has said word w in the dialog so far, what the user
    says now included: the user, else the system, else a fact, or nobody. The logit of candidate l
-   has two sums over its words:
+   has, beside o . y_l (@@HEAD dialog), two sums over its words:
 
-     z_l = sum_{w in l} M[w, s_w]                 M (V, 4), zeros at first
-           + o . sum_{w in l} r_w S[s_w]          S (4, D), zeros at first
+     sum_{w in l} M[w, s_w]                       M (V, 4), zeros at first
+     + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
+
+   A tenth, as each step of training in S moves all logits at once. Of a word that each candidate has
+   more than once r_w is negative. In training L and n_w count the candidates of the batch at hand,
+   with the replies that an exchange of names adds.
 
    A reply seldom names a place that nobody has named, whatever the system is; by M each word has
    weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
@@ -19287,14 +19295,14 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
    A turn has what the turn before has and what has changed since: with every word that its dialog
    says for the first time, or that a speaker says who counts before the one who has said it, M[w,
-   s_w] changes for the candidates that have the word. So z of a turn is that of the turn before,
-   with these CHANGES, and the gradient of a change is the sum of dz over its candidates, in this
-   turn and in all that go on from it. The second sum is
+   s_w] changes for the candidates that have the word. So the first sum of a turn is that of the
+   turn before, with these CHANGES, and the gradient of a change is the sum of dz over its
+   candidates, in this turn and in all that go on from it. The second sum is
 
      sum_s q_s R_{s,l}        q = S o        R_{s,l} = sum_{w in l, s_w = s} r_w
 
-   and R changes like z. A RUN is such turns of a dialog, one after the other; runs are worked on in
-   parallel.
+   and R changes like the first one; z begins as that. A RUN is such turns of a dialog, one after
+   the other; runs are worked on in parallel.
 
    Turns are worked on in chunks, whose logits are packed by rank (@@SEQ). Sizes: V words, L
    candidates, B turns of a chunk, D numbers of o.
@@ -19314,7 +19322,7 @@ typedef struct carnn__change { /* of who has said a word */
 typedef struct carnn__heard {
     unsigned char *who; /* (V) who has said each word */
     uint32_t *in;       /* (V) the number of the utterance that has set `who` */
-    float *z;           /* (L) */
+    float *z;           /* (L) the first sum */
     float *R;           /* (4, L) */
 } carnn__heard;
 
@@ -19348,7 +19356,7 @@ static int carnn__match_has_state(const carnn_model *model) {
     return carnn__option_whole(model, CARNN__DIALOG_MATCH) > 1;
 }
 
-/* M is never rounded to 8 bits, as a row of four is shorter than a block of these. */
+/* M is never rounded to 8 bits, as a row of four is shorter than a block of these; S may be. */
 static void carnn__match_declare(carnn__plan *p, carnn__match *m, size_t D) {
     m->weight = carnn__declare(p->store, "reply", "match", p->model->words.count, CARNN__SPEAKERS,
                                0, CARNN__INIT_ZERO, 0.1f);
@@ -19685,9 +19693,10 @@ static void carnn__match_ask(const carnn__work *work, carnn__match *m, carnn__li
 /* Adds to y (D), the vector of candidate l, its sum over S. row (D) is for a row of S. */
 static void carnn__match_vector(const carnn__work *work, const carnn__match *m, size_t l, float *y,
                                 float *row) {
-    carnn__matrix S = carnn__weights(work, m->speaker);
+    carnn__matrix S;
     size_t s;
     if (!m->R) return;
+    S = carnn__weights(work, m->speaker);
     for (s = 0; s < CARNN__SPEAKERS; s++)
         carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, S.columns, 1,
                       m->now.R + s * m->L + l, 1, carnn__matrix_row(S, s, row), S.columns, NULL, y,
@@ -19741,8 +19750,8 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
    changes what the next one asks, with the same weights, and the last state of the last one is o
    (query reduction, @@PART).
 
-   With --match (on by default) a candidate is also scored by who has said each of its words before
-   (@@SPOKEN):
+   With --match 2, the default, a candidate is also scored by who has said each of its words before
+   (@@SPOKEN); with --match 1 there is no S:
 
      z_l = o . (y_l + sum_{w in l} r_w S[s_w]) + sum_{w in l} M[w, s_w]     P(l) = softmax_l(z_l)
 
@@ -19756,9 +19765,9 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
      a_l = balance log(n_l + 0.001)        n_l: of how many turns l is the reply
 
    Then z_l need not learn how frequent l is, and candidates that are never a reply in training
-   are hardly trained to be wrong. Some words of the candidates, drawn anew for each batch, are read
-   as the unknown word (--word-dropout): then y_l depends on all its words. Both are left out where
-   names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
+   are hardly trained to be wrong. In y_l some words of the candidates, drawn anew for each batch,
+   are read as the unknown word (--word-dropout): then it depends on all its words. Both are left
+   out where names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
@@ -20122,8 +20131,8 @@ static size_t carnn__dialog_pack(const carnn__work *work) {
     return B;
 }
 
-/* A chunk, from its packed histories to the logits of the candidates: z += o y^T, or z = o y^T
-   where candidates are not matched. */
+/* A chunk, from its packed histories to the logits of the candidates: z += o y^T + q R, with match
+   1 without q R, or z = o y^T where candidates are not matched. */
 static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;

@@ -2440,8 +2440,11 @@ static int read_epoch(history *h, double *e, const char *s) {
         }
         if (!*h->metric && !strcmp(within, "valid") && strcmp(key, "loss") && strcmp(key, "tokens"))
             strcpy(h->metric, key);
-        if (!strcmp(within, "activations")) /* a share, from where the bin begins on */
-            add_point(&h->curve[ACTIVATIONS], atof(key) + 1.0 / CARNN_PROBE_BINS, number);
+        if (!strcmp(within, "activations")) { /* a share, of a bin of [-1, 1) that begins here */
+            double begins = atof(key);
+            if (!(fabs(begins) <= 1.0)) return 0;
+            add_point(&h->curve[ACTIVATIONS], begins + 1.0 / CARNN_PROBE_BINS, number);
+        }
         for (i = 0; i < LOGGED; i++)
             if (!strcmp(within, logged[i].within) && !strcmp(key, logged_name(h, i))) e[i] = number;
         s += strspn(s, " \t");
@@ -2459,6 +2462,8 @@ static int is_cut_off(const char *s) {
     for (; *s; s++) open += (*s == '{') - (*s == '}');
     return open > 0;
 }
+
+#define LINE_MOST 65536 /* bytes: sscanf() looks for the end of the line at every key */
 
 /* Reads a file to runs[*count] and on: a run, or its folds one after the other. */
 static void read_histories(history runs[MODELS], size_t *count, const char *file) {
@@ -2483,7 +2488,8 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
             *h = (history){.file = name, .fold = fold, .best = NAN};
         }
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
-        right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
+        right = l.length <= LINE_MOST && read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 &&
+                e[EPOCH] <= 1e15 && (double)fold <= 1e15; /* drawable; "-1" is read as SIZE_MAX */
         if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", name, l.number);

@@ -26,7 +26,7 @@ static const unsigned char model_file[]
 
 static union {
     long double aligned; /* as malloc's blocks are */
-    unsigned char byte[48 * 1024];
+    unsigned char byte[56 * 1024];
 } memory;
 static size_t used;
 

@@ -1595,7 +1595,10 @@ run 1 train $chars --train "$data/lm-dev.txt" --out f.gguf --probe no-such-folde
 for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' 'epoch 1' \
     '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"}' \
     '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}' \
-    '{"epoch": 1e17, "loss": 1}' '{"epoch": 1, "loss": 1e30}'; do
+    '{"epoch": 1e17, "loss": 1}' '{"epoch": 1, "loss": 1e30}' '{"fold": -1, "epoch": 1, "loss": 1}' \
+    '{"epoch": 1, "loss": 1, "activations": {"1e29": 1}}' \
+    '{"epoch": 1, "loss": 1, "activations": {"nan": 1}}' \
+    "{$(printf '"%09d": 1, ' $(seq 5000)) \"epoch\": 1, \"loss\": 1}"; do
     printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
     run 3 plot bad.jsonl --out g.svg
     says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'

@@ -37,7 +37,7 @@ expect '^says: [a-z]' $linked/language "$folder/language.gguf" 2
 cp data/bike-chat.txt "$folder/in"
 expect '^A bike for two days is 20 euros' build/device
 prints '^Booked'
-prints '^[1-9][0-9]* of 49152 bytes used$'
+prints '^[1-9][0-9]* of 57344 bytes used$'
 expect '^mgu: .*: right' build/cell
 prints '^4 of 4 first words'
 expect '^row .* lift ' $linked/gesture

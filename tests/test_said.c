@@ -8,6 +8,9 @@ static const char talk[] =
     "1 elm and fir\tgood elm !\n2 fir R_rating 9\n3 zzz R_rating 3\n4 zzz\toak is nice\n"
     "5 hello\tfir is north\n";
 
+/* Candidates have a word more often than there are candidates. */
+static const char often[] = "1 hello\tyes yes yes\n2 yes\tyes yes no\n\n1 zzz\tyes yes yes\n";
+
 /* 1: a line has the word; both are words between blanks. */
 static int said_has(carnn__span line, carnn__span word) {
     carnn__words w = carnn__words_of(CARNN__SPACES, line);
@@ -79,16 +82,31 @@ static void said_ask(carnn_session *s, const carnn_dataset *data, size_t item) {
     }
 }
 
-/* The logits of an item with M and S, less those without, are the sums over strings; how much of the
-   history is read otherwise does not matter. What is explained adds up to the logit. */
-static void said_adds(const char *options, size_t rows) {
-    carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
+/* What is explained adds up to the logit of the reply. */
+static void said_adds_up(carnn_session *s) {
+    const float *z = ((const carnn__dialog *)s->work.state)->z;
+    carnn_contribution part[16];
+    carnn_explanation e;
+    double sum, all = 1.0;
+    size_t i;
+    CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
+    for (sum = e.rest, i = 0; i < e.count; i++) {
+        sum += part[i].score;
+        all += fabs(part[i].score);
+    }
+    CHECK_NEAR(sum, z[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
+}
+
+/* The logits of an item with M and S, less those without, are the sums over strings; how much of
+   the history is read otherwise does not matter. */
+static void said_adds(const char *text, const char *options, size_t rows) {
+    carnn_dataset *data = test_data("dialog", text, strlen(text), 0, 0);
     carnn_model *model = test_model("dialog", options, NULL, data);
     const carnn__dialog *m, *without;
     carnn_session *s = NULL, *plain = NULL;
     size_t size = model->params.size * sizeof(float), item, l;
-    float *value = model->params.value, *zeros = (float *)malloc(size), *kept = (float *)malloc(size);
-    CHECK(model->choices.count == 6);
+    float *value = model->params.value;
+    float *zeros = (float *)malloc(size), *kept = (float *)malloc(size);
     memcpy(zeros, value, size);
     test_random_match(model);
     CHECK(memcmp(zeros, value, size) != 0);
@@ -99,20 +117,11 @@ static void said_adds(const char *options, size_t rows) {
     m = (const carnn__dialog *)s->work.state;
     without = (const carnn__dialog *)plain->work.state;
     for (item = 0; item < data->item_count; item++) {
-        carnn_contribution part[16];
-        carnn_explanation e;
-        double sum, all;
-        size_t i;
         said_ask(plain, data, item);
         memcpy(value, kept, size);
         said_ask(s, data, item);
-        CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
-        for (sum = e.rest, all = 1.0, i = 0; i < e.count; i++) {
-            sum += part[i].score;
-            all += fabs(part[i].score);
-        }
-        CHECK_NEAR(sum, m->z[carnn__net_of(&s->work)->best[0]], 1e-5 * all);
-        for (l = 0; l < 6; l++)
+        said_adds_up(s);
+        for (l = 0; l < model->choices.count; l++)
             CHECK_NEAR(m->z[l] - without->z[l],
                        said_score(model, data, item, carnn_model_choice(model, l), rows,
                                   carnn__match_has_state(model) ? m->o.x : NULL), 1e-4);
@@ -122,6 +131,25 @@ static void said_adds(const char *options, size_t rows) {
     free(kept);
     carnn_session_free(s);
     carnn_session_free(plain);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* What is explained adds up with weights of 8 bits, too, which S has, while M has floats. */
+static void said_rounded(const char *options) {
+    carnn_dataset *data = test_data("dialog", talk, sizeof talk - 1, 0, 0);
+    carnn_model *model = test_model("dialog", options, NULL, data);
+    carnn_session *s = NULL;
+    size_t item;
+    test_random_match(model);
+    CHECK(!carnn_model_quantise(model, NULL));
+    CHECK(!carnn_session_open(&s, model, NULL, NULL));
+    CHECK(carnn__weights(&s->work, ((carnn__dialog *)s->work.state)->match.speaker).q != NULL);
+    for (item = 0; item < data->item_count; item++) {
+        said_ask(s, data, item);
+        said_adds_up(s);
+    }
+    carnn_session_free(s);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -204,7 +232,7 @@ static void said_loss(const carnn_model *model, const carnn_dataset *data, size_
     }
 }
 
-/* The loss of one batch of all turns, which has several chunks; g NULL: no gradient is asked for. */
+/* The loss of one batch of all turns, of several chunks; g NULL: no gradient is asked for. */
 static double said_batch(const carnn_model *model, const carnn_dataset *data, float *g) {
     test_work w;
     double loss;
@@ -297,12 +325,16 @@ static void said_learns(void) {
 }
 
 int main(void) {
-    said_adds("hidden=24 embedding=24", SIZE_MAX);
-    said_adds("hidden=24 embedding=24 kb_rows=1 cell=lstm", 1);
-    said_adds("hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
-    said_adds("hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
-    said_adds("hidden=24 embedding=24 reduce=2", SIZE_MAX);
-    said_adds("hidden=24 embedding=24 match=1", SIZE_MAX);
+    said_adds(talk, "hidden=24 embedding=24", SIZE_MAX);
+    said_adds(often, "hidden=24 embedding=24", SIZE_MAX);
+    said_adds(talk, "hidden=24 embedding=24 kb_rows=1 cell=lstm", 1);
+    said_adds(talk, "hidden=24 embedding=24 history=1 cell=ncarnn hops=0", SIZE_MAX);
+    said_adds(talk, "hidden=24 embedding=24 hops=2 ages=1", SIZE_MAX);
+    said_adds(talk, "hidden=24 embedding=24 reduce=2", SIZE_MAX);
+    said_adds(talk, "hidden=24 embedding=24 match=1", SIZE_MAX);
+    said_rounded("hidden=40 embedding=40");
+    said_rounded("hidden=40 embedding=40 hops=2 gated=1 history=2");
+    said_rounded("hidden=40 embedding=40 reduce=2");
     said_explains("hidden=8 embedding=8");
     said_explains("hidden=8 embedding=8 history=1");
     said_explains("hidden=8 embedding=8 hops=2 cell=ncarnn history=4");

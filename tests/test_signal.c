@@ -425,6 +425,9 @@ static void signal_bad_images(void) {
     marks[3] = 3;
     CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
     marks[3] = signal_labels[3];
+    marks[7] = 3; /* labels, although two are there */
+    CHECK_INT(signal_load(&d, source, "1", &rows, 0, &error), CARNN_ERR_DATA);
+    marks[7] = signal_labels[7];
     memcpy(longer, bytes, sizeof bytes);
     longer[sizeof bytes] = 0;
     CHECK_INT(signal_load(&d, test_source("i", longer, sizeof longer), "1", &rows, 0, &error),
