@@ -19281,9 +19281,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
      + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
-   A tenth, as each step of training in S moves all logits at once. Of a word that each candidate has
-   more than once r_w is negative. In training L and n_w count the candidates of the batch at hand,
-   with the replies that an exchange of names adds.
+   A tenth, as each step of training in S moves all logits. Of a word that each candidate has more
+   than once r_w is negative. In training L and n_w count the candidates of the batch at hand, with
+   the replies that an exchange of names adds.
 
    A reply seldom names a place that nobody has named, whatever the system is; by M each word has
    weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
@@ -19342,7 +19342,8 @@ typedef struct carnn__match {
     float *z;                /* (B, L) by rank */
     float *R;                /* (B, 4, L) by rank */
     carnn__mat q;            /* (B, 4) by rank */
-    size_t L;                /* of the batch at hand */
+    const carnn__lists *choices; /* (L) of the batch at hand */
+    size_t L;                    /* their number */
     size_t runs, *run;       /* (runs + 1) their first turns */
     size_t *at;              /* (B + 1) the changes of turn i: change[at[i]] .. change[at[i + 1]] */
     carnn__change *change;
@@ -19405,7 +19406,8 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
 
 /* Sets r_w, with has.at[w] the end of the candidates that have w, and R where nobody has said
    anything. */
-static void carnn__match_ready_speakers(carnn__match *m, const carnn__lists *choices) {
+static void carnn__match_ready_speakers(carnn__match *m) {
+    const carnn__lists *choices = m->choices;
     size_t l, i;
     for (i = 0; i < m->has.count; i++) {
         size_t n = m->has.at[i] - (i ? m->has.at[i - 1] : 0);
@@ -19419,13 +19421,13 @@ static void carnn__match_ready_speakers(carnn__match *m, const carnn__lists *cho
 }
 
 /* Lists the candidates by their words, and sets what they have before anybody has said anything. */
-static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
-    const carnn__lists *choices;
+static void carnn__match_ready(const carnn__work *work, carnn__match *m,
+                               const carnn__lists *choices) {
     const float *M;
     size_t V = m->has.count, *at = m->has.at, l, i;
     if (!m->who) return;
-    choices = &m->read->exchange.choices;
     M = carnn__weight(work, m->weight);
+    m->choices = choices;
     m->L = choices->count;
     memset(at, 0, (V + 1) * sizeof *at);
     for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i] + 1]++;
@@ -19436,7 +19438,7 @@ static void carnn__match_ready(const carnn__work *work, carnn__match *m) {
             m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
             m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
         }
-    if (m->rarity) carnn__match_ready_speakers(m, choices);
+    if (m->rarity) carnn__match_ready_speakers(m);
     memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
     *at = 0;
     carnn__mat_clear(&m->base, 1);
@@ -19635,11 +19637,10 @@ static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
 
 /* From the gradient of the base, which is of all chunks, to dM. */
 static void carnn__match_base_back(const carnn__work *work, const carnn__match *m) {
-    const carnn__lists *choices;
+    const carnn__lists *choices = m->choices;
     float *dM;
     size_t l, i;
     if (!m->who) return;
-    choices = &m->read->exchange.choices;
     dM = carnn__gradient(work, m->weight);
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
@@ -19765,9 +19766,9 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
      a_l = balance log(n_l + 0.001)        n_l: of how many turns l is the reply
 
    Then z_l need not learn how frequent l is, and candidates that are never a reply in training
-   are hardly trained to be wrong. In y_l some words of the candidates, drawn anew for each batch,
-   are read as the unknown word (--word-dropout): then it depends on all its words. Both are left
-   out where names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
+   are hardly trained to be wrong. Some words of the candidates, drawn anew for each batch, are
+   read as the unknown word (--word-dropout): then z_l depends on all words of l. Both are left out
+   where names are exchanged (@@NAMES), and so is --dropout on e_m; that on o never is.
 
    A batch is whole dialogs. Its distinct utterances and the candidates are encoded once. The turns
    are then worked on in CHUNKS of a bounded number of rows: the cell and the attention for each
@@ -20089,7 +20090,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     size_t L = m->kept.count, D = m->y.columns, i, end;
     size_t width = work->g ? L : e->k->tile_columns;
     if (m->ready) return;
-    carnn__match_ready(work, &m->match);
+    carnn__match_ready(work, &m->match, &m->kept);
     if (m->has_cell) carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);

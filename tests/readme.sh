@@ -22,6 +22,8 @@ code=$?
 check "the C program: $(cat err)" [ $code -eq 0 ]
 check "the C program answers: $(cat out)" grep -q 'A bike for two days' out
 
+check "data/bike.svg: not what its command draws" cmp -s bike.svg data/bike.svg
+
 cat data/*.txt data/*.tsv >> printed
 grep -E '^    ' pages | grep -vE '^    (\./carnn|cc|cut|make|\.\.\.)' | sed 's/^    //' > shown
 check 'the pages show what commands print' [ "$(wc -l < shown)" -gt 20 ]

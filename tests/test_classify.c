@@ -444,6 +444,23 @@ static void classify_one_class(void) {
     carnn_dataset_free(data);
 }
 
+/* A class that is predicted where no text is of it counts in macro F1, with 0. */
+static void classify_predicted_only(void) {
+    static const char letters[] = "x\ta\ny\tb\nz\tc\n", others[] = "x\ta\nx\ta\nx\tc\n";
+    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_dataset *other = test_data("classify", others, strlen(others), 0, 0);
+    carnn_model *model = test_model("classify", "", NULL, data);
+    carnn_train_desc train = test_training(100, 3, 0.05, CARNN_NONE);
+    carnn_scores scores;
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&model->scores, "macro_f1"), 1.0, 1e-12);
+    scores = test_scores(model, other);
+    CHECK_NEAR(test_metric(&scores, "macro_f1"), (2.0 * 2 / (2 + 3) + 0.0) / 2.0, 1e-12);
+    carnn_model_free(model);
+    carnn_dataset_free(other);
+    carnn_dataset_free(data);
+}
+
 /* A file without a class cannot make a model; the first example of a model's file can be empty. */
 static void classify_unlabelled(void) {
     carnn_dataset *data = test_data("classify", "a b\n\n", 5, 0, 1);
@@ -577,6 +594,7 @@ int main(void) {
     classify_numbers();
     classify_scored_loss();
     classify_one_class();
+    classify_predicted_only();
     classify_unlabelled();
     classify_sessions();
     classify_tree_session();

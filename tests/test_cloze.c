@@ -326,6 +326,34 @@ static void cloze_by_loops(const char *options) {
     carnn_dataset_free(data);
 }
 
+/* In training each item draws what its candidates are read as; unknown words are read as <unk> to
+   <unk.15>. */
+static void cloze_reads_names(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = test_model("cloze", "anonymous=1", NULL, data);
+    uint32_t known = (uint32_t)model->words.count, i;
+    uint32_t Ann = carnn__hashed_word(model, carnn__span_of("Ann"));
+    uint32_t Bob = carnn__hashed_word(model, carnn__span_of("Bob"));
+    size_t differ = 0;
+    uint64_t key;
+    carnn__cloze *m;
+    test_work w;
+    test_work_open(&w, model, data, 1);
+    CHECK_INT(test_work_begin(&w), 1);
+    m = (carnn__cloze *)w.work.state;
+    for (key = 1; key <= 20; key++) { /* the first candidates of two items */
+        carnn__net_batch(&w.work, 0, key, &w.tally);
+        differ += carnn__name_read(&m->net.texts, &m->entities, 0, Ann) !=
+                  carnn__name_read(&m->net.texts, &m->entities, 1, Bob);
+    }
+    CHECK(differ > 10);
+    for (i = 0; i < 16; i++)
+        CHECK_INT(carnn__name_read(&m->net.texts, &m->entities, 0, known + i), i);
+    test_work_close(&w);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* The attention to an answer may be too small for a float: loss and gradients are still those of
    doubles, by words of which the others are ahead by `gap`. */
 static void cloze_far(double gap, int places) {
@@ -543,7 +571,7 @@ static void cloze_explains(void) {
     carnn_session *session;
     carnn_error error;
     double sum = 0.0, score = 0.0;
-    size_t i;
+    size_t i, item, behind = 0;
     int found;
     CHECK_INT(cloze_fit(model, data, 5), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -562,6 +590,14 @@ static void cloze_explains(void) {
     CHECK_NEAR(score, p.probability[0], 1e-6);
     CHECK_INT(carnn_session_explain(session, 1, part, &e, &error), CARNN_OK);
     CHECK_INT(e.count, 15);
+    for (item = 0; item < data->item_count; item++) { /* whichever candidate it is */
+        CHECK_INT(carnn_session_example(session, data, item, 1, &p, &error), CARNN_OK);
+        CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+        for (i = 0; i < e.count; i++)
+            CHECK(part[i].score == (strcmp(part[i].text, e.of) ? 0.0 : part[i].attention));
+        behind += p.choice[0] > 0;
+    }
+    CHECK(behind > 0);
     CHECK_INT(carnn_session_line(session, "1 Dan and Eve", 13, 1, 1, &found, &p, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
     CHECK_INT(e.count, 0); /* the words that are kept are another text's */
@@ -931,6 +967,7 @@ int main(void) {
     cloze_sessions("layers=2");
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
     cloze_sessions("model=weighted");
+    cloze_reads_names();
     cloze_explains();
     cloze_explains_no_sum("model=attentive anonymous=0");
     cloze_explains_no_sum("model=weighted anonymous=0");

@@ -599,6 +599,52 @@ static void ensemble_explains_unlike(void) {
     carnn_dataset_free(data);
 }
 
+/* Of gated hops attention alone can be told, of others scores, too: there is no mean of these. */
+static void ensemble_explains_nothing(void) {
+    const char *task = ensemble_cases[0].task;
+    carnn_dataset *data = ensemble_data(task, "", ensemble_cases[0].data);
+    carnn_model *pair[2], *e;
+    carnn_session *session;
+    carnn_contribution part[64];
+    carnn_explanation x;
+    carnn_prediction p;
+    carnn_error error;
+    pair[0] = test_model(task, "hidden=5 embedding=5 hops=1", NULL, data);
+    pair[1] = test_model(task, "hidden=5 embedding=5 hops=1 gated=1", NULL, data);
+    e = ensemble_of(pair, 2, CARNN_ENSEMBLE_MEAN);
+    CHECK_INT(carnn_session_open(&session, e, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 1, 1, &p, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 64, part, &x, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "members 1 and 2 of the ensemble explain different things: each does "
+               "by itself");
+    CHECK_INT(x.count, 0);
+    carnn_session_free(session);
+    carnn_model_free(e);
+    carnn_model_free(pair[0]);
+    carnn_model_free(pair[1]);
+    carnn_dataset_free(data);
+}
+
+/* An ensemble compares candidates where one of its members does, whichever that is. */
+static void ensemble_compares(void) {
+    carnn_dataset *data = ensemble_data("answer", "", ensemble_cases[4].data);
+    carnn_model *pair[2], *e;
+    carnn_session *session;
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        pair[0] = test_model("answer", i == 1 ? "" : "redundancy=0 place=0", NULL, data);
+        pair[1] = test_model("answer", i == 2 ? "" : "redundancy=0 place=0", NULL, data);
+        e = ensemble_of(pair, 2, CARNN_ENSEMBLE_MEAN);
+        CHECK_INT(carnn_session_open(&session, e, NULL, NULL), CARNN_OK);
+        CHECK_INT(carnn_session_compares(session), i > 0);
+        carnn_session_free(session);
+        carnn_model_free(e);
+        carnn_model_free(pair[0]);
+        carnn_model_free(pair[1]);
+    }
+    carnn_dataset_free(data);
+}
+
 /* An ensemble is made with the allocator of the first model, and leaves nothing behind where that
    has no more. */
 static void ensemble_allocates(void) {
@@ -1076,6 +1122,8 @@ int main(void) {
     ensemble_explains(0);
     ensemble_explains_vote();
     ensemble_explains_unlike();
+    ensemble_explains_nothing();
+    ensemble_compares();
     ensemble_largest();
     ensemble_allocates();
     ensemble_explains(5);

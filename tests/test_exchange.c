@@ -221,6 +221,11 @@ static void test_rules(void) {
         told_words(&g, "r_many", "tell ", "m1 m2");
         told_words(&g, "r_late", "late ", "late1 late2");
         also(&g, "1 hm\tlate late2\n\n", ""); /* which the dialog before has said last */
+        /* one of twelve names, whose replies come too early in one of fourteen */
+        told_words(&g, "r_most", "most ", "n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12");
+        also(&g, "1 it r_most n1\n", "");
+        for (k = 0; k < 12; k++) also(&g, "2 hm\tmost n1\n", "");
+        also(&g, "\n1 hm\tmost n1\n\n", "");
         /* facts of four words; a relation as an object, a call among facts; names of which nobody
            speaks */
         also(&g, "1 it r_owns car now\n2 it r_owns cart now\n3 hm\ta car\n4 hm\ta cart\n\n",
@@ -258,8 +263,9 @@ static void test_rules(void) {
     CHECK(class_of_words(&b, "yes no") != CARNN__NO_INDEX);
     CHECK(class_of_words(&b, "foot yard") != CARNN__NO_INDEX);
     CHECK(class_of_words(&b, "left1 left2") != CARNN__NO_INDEX);
+    CHECK(class_of_words(&b, "n2 n3 n12") != CARNN__NO_INDEX);
     CHECK_INT(class_of_words(&b, "violet amber tea jam car cart now solo apple berry r_size f zza "
-                                 "m1 m2 m3 m11 late1 late2 over1 over2 7 $unsure <unk>"),
+                                 "n1 m1 m2 m3 m11 late1 late2 over1 over2 7 $unsure <unk>"),
               CARNN__NO_INDEX);
     for (i = 0; i < 20; i++) { /* where the first of three names comes: each class by itself */
         carnn__exchange_draw(&m->read.exchange, i, 0);

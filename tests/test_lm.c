@@ -135,8 +135,11 @@ static double lm_drawn(carnn_session *session, double temperature) {
 static void test_words_like_unk(void) {
     carnn_dataset *train = lm_data("a <unknown> a\n"), *data = lm_data("a <unknown>\n<unk> z\n");
     carnn_model *model = lm_model("icarnn", "none", train);
+    carnn_train_desc how = test_training(1, 2, 0.01, 0.0);
     CHECK_NEAR(test_scores(model, train).unknown, 0.0, 0.0);
     CHECK_NEAR(test_scores(model, data).unknown, 0.5, 1e-12);
+    CHECK_INT(carnn_train(model, train, data, &how, NULL), CARNN_OK);
+    CHECK_NEAR(carnn_model_scores(model)->unknown, 0.5, 1e-12);
     carnn_model_free(model);
     carnn_dataset_free(train);
     carnn_dataset_free(data);

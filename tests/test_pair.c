@@ -547,8 +547,11 @@ static void pair_linked(void) {
     carnn_dataset *data = NULL, *bad = NULL;
     carnn_model *model = NULL;
     carnn_train_desc train;
+    carnn_session *session;
+    carnn_prediction p;
     carnn_error error;
     test_answers all;
+    size_t i;
     memset(&desc, 0, sizeof desc);
     memset(&model_desc, 0, sizeof model_desc);
     memset(&train, 0, sizeof train);
@@ -571,6 +574,15 @@ static void pair_linked(void) {
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
     all = test_predict_all(model, data, 1);
     CHECK(all.value[0] != all.value[1]);
+    carnn_model_free(model);
+    model = test_model("pair", "", NULL, data); /* does not read what is aligned */
+    all = test_predict_all(model, data, 1);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < 3; i++) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK(p.probability[0] == all.value[i]);
+    }
+    carnn_session_free(session);
     carnn_model_free(model);
     model = NULL;
     CHECK_INT(carnn__set_all(&model_desc, NULL, 0, "encoder=rcrn", &error), CARNN_OK);

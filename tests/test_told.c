@@ -8,7 +8,7 @@ static const char known[] =
     "5 elm R_phone 12\n6 <SILENCE>\telm is nice\n7 another\toak is nice\n8 elm R_rating 9\n"
     "9 the phone\there it is\n10 rather not\telm , then\n11 bye\tyou are welcome\n\n"
     "1 hello\toak is nice\n2 oak R_rating 3\n3 zzz R_rating 9\n4 another\tgood morning !\n"
-    "5 oak R_rating 3\n6 oak closed\n"
+    "5 oak R_address 12 b old river road behind our north gate 9 8 7 6\n6 oak closed\n"
     "7 oak R_address 12 b old river road behind our north gate 9 8 7 6 5\n"
     "8 bye\tsorry\tzzz and oak\n9 bye\tyou are welcome\n10 bye\tsorry\n";
 
@@ -161,6 +161,7 @@ static void told_same_as_session(void) {
     static const char *const options[] = {
         "hidden=24 embedding=24", "hidden=24 embedding=24 cell=ncarnn kb_rows=1",
         "hidden=24 embedding=24 cell=lstm history=6", "hidden=24 embedding=24 history=11",
+        "hidden=24 embedding=24 history=7", /* "oak is nice" finds its fact as many lines before */
         "hidden=24 embedding=24 history=8 kb_rows=2"};
     carnn_dataset *data = told_known_data();
     size_t i;
