@@ -64,7 +64,7 @@ hops | | ./carnn train --task dialog --reduce 2 DIALOGS --out qrn.gguf
 hops MEMBER=icarnn,ncarnn,scarnn | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --hops 0 > hops.managers
 
 match | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
-match CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match 0 --cell CELL > before.BY; sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --cell CELL > after.BY; awk -f data/compare.awk before.BY after.BY
+match CELL=icarnn,ncarnn,scarnn,lstm;BY=dev,managers | | for m in 0 1 2; do sh data/yardstick.sh BY BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt SMALL --match $m --cell CELL > $m.BY; done; awk -f data/compare.awk 0.BY 2.BY; awk -f data/compare.awk 1.BY 2.BY
 match MEMBER=icarnn,ncarnn,scarnn,reduce=2,icarnn ncarnn scarnn,icarnn ncarnn scarnn reduce=2;SEED=1,2,3 | | CELLS="MEMBER" sh data/yardstick.sh managers BABI6-candidates.txt BABI6-trn.txt BABI6-dev.txt --match 0 --seed SEED > cells.managers
 
 balance | quick | awk -f data/managers.awk BABI6-trn.txt BABI6-dev.txt > managers
