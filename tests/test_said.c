@@ -82,14 +82,16 @@ static void said_ask(carnn_session *s, const carnn_dataset *data, size_t item) {
     }
 }
 
-/* What is explained adds up to the logit of the reply. */
+/* What is explained adds up to the logit of the reply, and is the same with no room to spare. */
 static void said_adds_up(carnn_session *s) {
     const float *z = ((const carnn__dialog *)s->work.state)->z;
-    carnn_contribution part[16];
+    carnn_contribution part[16], exact[16];
     carnn_explanation e;
     double sum, all = 1.0;
     size_t i;
     CHECK(!carnn_session_explain(s, 16, part, &e, NULL));
+    CHECK(!carnn_session_explain(s, e.count, exact, &e, NULL));
+    for (i = 0; i < e.count; i++) CHECK(exact[i].score == part[i].score);
     for (sum = e.rest, i = 0; i < e.count; i++) {
         sum += part[i].score;
         all += fabs(part[i].score);
