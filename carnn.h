@@ -165,16 +165,17 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos of
-   a learning rate, exp and log in some losses and logits, log in idf, places, `balance` and in the
-   biases of units that remember, are the C library's: another may round them otherwise.) What would
-   break that does not compile: -ffast-math, and floats computed as wider numbers (the x87 of 32-bit
-   x86; s390x with -std=c99: build with -fexcess-precision=fast). What the compiler tells by no
-   macro is refused at run time: paths that -ffp-contract=fast has given other fused multiply-adds,
-   those whose sums -fassociative-math has put in another order, those that multiply by reciprocals
-   (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do not round to the
-   nearest number, and training where denormal numbers are taken for 0 (audio programs do, and what
-   is linked with -ffast-math); sessions and tests are within 1e-37 there.
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos and
+   pow of a learning rate, exp and log in some losses and logits, log in idf, `match`, `traits`,
+   places, `balance` and in the biases of units that remember, are the C library's: another may
+   round them otherwise.) What would break that does not compile: -ffast-math, and floats computed
+   as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
+   -fexcess-precision=fast). What the compiler tells by no macro is refused at run time: paths that
+   -ffp-contract=fast has given other fused multiply-adds, those whose sums -fassociative-math has
+   put in another order, those that multiply by reciprocals (-freciprocal-math), those that know no
+   NaN (-fno-honor-nans), processes that do not round to the nearest number, and training where
+   denormal numbers are taken for 0 (audio programs do, and what is linked with -ffast-math);
+   sessions and tests are within 1e-37 there.
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
@@ -311,9 +312,9 @@ typedef struct carnn_model_desc {
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
     size_t vector_count;
-    int64_t vector_words; /* answer, classify, pair, skip-thought: how many words that only these
-                          files have are known, too, the first ones [100,000]; their vectors are
-                          not trained */
+    int64_t vector_words; /* answer, classify, pair, skip-thought: how many of the words that only
+                          these files have are known, too, from the first on [100,000]; their
+                          vectors are not trained */
     const carnn_dataset *const *known; /* with vectors: data sets, such as the validation set; all
                           their words are known, as those of the training data are; entries may be
                           NULL */
@@ -362,13 +363,13 @@ typedef struct carnn_train_desc {
     double lr;             /* learning rate */
     double lr_end;         /* part of lr that is left at the end, reached along half a cosine */
     double lr_decay;       /* factor on the learning rate after every epoch */
-    const char *optimizer; /* "sgd", "adagrad", "adadelta", "rmsprop", "adam" */
+    const char *optimizer; /* "sgd", "adagrad", "rmsprop", "adadelta", "adam" */
     double dropout;        /* probability that a value is set to 0 */
     double clip;           /* bound on the global norm of the gradient; CARNN_NONE: no bound */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
-    double average;        /* what is scored and kept is a moving average of the weights, which
-                              keeps this share of itself in a step */
+    double average;        /* decay, in a step, of an exponential moving average of the weights,
+                              which is scored and kept in their place; CARNN_NONE: there is none */
     int64_t patience;      /* epochs without a better validation score before training stops;
                               CARNN_NONE: no limit */
     int64_t threads;       /* up to 1,024; 0: as many as there are processors */
@@ -482,7 +483,7 @@ typedef struct carnn_dataset_desc {
                                        (dialog), behind a number where the first line begins with
                                        one; NULL: the distinct responses of the data */
     int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
-                    that rank (answer); a model that is made of the data knows their words */
+                    that rank (answer); a model made from the data knows their words all the same */
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and the
                     line numbers of a dialog or text may be missing, and a file without any example
                     is no error */
@@ -539,9 +540,9 @@ typedef struct carnn_book_desc {
                                     memory, stay the caller's, who keeps them as long as the book */
     size_t source_count;
     int64_t sentences; /* N; 0: 20 */
-    int64_t stride;    /* by how many sentences one text begins behind the last; 0: 1 */
-    uint64_t seed;     /* candidates are drawn by; 0: 1 */
-    const carnn_source *asked; /* a word a line, asked for in the place of names; or NULL */
+    int64_t stride;    /* sentences from the beginning of a text to that of the next; 0: 1 */
+    uint64_t seed;     /* of the candidates that are drawn; 0: 1 */
+    const carnn_source *asked; /* words, one a line, that are asked for instead of names; or NULL */
     const carnn_allocator *allocator;
 } carnn_book_desc;
 
@@ -644,8 +645,8 @@ typedef struct carnn_folds_desc {
 /* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
    *deviation (that of a sample) of loss and metrics over the folds that have them; examples,
    tokens, seconds and unanswerable of *mean are sums, unknown the mean. A target that a fold's
-   training does not have counts as not known; in pair it is CARNN_ERR_DATA. A list of candidates is
-   that of the whole data. There are no checkpoints. The first fold that fails, or is stopped by
+   training does not have counts as not known; in pair it is CARNN_ERR_DATA. Listed candidates are
+   those of the whole data. There are no checkpoints. The first fold that fails, or is stopped by
    train->progress, ends it: *mean and *deviation are set only where the call succeeds. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
@@ -794,8 +795,8 @@ typedef enum carnn_ensemble_rule {
 typedef struct carnn_ensemble_desc {
     carnn_ensemble_rule rule;
     const carnn_dataset *valid; /* the ensemble is scored on it; NULL: it is not */
-    double share; /* of the models, by their scores on `valid`: the best int(share n), at least one,
-                     as the "avg" of Kadlec et al. 2016 with 0.7; 0: all */
+    double share; /* the best floor(share n) of n models by their scores on `valid`, at least one,
+                     are members, as in the "avg" of Kadlec et al. 2016 with 0.7; 0: all */
     int greedy;   /* not 0: of these, from the best one on, those that make the score of the
                      ensemble on `valid` strictly better, in one pass (5.2 there) */
     int64_t threads;
@@ -866,8 +867,8 @@ typedef struct carnn_session carnn_session;
 
 /* How much a session can read, which is what its memory is needed for. */
 typedef struct carnn_session_desc {
-    size_t utterances; /* dialog: of the history, facts among them; the oldest are forgotten, at
-                          first its beginning, $start [those of the longest history in the
+    size_t utterances; /* dialog: length of the history, facts included; of a longer one the oldest
+                          are forgotten, $start first [as many as the longest history in the
                           training data; 1024 where the model file does not have that number];
                           more than 1024 count as 1024 */
     size_t words;      /* pair, answer, tasks of your own without session_words: the first so many
@@ -1150,9 +1151,9 @@ typedef struct carnn_graph_measures {
 } carnn_graph_measures;
 
 /* Reads a graph, checks the four conditions of Def. 4.2.1.1 and measures it. A source without bytes
-   is a file or the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), fig4.3a:K (sh with a
-   skip of K steps), fig4.3b:N:K (skips of K steps in two layers, N = 1 to 4); or grid:RxF, of
-   recurrent depth R and feedforward depth F (Fig. 4.2b has graphs of such depths). CARNN_ERR_DATA:
+   is the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), fig4.3a:K (sh with a skip of K
+   steps), fig4.3b:N:K (skips of K steps in two layers, N = 1 to 4); or grid:RxF, of recurrent depth
+   R and feedforward depth F (Fig. 4.2b has graphs of such depths); else a file. CARNN_ERR_DATA:
    the message names the line and, of a graph that is not valid, the condition. */
 CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error);
@@ -2006,7 +2007,7 @@ typedef struct carnn__update {
     float *g;         /* (size) gradients, same layout; zeros afterwards */
     float clip;       /* factor that brings the gradient to the clipping norm */
     float keep;       /* 1 - lr weight_decay */
-    float lr;
+    float lr;         /* Adam: divided by 1 - a^t */
     float correct;    /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
@@ -5451,9 +5452,9 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
 }
 
 /* The range of the initial weights of a recurrent matrix (h, h): Glorot's sqrt(3 / h) divided by n,
-   the number of matrices that a gate adds up for the step before (with more the states are chaotic,
-   and nothing is learnt from far). A matrix that reads states further back has n = 1, so that its
-   signal does not fade. */
+   the number of matrices that a gate adds up for the step before (with a wider range the states are
+   chaotic, and nothing is learnt over many steps). A matrix that reads states further back has n =
+   1, so that its signal does not fade. */
 static float carnn__recurrent_range(size_t h, size_t n) {
     return (float)sqrt(3.0 / (double)h) / (float)n;
 }
@@ -6069,9 +6070,9 @@ typedef struct carnn__bands {
 #define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count` (at most the number of sequences). A band takes sequences
-   until its work is the mean work of the bands after it, the last one all that have rows: of the
-   lengths 9, 3, 3, 3 the first of two bands is the 9. It begins where the one before it ends, so
-   those are found first. */
+   until its work is about the mean work of the bands after it, the last one all that have rows: of
+   the lengths 9, 3, 3, 3 the first of two bands is the 9. It begins where the one before it ends,
+   so those are found first. */
 static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
     size_t left = seq->rows, length = seq->steps, more, cost;
     s->end = 0;
@@ -6121,7 +6122,7 @@ static void carnn__norm_open(carnn__cell_run *r) {
     for (m->last = 0; m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f;) m->last++;
     if (r->g) carnn__population_open(&m->population, r->store, r->w);
     for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
-        if (carnn__norm_own(r, t)) m->population.now[2][t] += 1.0f;
+        if (carnn__norm_own(r, t)) m->population.now[2][t] += 1.0f; /* `before` is 0 here */
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
@@ -13364,8 +13365,8 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
 /* --- context: the position encoding of a text ---------------------------------------------------
    The context of each sequence: enc (@@PART) of the words of the other text of its pair (texts 2 i
    and 2 i + 1: no two texts may share a sequence then), or of its own text, divided by their
-   number. Without this division sums of 30 words shut the gates of a cell and show little more than
-   the length of the text. */
+   number. Without this division sums of 30 words saturate the gates of a cell and show little more
+   than the length of the text. */
 
 typedef struct carnn__position {
     int other;       /* 1: encode the other text of the pair; 0: the text itself */
@@ -13684,7 +13685,7 @@ static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     v->scan.h = s->h;
     v->scan.index = m->first;
-    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* the cell adds to none */
+    v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* they stay zeros */
     v->scan.ph = m->ph;
     v->scan.out = carnn__floats(p->arena, s->N, s->h);
     v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
@@ -13928,11 +13929,12 @@ typedef struct carnn__rnn {
     size_t bases;      /* 1; of an RCRN 3; of a multigraph RNN 0 */
     size_t layers, directions, h, skip;
     size_t states;     /* of a multigraph RNN: the most of any graph */
-    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none. But in an RCRN
-                          x itself is masked: what reads it before runs backward after */
+    size_t drop_input; /* stream of dropout on x, the input of the first layer; 0: none. Except in
+                          an RCRN x is masked in place: a part that reads it before this one goes
+                          backward after it */
     size_t drop;       /* stream on the input of the second; those of the next layers and of the
                           other bases follow, CARNN__BASES CARNN__LAYERS_MAX in all; 0: none on any,
-                          and of an RCRN no drop_input either */
+                          and then an RCRN has no drop_input */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* with states: steps before the first one of this call */
     int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
@@ -15262,7 +15264,7 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
    (S itself would underflow). K > 1, Manhattan only: D = 8 mean_j |x_j - y_j|, and z are the logits
    of K choices, a binomial distribution of K - 1 trials with the probability S:
 
-     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     z_k = log C(K - 1, k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
      dL/dD = -sum_k k dL/dz_k / (1 - S)      as the dL/dz_k of a softmax add up to 0
 
    So the second of two choices has the probability S. 1 - S is 0 where two texts are the same: it
@@ -15288,7 +15290,7 @@ static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t 
 /* Sets the logits z (K) of distance D; backward z has their gradients. Returns dL/dD. */
 static double carnn__binomial(const carnn__similarity *m, double D, float *z, int backward) {
     const double least = CARNN__LEAST_UNLIKE;
-    double other = -expm1(-D), choose = 0.0, dD = 0.0; /* 1 - S; log (K - 1 over j) */
+    double other = -expm1(-D), choose = 0.0, dD = 0.0; /* 1 - S; log C(K - 1, j) */
     size_t K = m->z.columns, j;
     for (j = 0; j < K; j++) {
         size_t at = m->flips ? K - 1 - j : j;
@@ -15715,9 +15717,9 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 
 /* --- the other sentences of the question --------------------------------------------------------
    What answers a question is often in several of the sentences that were found for it (redundancy;
-   Clarke, Cormack and Lynam 2001). Of each sentence k of the question, o_k is the share of the
-   question's words, each as idf^3, that it has or has equals of. A word w of the sentence j that
-   has no equal in the question is supported by the others with w:
+   Clarke, Cormack and Lynam 2001). For each sentence k of the question, o_k is the share of the
+   question's words, weighted by idf^3, that it has or has equals of. A word w of the sentence j
+   that has no equal in the question is supported by the others with w:
 
      support_w = sum_{k: w in k} (1 + o_k)^8 / sum_k (1 + o_k)^8      k: all but copies of j
 
@@ -15725,9 +15727,9 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
    idf_w^3 support_w, and the mean of support_w, weighted by idf_w^3. Sums of powers are exact in
    doubles, so that the order of the sentences does not matter to them.
 
-   Where the sentences are those of one text, what it is about is said first (place): the first
-   sentence of an encyclopedia's article answers more questions than the fifth, and those behind it
-   do not name its topic again. So a pair may be told how much of the question its sentence and the
+   Where the sentences are those of one text, the first ones say what it is about (place): the first
+   sentence of an encyclopedia's article answers more questions than the fifth, and later ones do
+   not name its topic again. So a pair may be told how much of the question its sentence and the
    first one have between them (o of both, times 20), and -10 ln(place). The place of a sentence is
    1 for the first one, 10 for the tenth and all behind it; copies have that of the first of them.
 
@@ -15905,8 +15907,8 @@ static void carnn__redundancy_pair(const carnn__work *work, const carnn__redunda
 
 /* --- what a sentence is like --------------------------------------------------------------------
    A pair may also be told three traits of its sentence, whatever the question: l = 10 ln((1 + n) /
-   21) of its n words, l^2 / 10, and 20 where one of them is a number. Which traits an answer has is
-   said by the question: "how many" wants a number, "what is" the first sentence of an article. So
+   21) of its n words, l^2 / 10, and 20 where one of them is a number. The question tells which
+   traits an answer has: "how many" wants a number, "what is" the first sentence of an article. So
    each word w of the question has weights of its own, U_w, for the traits and for what is told of
    the place. They begin at zero; words that training does not have weigh nothing. */
 
@@ -18843,8 +18845,8 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
    system has named its subject, and PAST once the system has then named subjects of other facts
    alone. The last word of a fact is its MARK: a told fact ends with the speaker's word of the
    system, a past one with that of the user. Which restaurants have been offered, and which of them
-   last, is said in utterances other than the facts, but attention weighs each utterance by itself.
-   So the fact has to carry it. Marks differ from turn to turn. So a batch lists a fact that is ever
+   last, is said in utterances other than the facts; but attention weighs each utterance by itself,
+   so the fact has to carry it. As marks differ from turn to turn, a batch lists a fact that is ever
    told in three versions, each an utterance:
 
        the_fork R_cuisine british $fact      SAID, in the turns before "what about the_fork ?"
@@ -19195,9 +19197,9 @@ static uint32_t carnn__history_any_word(const carnn__lists *tokens, const carnn_
 }
 
 /* Draws the words of an odd turn, without the speaker's; returns how many. In five of eight turns
-   each is a word that a user says in any turn. In small data sets such turns often look real: of n
-   < 1000 turns only n / 1000 of these five eighths are so. In the others some words are unknown (of
-   one or two words all), and half of the rest are any words of the data. */
+   each is a word that a user says in any turn. In small data sets such turns often look real: with
+   n < 1000 turns only n / 1000 of these five eighths are so. In the others some words are unknown
+   (of one or two words all), and half of the rest are any words of the data. */
 static size_t carnn__history_odd_words(const carnn__work *work, const carnn__history *m,
                                        uint64_t key, uint32_t *ids) {
     const carnn__lists *tokens = &carnn__corpus_of(work)->tokens;
@@ -19281,9 +19283,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
      + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
-   A tenth, as each step of training in S moves all logits. Of a word that each candidate has more
-   than once r_w is negative. In training L and n_w count the candidates of the batch at hand, with
-   the replies that an exchange of names adds.
+   It is a tenth, as a step of training in S moves all logits. r_w is negative for a word that
+   occurs more often in the candidates than there are candidates. In training L and n_w count the
+   candidates of the batch at hand, with the replies that an exchange of names adds.
 
    A reply seldom names a place that nobody has named, whatever the system is; by M each word has
    weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
@@ -19293,16 +19295,16 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    where it asks. (In the memory networks of Bordes, Boureau and Weston 2017 match type features
    tell a candidate which kinds of its names have been said.) With match 1 there is M alone.
 
-   A turn has what the turn before has and what has changed since: with every word that its dialog
-   says for the first time, or that a speaker says who counts before the one who has said it, M[w,
-   s_w] changes for the candidates that have the word. So the first sum of a turn is that of the
-   turn before, with these CHANGES, and the gradient of a change is the sum of dz over its
-   candidates, in this turn and in all that go on from it. The second sum is
+   A turn has what the turn before has and what has changed since: where a word is said for the
+   first time, or by a speaker who counts before the one that has said it, M[w, s_w] changes for the
+   candidates that have the word. So the first sum of a turn is that of the turn before, with these
+   CHANGES, and the gradient of a change is the sum of dz over its candidates, in this turn and in
+   all that go on from it. The second sum is
 
      sum_s q_s R_{s,l}        q = S o        R_{s,l} = sum_{w in l, s_w = s} r_w
 
-   and R changes like the first one; z begins as that. A RUN is such turns of a dialog, one after
-   the other; runs are worked on in parallel.
+   and R changes like the first sum. z begins as the first sum; q R and o . y_l are added to it. A
+   RUN is such turns of a dialog, one after the other; runs are worked on in parallel.
 
    Turns are worked on in chunks, whose logits are packed by rank (@@SEQ). Sizes: V words, L
    candidates, B turns of a chunk, D numbers of o.
