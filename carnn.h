@@ -14460,18 +14460,19 @@ static void carnn__sequences_plan_join(carnn__plan *p, carnn__sequences *m, size
     m->read = &m->joined;
 }
 
-/* Fits the words to a cell of h units with contexts c (P, h) or NULL: x is projected for a cell
-   whose input is its candidate; a cell that reads no context reads [x; c]. */
+/* Fits the words to a cell of h units with contexts c (P, h) or NULL: a cell that reads no context
+   reads [x; c]; for others whose input is their candidate x is projected. */
 static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
                                  const carnn__mat *c) {
     const char *cell = p->model->desc.cell;
     size_t e = m->x.columns;
     m->c = c;
-    if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
+    if (c && !carnn__reads_context(cell)) {
+        carnn__sequences_plan_join(p, m, N);
+    } else if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) &&
+               e != h) {
         carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
         m->read = &m->project.y;
-    } else if (c && !carnn__reads_context(cell)) {
-        carnn__sequences_plan_join(p, m, N);
     }
 }
 
@@ -16850,7 +16851,7 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    ones the first is better; `best` is the best of all. */
 static void carnn__count_top(const float *z, size_t n, size_t best, size_t right, double top[2]) {
     size_t i, before = 0;
-    if (right >= n) return;
+    if (right >= n || z[right] == -FLT_MAX) return; /* an answer that the text does not have */
     for (i = 0; best != right && before < 5 && i < n; i++)
         before += (size_t)carnn__heap_before(z, i, right);
     top[0] += before < 2;
@@ -18323,7 +18324,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 /* =============================================================================================
    @@NAMES   names: exchanged in training, without a meaning, found in prose
 
-   A model that sees a name in few dialogs learns it by heart. It learns to copy names where they
+   A model that sees a name in few dialogs learns it by heart. So that it learns to copy names they
    are EXCHANGED (data augmentation): in each training dialog the names of a CLASS (places, phone
    numbers) are permuted, at random and anew in each epoch, in all of its lines and in its replies.
    A reply that is then no candidate becomes one for this batch.
@@ -18335,18 +18336,18 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
    A relation is a word in the middle of such facts that no turn has. Two columns are one class if
    they share at least half of the words of the smaller one. So are two classes that share at least
-   half of their places in candidates. These words are not names:
+   half of the places in candidates of the one that has fewer. These words are not names:
 
-     numbers, relations, words of two classes
+     <unk>, numbers, relations, words of two classes
      words that are not copied: of the replies that have the word, more than one in twenty come
-     before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
+       before the dialog has said it ("you can ask for ..", where a restaurant is called ask)
      all words of a class if more than a tenth of those that replies have are not copied
-     all words of a class of which neither a candidate nor the system says any (candidates may name
-       classes of replies, and then what the system says counts): of "ax300 R_stock sold_out" a
-       reply says what follows, not the word
+     all words of a class of which neither a candidate nor a line of the system has any: the fact
+       "ax300 R_stock sold_out" decides what is replied, but no reply has the word sold_out
+       (candidates may be names of kinds of replies: so lines of the system count, too)
 
    A word of candidates that no dialog has is of the class whose names stand in its place in other
-   candidates.
+   candidates. A class of one name is none.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -18407,7 +18408,7 @@ static void carnn__classes_columns(carnn__classes_search *x) {
     for (i = 0; i < data->member_count; i++) { /* facts of three words and the speaker's */
         carnn__list fact = carnn__member_tokens(x->work, i);
         size_t column;
-        if (data->members[i].role != CARNN_FACT || fact.ids[0] == x->call || fact.length != 4 ||
+        if (data->members[i].role != CARNN_FACT || fact.length != 4 || fact.ids[0] == x->call ||
             x->turn[fact.ids[1]] != 2 || (column = carnn__classes_column(x, fact.ids[1])) == 0)
             continue;
         x->columns[fact.ids[0]] |= 1;
@@ -18427,8 +18428,8 @@ static void carnn__classes_columns(carnn__classes_search *x) {
     }
 }
 
-/* The classes of the columns that are set in bits (n): where two of them have in common half of
-   what the smaller one has, all columns of both classes get the smaller class_of. */
+/* The class of each column, a bit of bits (n): where two columns share at least half of what the
+   smaller one has, their classes become one, which has the smaller number. */
 static void carnn__classes_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
     size_t times[CARNN__NAME_COLUMNS] = {0}; /* how often each bit is set */
     size_t both, a, b, i, k;
@@ -18447,7 +18448,8 @@ static void carnn__classes_merge(const uint64_t *bits, size_t n, uint32_t *class
         }
 }
 
-/* Fills of (V): the class of each word whose columns are all of one class. */
+/* Fills of (V): the class of each word whose columns are all of one class, else
+   CARNN__NO_INDEX. */
 static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
     size_t V = x->work->model->words.count, i, a;
     uint32_t class_of[CARNN__NAME_COLUMNS];
@@ -18477,11 +18479,11 @@ static void carnn__classes_drop_uncopied(const carnn__classes_search *x, uint32_
     const uint32_t *targets = carnn__corpus_of(x->work)->target;
     const carnn__list candidates = {x->choices->ids, x->choices->at[x->choices->count]};
     size_t V = x->work->model->words.count, i, k, line = 0;
-    /* of each class, words that replies have, and those of them that are not copied; whether
-       candidates or what the system says have any */
+    /* of each class: how many of its words replies have, how many of these are not copied, whether
+       candidates or lines of the system have any */
     size_t replied[CARNN__NAME_COLUMNS] = {0}, missed[CARNN__NAME_COLUMNS] = {0};
     int listed[CARNN__NAME_COLUMNS] = {0};
-    /* of each word, the last dialog that has it, replies that have it, those that do not copy it */
+    /* of each word: the last dialog that has it, replies that have it, those that do not copy it */
     uint64_t *said = times, *replies = said + V, *early = replies + V;
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
@@ -18526,8 +18528,8 @@ static uint64_t carnn__classes_key(const carnn__classes_search *x, const uint32_
     return key;
 }
 
-/* The classes of the names that are word k of candidates with this key, as bits. table (2, slots)
-   is a hash table of places: their keys, and for each its classes, 0: free. */
+/* The classes, as bits, of the names that are word k of candidates with this key. table (2, slots)
+   is a hash table of places (key, k): their hashes, then their classes; 0: the slot is free. */
 static uint64_t *carnn__classes_there(uint64_t key, size_t k, uint64_t *table, size_t slots) {
     uint64_t *there = table + slots;
     size_t slot;
@@ -18617,7 +18619,8 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     if (x.turn && x.columns && table && e->at && e->name && e->of) {
         memset(x.turn, 0, V);
         memset(x.columns, 0, V * sizeof *x.columns);
-        if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1; /* no name */
+        x.turn[0] = 1; /* <unk> is no name; nor is the word of the unsure reply */
+        if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1;
         carnn__classes_turns(&x);
         carnn__classes_columns(&x);
         carnn__classes_words(&x, e->of);
@@ -18683,8 +18686,8 @@ static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
     return words;
 }
 
-/* Forgets all choices but L. What came last into the hash table leaves it first, so that every
-   chain of slots stays whole. */
+/* Forgets all choices but the first L. What came last into the hash table leaves it first, so that
+   every chain of slots stays whole. */
 static void carnn__exchange_clear(carnn__exchange *m, size_t L) {
     for (; m->choices.count > L; m->choices.count--)
         *carnn__exchange_slot(m, m->choices.count - 1) = CARNN__NO_INDEX;
@@ -18709,8 +18712,8 @@ static void carnn__exchange_add(const carnn__exchange *m, carnn__lists *to, carn
     to->at[++to->count] = at + words.length;
 }
 
-/* The choice that the reply `target` becomes in the dialog at hand, a new one where that is no
-   candidate. */
+/* The choice that the reply `target` becomes in the dialog at hand: a new one where the candidates
+   do not have it. */
 static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
     size_t choice = m->choices.count;
     uint32_t *slot;
@@ -20556,7 +20559,7 @@ static const carnn__task carnn__dialog_task = {
      c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
      h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
      L_w = the mean of -log P(w_i) over the words of a batch, </s> among them
-     L_l = the mean of -log softmax(W_c c + b_c)[label] over its sentences with a label  (Eq. 12)
+     L_l = the mean of -log softmax(W_c c + b_c)[label] over its known labels         (Eq. 12)
      loss = (1 - l) L_w + l L_l                           l = 1 - alpha: --label-weight  (Eq. 13)
      W (V, h)   b (V)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
@@ -20905,8 +20908,8 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
 
 /* --- losses and scores ----------------------------------------------------------------------- */
 
-/* The sums of a tally: -log P of words; that of </s>; that of each sentence divided by its length;
-   1 where words are characters; the sum of `restarted`; labels predicted right, all labels. */
+/* The sums of a tally: -log P of words; of </s>; of sentences, each divided by its words; 1 where
+   words are characters; the sum of `restarted`; labels predicted right; all labels. */
 enum { CARNN__LM_NLL, CARNN__LM_END, CARNN__LM_MACRO, CARNN__LM_CHARACTERS, CARNN__LM_RESTARTED,
        CARNN__LM_RIGHT, CARNN__LM_LABELS };
 
@@ -20954,7 +20957,7 @@ static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn_
     return sum[CARNN__LM_NLL] - before;
 }
 
-/* The label that the context of a piece has to tell: CARNN__UNSCORED if there is none,
+/* The label that is predicted from the context of a piece: CARNN__UNSCORED if there is none,
    CARNN__NO_INDEX if the model does not know it. Only the first piece of a sentence has one. */
 static uint32_t carnn__lm_label(const carnn__work *work, size_t piece) {
     const carnn__corpus *c = carnn__corpus_of(work);
@@ -20994,7 +20997,7 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
            share * labels * (double)packed->rows;
 }
 
-/* Members that tell the same labels vote on these, too, by the mean of their probabilities. */
+/* Members with the same labels vote on these, too, by the mean of their probabilities. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
@@ -21117,7 +21120,8 @@ static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t 
     if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
 }
 
-/* Begins a piece with the input `id`: computes its context; states are 0, but go on in chunks. */
+/* Begins a piece with the input `id`: computes its context; its states are 0, or, in chunks, those
+   at hand. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__lm_push(s, id, 1);
@@ -21173,8 +21177,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carn
 }
 
 /* The logit W_y h_n + b_y of the most probable next word y is a sum over the words that were read,
-   their scores. c = sum_t v_t is one over the sentence before: word t has the share v_t . c / c . c
-   there. */
+   of their scores. c = sum_t v_t is a sum over the words t of the sentence before, whose shares are
+   v_t . c / c . c. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
@@ -21262,18 +21266,18 @@ static const carnn__task carnn__lm_task = {
      y_1 .. y_n = [fw; bw](u'_1 .. u'_n; enc(u_1 .. u_m) / m)   u, u': question, sentence
      a_i = sum_j softmax_j(x_i . y_j) y_j                               alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                    weights by attention
-     f = sum_i w_i [p_i; o_i]               p_i, o_i: x_i, parallel to a_i and orthogonal (@@PART)
+     f = sum_i w_i [p_i; o_i]   p_i, o_i: the parts of x_i parallel and orthogonal to a_i (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + s
      s = W5 shares + sum_i U_i traits       U_i: of a word of the question
      P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
      f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 15)   U_i (3 or 5)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
-   only. The shares are explained in @@MATCH: 8 of words that both texts have, with --redundancy 2
-   of words that other sentences of the question have, too, with --traits 3 of what the sentence is
-   like, and with --place 2 of its place among the others, which count as traits. --weighting skip
-   weighs words by what they add to the states, in the place of x_i: [fw_i - fw_{i-1}; bw_i -
-   bw_{i+1}].
+   only: it changes no rank. The shares are explained in @@MATCH: 8 of words that both texts have;
+   with --redundancy 2 of words that other sentences of the question have, too; with --traits 3 of
+   what the sentence is like, and with --place 2 of its place among the others. U is there with
+   --traits only; with --place its traits are 5, those of the place too. --weighting skip computes w
+   from what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the place of x_i.
 
    --model siamese: score = W4 cosine + b4 + s; the cosine of the last states, W4 (1, 1).
    The other models compare two vectors, which a bidirectional cell that reads no context and
@@ -21284,29 +21288,30 @@ static const carnn__task carnn__lm_task = {
               @@MATCH), with --direction a2q the other way round. --alignment file reads which words
               are aligned; none is the baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
-              the words by the weights that they give each other
+              the words' states with the weights that the two texts give each other (@@MATCH)
      cosine   score = cosine: the ranking model of Tay et al. 2018 without attentive pooling
 
    ca and cosine pool by the maximum over the words. With --pooling attention the text that is read
    second becomes the sum of its words by additive attention; the query is the other one's maximum.
 
    --loss
-     pair     cross entropy of sigmoid(score), where the right sentences have the same weight in
-              all as the wrong ones; or of S with ca
+     pair     cross entropy of sigmoid(score), with class weights: all right sentences together
+              count as much as all wrong ones; with ca that of S, without weights
      rank     cross entropy of the softmax over a question's sentences; the right ones share the
               target equally
-     hinge    each right sentence against six draws from the wrong ones (Tay et al. 2018)
+     hinge    each right sentence against the wrong ones, six draws where there are more (Tay et
+              al. 2018)
      hardest  each right sentence against the hardest of these (dos Santos et al. 2016)
 
    A question without a right or without a wrong sentence has no rank to learn. A question of more
    sentences than a piece holds is worked on piece by piece. The softmax of ranks is still over all
-   of them: they are scored twice, so that memory does not grow with their number. The six wrong
-   ones of a hinge are of the same piece.
+   of them: they are scored twice, so that memory does not grow with their number. The wrong ones of
+   a hinge are of the same piece.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__ANSWER_PIECE 64  /* pairs of one question that are in one batch */
+#define CARNN__ANSWER_PIECE 64  /* pairs of a piece, all of one question */
 #define CARNN__ANSWER_ROWS 3072 /* words of a batch, which one pair may exceed */
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18) /* entries of its alignment matrices, likewise */
 
@@ -21350,8 +21355,8 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__ALIGNMENT_OPTIONS("of ca and cosine, ", "of ca, ", carnn__answer_directions),
     CARNN__OPTION_END};
 
-/* iwan and siamese read shares of common words, learn from ranks, and have units that begin to
-   remember 1 to 20 words; the others read no context and no shares. */
+/* iwan and siamese read shares of common words, learn from ranks, and have units that remember 1 to
+   20 words at first; the others read no context and no shares. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
                                CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
@@ -21416,7 +21421,7 @@ static void carnn__answer_iwan_parts(carnn__plan *p, carnn__answer *m) {
                        1, CARNN__TANH);
 }
 
-/* Does the model read this, redundancy, place or traits? They are among the shares. */
+/* Has the model this kind of shares: redundancy, place or traits? */
 static int carnn__answer_has(const carnn_model *model, size_t option) {
     return carnn__chosen(model, CARNN__ANSWER_MODEL) < CARNN__ANSWER_CA &&
            carnn__option_whole(model, CARNN__TWO_OVERLAP) && carnn__option_whole(model, option);
@@ -21613,7 +21618,7 @@ static void carnn__answer_hear(carnn_session *s, uint32_t role, carnn__span sent
     c->others_left -= n;
 }
 
-/* The score of a model that reads shares: what words add by these, and the rest, which the network,
+/* The score of a model that reads shares: what words add by these; the rest is what the network,
    traits and place add. */
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
@@ -21696,15 +21701,15 @@ static const carnn__task carnn__answer_task = {
 
    The classifier of Tay, Luu and Hui 2018, section 4.2:
 
-     x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n; c)       E (V, e)   x_i (D)
+     x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n; c)     E w: row w of E (V, e)   x_i (D)
      v = [max_i x_i; mean_i x_i; min_i x_i; last states]      those that --pooling names
      y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
      loss = -log P(class)
 
-   With --ngrams N the class has a second opinion, the linear classifier of @@NET by sequences of 1
-   to N words: P(class) = softmax((z + z') / 2), where z = W2 y + b2, and z' is that of n-grams. In
-   training each has a cross entropy of its own, and the loss is their mean: a common one leaves the
-   network too little to learn, as n-grams are learnt sooner.
+   With --ngrams N there is a second classifier, the linear one of @@NET by sequences of 1 to N
+   words: P(class) = softmax((z + z') / 2), where z = W2 y + b2, and z' are its logits. In training
+   each has a cross entropy of its own, and the loss is their mean: a common one leaves the network
+   too little to learn, as n-grams are learnt sooner.
 
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
    itself, divided by the number of its words. Dropout is on E w_i, between layers, and on v. The
@@ -21768,7 +21773,7 @@ typedef struct carnn__classify {
     carnn__layers layers;   /* v (B, pools D) */
     carnn__linear hidden, output; /* (B, h), (B, classes) */
     carnn__ngrams ngrams;   /* (B, classes) */
-    carnn__mat z;           /* (B, classes) the mean of both; without n-grams that of output */
+    carnn__mat z;           /* (B, classes) the mean of both; without n-grams output.y */
     uint32_t *count[2];     /* (classes + 1, 3) texts so far: predicted as the class, of the class,
                                both (true positives); the last row has the texts of unknown
                                classes; [1]: predicted by a vote */
@@ -21843,8 +21848,8 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
 }
 
 /* Macro F1 of the texts so far: the mean of 2 true positives / (predicted + actual), over the
-   classes that are predicted or that texts are of; unknown classes count as one. `first`: the batch
-   is the first one. */
+   classes that are predicted or that texts are of; all unknown classes count as one. `first`: this
+   is the first batch. */
 static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o, int first) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     size_t i, K = o->z->columns, classes = 0;
@@ -21865,8 +21870,8 @@ static double carnn__classify_f1(const carnn__work *work, const carnn__logits *o
     return f1 / (double)classes;
 }
 
-/* Cross entropy; in training the mean of those of the network and of n-grams, and no macro F1, as
-   weights change in an epoch, which may be resumed. */
+/* Cross entropy; in training the mean of those of the network and of n-grams, and no macro F1: its
+   counts would be of changing weights, and checkpoints do not have them. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
@@ -21930,9 +21935,9 @@ static const carnn__task carnn__classify_task = {
    The entailment model of Tay, Luu and Hui 2018, section 4.2. Both sentences go through the same
    layers, RNNs or RCRNs:
 
-     u_i = two highway layers of P [E w_i; overlap]        P (h, e + overlap)   u_i (h)
+     u_i = two highway layers of P [E w_i; overlap] + b    P (h, e + overlaps)   b, u_i (h)
      x_1 .. x_n = [fw; bw](u_1 .. u_n; c)                  x_i (2h)
-     s = [max_i x_i; mean_i x_i]                           s (4h), of the sentences s1, s2
+     s = [max_i x_i; mean_i x_i]                           s (4h): s1, s2 of the two sentences
      f = [s1; s2; s1 * s2; s1 - s2]                        f (16h)
      z = W2 (two highway layers of W1 f + b1) + b2         W1 (h, 16h)   W2 (K, h)   z (K)
      loss = -log softmax(z)[class]; of grades see carnn__grades (@@LOSS)
@@ -21940,14 +21945,14 @@ static const carnn__task carnn__classify_task = {
    The context c of a cell that has one is the position encoding of the other sentence's u_j divided
    by their number: each sentence is read in the light of the other. Other cells read it by itself.
 
-   --model manhattan replaces f and z by the similarity S of s1 and s2 (@@MATCH): of two classes
-   the one whose name sorts last has the probability S, and the mean grade is 1 + (K - 1) S.
+   --model manhattan: z are logits from the similarity S of s1 and s2 (@@MATCH), without f. Of two
+   classes the one whose name sorts last has the probability S; the mean grade is 1 + (K - 1) S.
 
    --alignment overlap or file is CA-RNN (Chen et al. 2018; context alignment, @@MATCH): states of
    the second sentence are mixed with those of the first at words that are aligned, with --direction
-   r2l the other way round. H_X is the maximum of the one that is read first. There is no context c.
-   --pooling attention: the sentence that is read second becomes the sum of its words by additive
-   attention, the other one its maximum; s (2h)   f (8h)   W1 (h, 8h).
+   r2l the other way round. H_X is the maximum over the one that is read first. There is no context.
+   --pooling attention: s of the sentence that is read second is the sum of its x_i by additive
+   attention, s of the other one their maximum; s (2h)   f (8h)   W1 (h, 8h).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22217,7 +22222,7 @@ static const carnn__task carnn__pair_task = {
    The attention-sum reader of Kadlec et al. 2016, section 3. The text d_1 .. d_n and the question
    q_1 .. q_m are read by recurrent layers of their own, in both directions:
 
-     f_i = [fw; bw](E d_1 .. E d_n) at i                  E (V, e)   f_i (D), D = 2h
+     f_i = [fw; bw](E d_1 .. E d_n) at i            E w: row w of E (V, e)   f_i (D), D = 2h
      g = [fw_m; bw_1] of (E q_1 .. E q_m)                 g (D)
      s = softmax_i(f_i . g)                               s (n)                       (Eq. 1)
      P(c) = sum_{i: d_i = c} s_i                          (candidates, @@LOSS)        (Eq. 2)
@@ -22226,8 +22231,8 @@ static const carnn__task carnn__pair_task = {
    The prediction is the candidate with the largest P, the first of equal ones. An answer that is
    not in the text has no loss to learn, and counts as wrong.
 
-   The other models compare the embedding of the candidates with a vector y (e). Their loss is the
-   cross entropy of P(c) = softmax_c(E_c . y):
+   The other models compare the embeddings of the candidates with a vector y (e). Their loss is the
+   cross entropy of P(c) = softmax_c(E c . y):
 
      --model attentive   y = tanh(W3 [r; g]), r = sum_i s_i f_i with additive attention (@@MATCH)
      --model weighted    y = sum_i s_i E d_i, with s as above
@@ -22449,8 +22454,8 @@ static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
     s->item.value = -1.0f; /* what is right is not known */
 }
 
-/* The words of the text: the attention s_i to each. In the sum it is also what the word adds to P,
-   its score, where the word is the candidate that is predicted. */
+/* The words of the text: the attention s_i to each. In the model sum it is also the score of the
+   word, what it adds to P, where the word is the candidate that is predicted. */
 static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
@@ -22518,7 +22523,7 @@ static const carnn__task carnn__cloze_task = {
 /* =============================================================================================
    @@HEAD signal   a class or a number for a sequence of rows of numbers
 
-     u_t = (r_t - mean) * scale       of each column, by the training rows      r_t, u_t (C)
+     u_t = (r_t - mean) * scale       for each column, from the training rows   r_t, u_t (C)
      x_1 .. x_n = layers of [fw; bw](u_1 .. u_n; c)                             x_t (D)
      v = [max_t x_t; mean_t x_t; min_t x_t; last states]     those that --pooling names
      z = W v + b, or for each row z_t = W x_t + b            W (K, pools D) or (K, D)   z (K)
@@ -22527,16 +22532,17 @@ static const carnn__task carnn__cloze_task = {
    D is h, with --directions 2 2h. --target-kind says what is predicted:
 
      class    one of K classes for the sequence
-     number   y for the sequence (K = 1): mean_y + deviation_y z, by the training targets
+     number   y for the sequence (K = 1): mean_y + deviation_y z, with the mean and the standard
+              deviation of the training targets
      steps    one of K classes for each row. A target of one word is the class of all rows; rows
               whose class is - are neither learnt nor scored
 
    Without it, number is chosen if every target is a number and some are not whole; steps if every
    target has as many words as its sequence has rows and some have several; else class.
 
-   There is no context c, not even for cells that read one: the same c for all sequences would only
-   be a second bias of the gates. With --context rows there is: the position encoding of the rows,
-   divided by their number.
+   By default there is no context c, not even for cells that read one: the same c for all sequences
+   would only be a second bias of the gates. With --context rows c is the position encoding of the
+   rows u_t, divided by their number.
 
    A session takes row after row where the layers read in one direction and no context. It keeps
    their states and what is pooled so far.
@@ -22590,8 +22596,8 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 
 #ifndef CARNN_NO_TEXT
 
-/* The option target_kind that the data show. *other: the first target that is no number, such as
-   NA, where some are fractions: then they are no classes. SIZE_MAX: there is none. */
+/* The option target_kind that the data show. *other: where some targets are fractions, and so no
+   classes, the first one that is no number, such as NA; else SIZE_MAX. */
 static double carnn__signal_kind(const carnn_dataset *data, size_t *other) {
     size_t i, fractions = 0, steps = 0, single = 0, words;
     *other = SIZE_MAX;
@@ -22792,7 +22798,7 @@ static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores)
 
 /* --- sessions -------------------------------------------------------------------------------- */
 
-/* Collects the batch, which is one row also from now on, and forgets the rows so far. */
+/* Collects the batch, of one row, which serves for all rows, and forgets the rows so far. */
 static void carnn__signal_reset(carnn_session *s) {
     carnn__signal *m = (carnn__signal *)s->work.state;
     carnn__texts *t = &m->net.texts;
@@ -22865,8 +22871,8 @@ static const carnn__task carnn__signal_task = {
 /* =============================================================================================
    @@HEAD skip-thought   vectors of sentences: what is said before and after them?
 
-   Skip-thought vectors (Kiros et al. 2015). A cell reads a sentence; from the vector that it makes
-   one decoder predicts the next sentence, another one the previous sentence:
+   Skip-thought vectors (Kiros et al. 2015). An encoder reads a sentence; from its vector v one
+   decoder predicts the next sentence, another one the previous sentence:
 
      x_0 .. x_{n+1} = cell(<s>, w_1 .. w_n, </s>)    v = x_{n+1}
      h_0 .. h_m = decoder(<s>, w'_1 .. w'_m; v)      P(w'_{i+1}) = softmax(W h_i + b)
@@ -22876,14 +22882,14 @@ static const carnn__task carnn__signal_task = {
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
    with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Zhang 2019, section
-   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru. Its reset gate comes
-   before the product; in the authors' code, on which the thesis builds, and in gru-after it comes
-   behind it.
+   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru. In mi-gru the reset
+   gate comes before the product; in gru-after, and in the code of Kiros et al., on which the thesis
+   builds, behind it.
 
    D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
-   state. The sentence at the end of a document has one neighbour. Words that only word vectors have
-   are read, but not predicted: a model of a small text knows the words of another one by them
-   (--vectors). Perplexity is as in lm, over the words of both neighbours.
+   state. The first and the last sentence of a document have one neighbour. Words that only word
+   vectors have (--vectors) are read by the encoder, so that a model of a small text knows the words
+   of another one; to the decoders they are <unk>. Perplexity is as in lm, over both neighbours.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22935,7 +22941,7 @@ static size_t carnn__thought_session_words(const carnn_model *model) {
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__decoder {
-    carnn__sequences seq; /* of each sentence of the batch its neighbour; without one of length 0 */
+    carnn__sequences seq; /* the neighbour of each sentence of the batch; none: of length 0 */
     carnn__rnn cell;
     carnn__mat c;         /* (B, D) by rank: v of the sentence */
 } carnn__decoder;
@@ -22996,8 +23002,8 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
-/* The words of the sentence after an item (k 0) or before it (k 1) that a decoder predicts: its
-   tokens behind <s>. None at the end of a document. */
+/* What decoder k predicts of an item: the tokens behind <s> of the next sentence (k 0) or of the
+   previous one (k 1); none where the document ends. */
 static carnn__list carnn__thought_neighbour(const carnn__work *work, size_t item, size_t k) {
     const carnn__item *items = work->data->items;
     carnn__list words = {NULL, 0};
@@ -23065,7 +23071,7 @@ static void carnn__thought_predict_around(carnn__work *work, carnn__thought *m, 
     carnn__word_softmax_run(work, &m->output, &m->states, N, 1.0f / (float)carnn__max(N, 1));
 }
 
-/* Where predictions are wanted sentences are only encoded. */
+/* For predictions sentences are only encoded. */
 static void carnn__thought_forward(carnn__work *work, uint64_t key) {
     carnn__thought *m = (carnn__thought *)work->state;
     carnn__embed_forward(work, &m->words, &m->net.texts);

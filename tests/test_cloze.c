@@ -438,6 +438,7 @@ static void cloze_choices(void) {
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
     carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
     test_answers all = test_predict_all(model, asked, 1);
+    size_t i;
     CHECK_INT(all.count, 6);
     CHECK(!strcmp(all.text[0], "Yan") || !strcmp(all.text[0], "Zoe"));
     CHECK_NEAR(all.value[0], 0.4, 0.05); /* Zoe in two places of five, where all are nearly equal */
@@ -450,7 +451,8 @@ static void cloze_choices(void) {
     CHECK_INT(test_scores(model, data).examples, 4);
     CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
     CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
-    CHECK(test_scores(model, data).metric[0].value <= 0.75); /* the answer of the last is nowhere */
+    for (i = 0; i < 3; i++) /* the answer of the last is nowhere, nor among the best 2 or 5 */
+        CHECK(test_scores(model, data).metric[i].value <= 0.75);
     cloze_tells_unknown(model, data, asked);
     carnn_model_free(model);
     carnn_dataset_free(asked);

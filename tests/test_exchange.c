@@ -189,6 +189,23 @@ static uint32_t class_of_words(const guided_batch *b, const char *words) {
     return first;
 }
 
+/* Rare words of candidates are <unk>, which is no name, whatever stands in its place elsewhere. */
+static void test_unknown_word(void) {
+    static guide g;
+    guided_batch b;
+    carnn_dataset *data;
+    carnn__dialog *m;
+    told_words(&g, "r_area", "tell ", "north south east");
+    told_words(&g, "r_area", "tell ", "north south east");
+    also(&g, "", "1 tell zork\n");
+    data = load_guide(&g);
+    m = open_data(&b, data, test_model("dialog", "hidden=8 embedding=8 min_count=2", NULL, data));
+    CHECK_INT(carnn__names_find(&b.model->words, carnn__span_of("zork")), CARNN__NO_INDEX);
+    CHECK(class_of_words(&b, "north south east") != CARNN__NO_INDEX);
+    CHECK_INT(m->read.name_classes.of[0], CARNN__NO_INDEX);
+    close_batch(&b);
+}
+
 /* What is a name, and which names are of one class: rule by rule. */
 static void test_rules(void) {
     static const char call[] = "api_call f f f f f f f f f f f f f f";
@@ -532,6 +549,7 @@ static void test_nothing(void) {
 int main(void) {
     test_classes();
     test_untold();
+    test_unknown_word();
     test_rules();
     test_many_relations();
     test_classes_of_replies();
