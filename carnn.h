@@ -20997,7 +20997,8 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
            share * labels * (double)packed->rows;
 }
 
-/* Members with the same labels vote on these, too, by the mean of their probabilities. */
+/* Members that tell the same labels of the same sentence vote on these, too, by the mean of their
+   probabilities. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
     size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
@@ -21006,6 +21007,8 @@ static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally
     if (!K) return;
     for (i = 1; i < count; i++)
         if (((carnn__lm *)works[i]->state)->label.y.columns != K ||
+            carnn__chosen(works[i]->model, CARNN__LM_LABEL_ROW) !=
+                carnn__chosen(works[0]->model, CARNN__LM_LABEL_ROW) ||
             !carnn__same_names(&works[i]->model->choices, &works[0]->model->choices))
             return;
     for (i = 0; i < count; i++) {

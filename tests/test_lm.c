@@ -666,6 +666,10 @@ static void test_label_votes(void) {
     members[1] = apart;
     CHECK_INT(carnn_test(members, 2, data, 1, s, NULL), CARNN_OK);
     CHECK_NEAR(test_metric(&s[2], "label_accuracy"), -1.0, 0.0);
+    members[1] = model[1]; /* the same labels, but those of the sentence before */
+    model[1]->desc.option[CARNN__LM_LABEL_ROW] = 1 + CARNN__LM_LABEL_PREVIOUS;
+    CHECK_INT(carnn_test(members, 2, data, 1, s, NULL), CARNN_OK);
+    CHECK_NEAR(test_metric(&s[2], "label_accuracy"), -1.0, 0.0);
     s[0] = test_scores(model[0], empty);
     CHECK_INT(s[0].tokens, 2);
     CHECK_NEAR(test_metric(&s[0], "perplexity_words"), 1.0, 0.0); /* there are none */
