@@ -19298,6 +19298,10 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    where it asks. (In the memory networks of Bordes, Boureau and Weston 2017 match type features
    tell a candidate which kinds of its names have been said.) With match 1 there is M alone.
 
+   Where names are exchanged (@@NAMES) S is not learnt. There a reply names one fact of several, and
+   S can only tell that it is a fact's: from what is left to learn a model often does not find out
+   which one's.
+
    A turn has what the turn before has and what has changed since: where a word is said for the
    first time, or by a speaker who counts before the one that has said it, M[w, s_w] changes for the
    candidates that have the word. So the first sum of a turn is that of the turn before, with these
@@ -19609,7 +19613,8 @@ static void carnn__match_state(const carnn__work *work, carnn__match *m, const c
                       m->R + b * CARNN__SPEAKERS * m->L, m->L, NULL, m->z + b * m->L, m->L);
 }
 
-/* Adds to dS and do what dz, which is in z, says: dq = R dz, dS += dq^T o, do += dq S. */
+/* Adds to dS, where S is learnt, and do what dz, which is in z, says: dq = R dz, dS += dq^T o, do +=
+   dq S. */
 static void carnn__match_state_back(const carnn__work *work, carnn__match *m,
                                     const carnn__mat *o) {
     carnn__engine *e = work->engine;
@@ -19617,8 +19622,9 @@ static void carnn__match_state_back(const carnn__work *work, carnn__match *m,
     if (!m->R) return;
     for (i = 0; i < B * CARNN__SPEAKERS; i++)
         m->q.d[i] = e->k->dot(m->R + i * m->L, m->z + i / CARNN__SPEAKERS * m->L, m->L);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, CARNN__SPEAKERS, D, B, m->q.d, CARNN__SPEAKERS, o->x,
-                  D, NULL, carnn__gradient(work, m->speaker), D);
+    if (!m->read->name_classes.classes)
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, CARNN__SPEAKERS, D, B, m->q.d, CARNN__SPEAKERS,
+                      o->x, D, NULL, carnn__gradient(work, m->speaker), D);
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, CARNN__SPEAKERS, m->q.d, CARNN__SPEAKERS,
                   carnn__weight(work, m->speaker), D, NULL, o->d, D);
 }
@@ -19815,7 +19821,8 @@ static const carnn_option carnn__dialog_options[] = {
                         "L: a query-reduction network of L layers instead of cell and attention"),
     CARNN__OPTION_WHOLE("match", CARNN__DIALOG_MATCH, 0, 2, 2,
                         "1: a candidate is also scored by who has said its words in the dialog; 2: "
-                        "also by whose words are wanted now"),
+                        "also by whose words are wanted now, which is not learnt where names are "
+                        "exchanged"),
     CARNN__OPTION_END};
 
 /* Larger models learn with smaller steps. */

@@ -528,6 +528,23 @@ static void test_copies(void) {
     CHECK(copied == again && one == two);
 }
 
+/* Vectors of the speakers are not learnt from exchanged names, but otherwise. */
+static void test_speakers(void) {
+    size_t i, k;
+    for (k = 0; k < 2; k++) {
+        carnn_dataset *data = guide_data(KNOWN);
+        carnn_model *model = guide_model(data, (int)k);
+        carnn_train_desc train = test_training(1, 20, 0.0, CARNN_NONE);
+        const float *S = carnn__named(&model->params, "reply.speaker");
+        size_t learnt = 0;
+        CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+        for (i = 0; i < 4 * 32; i++) learnt += S[i] != 0.0f;
+        CHECK_INT(learnt, k ? 0 : 4 * 32);
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
+}
+
 /* Data in which nothing is a name are trained as without the option. */
 static void test_nothing(void) {
     static const char text[] = "1 hi\thello\n2 he likes tea\n3 she likes tea\n4 they like tea too\n"
@@ -558,6 +575,7 @@ int main(void) {
     test_no_dropout();
     test_gradient();
     test_copies();
+    test_speakers();
     test_nothing();
     return test_end();
 }
