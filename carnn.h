@@ -19560,18 +19560,21 @@ static void carnn__match_begin(const carnn__match *m, float *z, float *R) {
     memcpy(R + CARNN__NOBODY * m->L, m->base_R, m->L * sizeof *R);
 }
 
+/* z and R go on from those of another turn. */
+static void carnn__match_go_on(const carnn__match *m, const float *from_z, const float *from_R,
+                               float *z, float *R) {
+    memcpy(z, from_z, m->L * sizeof *z);
+    if (R) memcpy(R, from_R, CARNN__SPEAKERS * m->L * sizeof *R);
+}
+
 static void carnn__match_run(void *job, size_t run, size_t worker) {
     const carnn__match *m = ((const carnn__match_job *)job)->m;
     size_t i;
     (void)worker;
     for (i = m->run[run]; i < m->run[run + 1]; i++) {
         float *z = carnn__match_z(m, i), *R = carnn__match_R(m, i);
-        if (i == m->run[run]) {
-            carnn__match_begin(m, z, R);
-        } else {
-            memcpy(z, carnn__match_z(m, i - 1), m->L * sizeof *z);
-            if (R) memcpy(R, carnn__match_R(m, i - 1), CARNN__SPEAKERS * m->L * sizeof *R);
-        }
+        if (i == m->run[run]) carnn__match_begin(m, z, R);
+        else carnn__match_go_on(m, carnn__match_z(m, i - 1), carnn__match_R(m, i - 1), z, R);
         carnn__match_change(((const carnn__match_job *)job)->work, m, m->change + m->at[i],
                             m->at[i + 1] - m->at[i], z, R);
     }
@@ -19613,10 +19616,8 @@ static void carnn__match_state(const carnn__work *work, carnn__match *m, const c
                       m->R + b * CARNN__SPEAKERS * m->L, m->L, NULL, m->z + b * m->L, m->L);
 }
 
-/* Adds to dS, where S is learnt, and do what dz, which is in z, says: dq = R dz, dS += dq^T o, do +=
-   dq S. */
-static void carnn__match_state_back(const carnn__work *work, carnn__match *m,
-                                    const carnn__mat *o) {
+/* By dz, which is in z: dq = R dz, dS += dq^T o where S is learnt, do += dq S. */
+static void carnn__match_state_back(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
     carnn__engine *e = work->engine;
     size_t B = m->seq->sequences, D = o->columns, i;
     if (!m->R) return;
@@ -19697,8 +19698,7 @@ static void carnn__match_ask(const carnn__work *work, carnn__match *m, carnn__li
     if (!m->who) return;
     memcpy(m->now.who, m->before.who, m->has.count);
     memcpy(m->now.in, m->before.in, m->has.count * sizeof *m->now.in);
-    memcpy(m->now.z, m->before.z, m->L * sizeof(float));
-    if (m->R) memcpy(m->now.R, m->before.R, CARNN__SPEAKERS * m->L * sizeof(float));
+    carnn__match_go_on(m, m->before.z, m->before.R, m->now.z, m->now.R);
     carnn__match_hear(work, m, &m->now, words, CARNN_USER, number);
 }
 
@@ -20163,8 +20163,8 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     carnn__match_state(work, &m->match, &m->o);
 }
 
-/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o. The first chunk of a
-   batch sets dy, the others add to it. */
+/* From the gradient in z back to those of e and y: do = dz y + dq S, dy = dz^T o. The first chunk
+   of a batch sets dy, the others add to it. */
 static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;

@@ -338,9 +338,10 @@ static inline carnn_model *test_model(const char *task, const char *options, con
     return model;
 }
 
-/* The error of a model that cannot be made with these options. */
-static inline carnn_error test_refused(const char *task, const char *options,
-                                       const carnn_dataset *data) {
+/* The error of a model that cannot be made of these options and data, which is of the status
+   `expected`. */
+static inline carnn_error test_not_made(const char *task, const char *options,
+                                        const carnn_dataset *data, carnn_status expected) {
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
@@ -350,8 +351,14 @@ static inline carnn_error test_refused(const char *task, const char *options,
     desc.hidden = 6;
     status = carnn__set_all(&desc, NULL, 0, options, &error);
     if (!status) status = carnn_model_create(&model, &desc, data, &error);
-    CHECK_INT(status, CARNN_ERR_ARGUMENT);
+    CHECK_INT(status, expected);
     return error;
+}
+
+/* That of one whose options are refused. */
+static inline carnn_error test_refused(const char *task, const char *options,
+                                       const carnn_dataset *data) {
+    return test_not_made(task, options, data, CARNN_ERR_ARGUMENT);
 }
 
 /* The values of the parameter `name`. */

@@ -67,12 +67,6 @@ static carnn_model *guide_model(const carnn_dataset *data, int exchange) {
                                          : "hidden=32 embedding=32 exchange=0", NULL, data);
 }
 
-/* By match 2 names can be copied without an exchange, too. */
-static carnn_model *guide_model_match_1(const carnn_dataset *data, int exchange) {
-    return test_model("dialog", exchange ? "hidden=32 embedding=32 match=1"
-                                         : "hidden=32 embedding=32 match=1 exchange=0", NULL, data);
-}
-
 /* A model at work on a batch of all dialogs, without dropout. */
 typedef struct guided_batch {
     carnn_dataset *data;
@@ -506,7 +500,10 @@ static uint64_t weights_sum(const carnn_model *model) {
    epochs, which teach nothing. */
 static double learn(int exchange, int64_t threads, uint64_t *sum) {
     carnn_dataset *data = guide_data(KNOWN), *others = guide_data(UNSEEN);
-    carnn_model *model = guide_model_match_1(data, exchange);
+    /* match 2 copies names without an exchange, too */
+    const char *options = "hidden=32 embedding=32 exchange=0 match=1";
+    carnn_model *model = exchange ? guide_model(data, 1)
+                                  : test_model("dialog", options, NULL, data);
     carnn_train_desc train = test_training(TEST_SANITIZED ? 8 : 200, 20, 0.0, CARNN_NONE);
     double accuracy;
     train.threads = threads;
@@ -520,7 +517,7 @@ static double learn(int exchange, int64_t threads, uint64_t *sum) {
     return accuracy;
 }
 
-/* With match 1 it learns only by exchanged names to copy those of which no dialog has told it. */
+/* Without match 2 only exchanged names teach it to copy those of which no dialog has told it. */
 static void test_copies(void) {
     uint64_t one, two, without;
     double copied = learn(1, 1, &one), again = learn(1, 2, &two), known = learn(0, 1, &without);
