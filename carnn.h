@@ -1086,12 +1086,17 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 /* The recurrence of the additive cells by itself, over one sequence of any length:
 
-     y_t = A_t * y_{t-1} + Z_t   elementwise;   backward: D_t = G_t + A_{t+1} * D_{t+1},
-     dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
+     y_t = A_t * y_{t-1} + Z_t   elementwise, t from 0 on, where y_{-1} is y0
+
+   Backward, from the gradient G at y (behind the last step D is 0):
+
+     D_t = G_t + A_{t+1} * D_{t+1}   dZ_t = D_t   dA_t = D_t * y_{t-1}   dy0 = A_0 * D_0
 
    All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
-   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next;
-   backward, from the last chunk to the first, dy0 is added to the last row of G of the one before.
+   Z, dZ may be G; other arrays must not overlap. Gradients are set, not added to. A long sequence
+   can be fed in chunks: the last row of y is the y0 of the next; backward, from the last chunk to
+   the first, dy0 is added to the last row of G of the one before. A call takes memory for
+   steps / 32 rows.
 
    A is meant to lie in [-1, 1], as gates do: blocks of 64 steps run from 0 and are joined
    afterwards. Where |A| is above 1 for many steps this can lose all digits, or give infinity or
@@ -1337,7 +1342,7 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
 #endif
 
 /* Fills `error`, which may be NULL, and returns `code`. A terminal that shows the message is not to
-   obey control characters in names of files. */
+   obey control characters in names of files, of which UTF-8 has more (U+0080 to U+009F). */
 CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
@@ -1351,6 +1356,7 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
         va_end(arguments);
         for (c = error->message; *c; c++)
             if ((unsigned char)*c < ' ' || *c == '\x7F') *c = '?';
+            else if (*c == '\xC2' && (c[1] & '\xE0') == '\x80') c[0] = c[1] = '?';
     }
     return code;
 }
@@ -3047,7 +3053,7 @@ static CARNN__INLINE carnn__v CARNN__V(scales)(const unsigned char *p, size_t ld
     CARNN__UNROLL for (j = 0; j < 16; j++) memcpy(&half[j], p + (size_t)j * ld, sizeof half[j]);
 #if defined(CARNN__AVX512)
     v.x[0] = _mm512_cvtph_ps(_mm256_setr_epi16(CARNN__EIGHT(half), CARNN__EIGHT(half + 8)));
-#else /* as carnn__q8_scale; f16c may be missing */
+#else /* as carnn__q8_scale of a finite scale, which models have; f16c may be missing */
     CARNN__UNROLL for (j = 0; j < 2; j++) {
         __m256i h = _mm256_cvtepu16_epi32(_mm_setr_epi16(CARNN__EIGHT(half + 8 * j)));
         __m256i size = _mm256_and_si256(h, _mm256_set1_epi32(0x7FFF));
@@ -4238,7 +4244,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 typedef enum carnn__init {
-    CARNN__INIT_ZERO,    /* `scale`: how large learnt weights are, where inputs are large */
+    CARNN__INIT_ZERO,    /* the gradient check draws in +-`scale`, where that is not 0 */
     CARNN__INIT_UNIFORM, /* in +-`scale`; where that is 0, in +-sqrt(6 / (rows + columns)): Glorot
                             and Bengio 2010 */
     CARNN__INIT_NORMAL   /* mean 0, standard deviation `scale` */
@@ -4267,7 +4273,7 @@ typedef struct carnn__store {
     size_t room;
     carnn__param other; /* stands for those that have no room */
     size_t count;
-    size_t size; /* of the array in floats, with the padding between pieces (zero behind floats) */
+    size_t size; /* of the array in floats; each piece is padded to 16, one of floats with zeros */
     size_t trained; /* so many of them, from the front, are trained */
     int fixed;      /* what is declared from now on is not trained */
     float *value;   /* (size) the weights */
@@ -4295,7 +4301,8 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
                              size_t rows, size_t columns, size_t block, carnn__init init,
                              float scale) {
     carnn__param *p = carnn__param_at(store, store->count);
-    size_t floats = carnn__times(rows, columns), room = SIZE_MAX / sizeof(float) - store->size;
+    const size_t grain = CARNN__ALIGN / sizeof(float), most = SIZE_MAX / CARNN__ALIGN * grain;
+    size_t floats = carnn__times(rows, columns), room = most - store->size;
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s%s%s", prefix, *prefix ? "." : "", name);
     p->rows = rows;
@@ -4304,7 +4311,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
-    store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
+    store->size += floats < room ? carnn__round_up(floats, grain) : room; /* no block is so large */
     if (!store->fixed) store->trained = store->size;
     return store->count++;
 }
@@ -5708,10 +5715,10 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
     if (recurrent) r->previous = carnn__floats(arena, N, h);
 }
 
-/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
-   kind and size may share what they need only during a pass, that of `other` (or NULL): then a run
-   is projected and run forward before the next is projected, and on the way back is run backward
-   and back through the projection before the next. */
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. `other` is
+   NULL, or a run of the same kind and size with which this one shares what lasts no longer than a
+   pass. The runs then take turns: each is projected and run forward before the next is projected,
+   and backward each goes on to carnn__cell_project_back before the next begins. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
                              size_t B, const carnn__cell_run *other) {
@@ -5839,9 +5846,10 @@ static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
-    const float *bias =
-        r->kind->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
     size_t h = s->h, live = carnn__scan_end(s, t) - s->first, j;
+    const float *bias = NULL;
+    if (r->kind->recurrent_bias)
+        bias = carnn__cell_weight(r, r->cell->recurrent_bias) + p->first * h;
     for (j = 0; j < r->connections; j++) {
         size_t k = j ? r->cell->skip : 1;
         const float *past = j ? r->past : s->h0, *state; /* (k, B, h) before the first step */
@@ -6126,7 +6134,8 @@ static void carnn__norm_open(carnn__cell_run *r) {
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
-   h0, c0 (B, h): initial states, NULL: 0. The states are then in r->scan.out (N, h). */
+   h0, c0 (B, h): initial states in the order of ranks, NULL: 0. The states are then in
+   r->scan.out (N, h). */
 static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carnn__packed *seq,
                                 const uint32_t *index, const float *h0, const float *c0) {
     carnn__scan *s = &r->scan;
@@ -6295,13 +6304,15 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, const float *y0,
     carnn_allocator a = carnn__allocator(NULL);
     size_t blocks = carnn__parts(r->steps, CARNN__RECURRENCE_BLOCK), b, j;
     size_t C = r->columns, work = carnn__times(r->steps, C);
+    const carnn__kernels *k;
     carnn__engine e;
-    carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
-    if (status) return status;
+    if (carnn__simd_open(&k, NULL, error)) return CARNN_ERR_ARGUMENT;
+    carnn__engine_borrow(&e, k, NULL, 0); /* there are no products, which need scratch memory */
+    threads = work < CARNN__SPLIT_FROM ? 1 : (int64_t)carnn_thread_count(threads);
+    if (carnn__pool_create(&e.pool, (size_t)threads, a)) return carnn__out_of_memory(error);
     r->before = (float *)carnn__alloc_aligned(&a, carnn__times(2 * blocks + 1, C), sizeof(float));
     if (!r->before) {
-        carnn__engine_close(&e);
+        carnn__pool_free(e.pool);
         return carnn__out_of_memory(error);
     }
     r->product = r->before + (blocks + 1) * C;
@@ -6312,7 +6323,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, const float *y0,
     r->carrying = 1;
     if (blocks > 1) carnn__split(&e, e.k->recur, r, blocks, 1, work);
     carnn__free_aligned(&a, r->before);
-    carnn__engine_close(&e);
+    carnn__pool_free(e.pool);
     return CARNN_OK;
 }
 
@@ -6347,7 +6358,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
    ============================================================================================= */
 
 /* --- position encoder ---------------------------------------------------------------------------
-   Sukhbaatar et al. 2015. A text of J words w_1 .. w_J (rows of the embedding, D columns) becomes
+   Sukhbaatar et al. 2015, section 4.1. A text of J words w_1 .. w_J (rows of the embedding, D
+   columns) becomes
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 

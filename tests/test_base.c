@@ -9,6 +9,8 @@ static void check_status(void) {
     CHECK(carnn__fail(&error, CARNN_ERR_DATA, 3, "%s:%d", "file", 3) == CARNN_ERR_DATA);
     CHECK(error.code == CARNN_ERR_DATA && error.line == 3);
     CHECK_TEXT(error.message, "file:3");
+    carnn__fail(&error, CARNN_ERR_IO, 0, "a\33b\x7F \xC2\x80 \xC2\x9B \xC3\x9B \xC2\xA0 \xC2");
+    CHECK_TEXT(error.message, "a?b? ?? ?? \xC3\x9B \xC2\xA0 \xC2"); /* U+00DB, U+00A0 stay */
     CHECK(carnn__fail(NULL, CARNN_ERR_IO, 0, "nobody reads this") == CARNN_ERR_IO);
 }
 

@@ -22,6 +22,7 @@ typedef struct subject {
     void *memory;         /* of the run */
     int no_dx;            /* the gradient of the inputs is not asked for */
     int gathers;          /* all that reaches a state is left in `out` */
+    const carnn__cell_kind *kind; /* in the place of the table's for products; or NULL */
 } subject;
 
 static const carnn_allocator *allocator(void) {
@@ -114,6 +115,7 @@ static void subject_run(subject *s, carnn__engine *e) {
     memset(s->dx, 0, s->inputs * s->e * sizeof(float));
     memset(s->dc, 0, s->sequences * s->d * sizeof(float));
     s->run.gathers = s->gathers;
+    if (s->kind) s->run.kind = s->kind;
     carnn__cell_ready(&s->run, e);
     carnn__cell_project(&s->run, e, s->x, 0, s->inputs);
     carnn__cell_context(&s->run, e, s->c, s->sequences);
@@ -332,6 +334,31 @@ static void test_equations(carnn__engine *e) {
                        all_gradients_error(&s));
             subject_close(&s);
         }
+}
+
+/* The bias of the recurrent products in a cell with two of them, of which the table has none: the
+   second product has its own part of it. A GRU that adds its bias there again is one with twice the
+   bias, whose gradient is half of what the two places bring. */
+static void test_bias_of_two_products(carnn__engine *e) {
+    static const uint32_t length[] = {4, 2, 5};
+    carnn__cell_kind kind = carnn__cells[CARNN__CELL_gru];
+    subject s;
+    float *b, *db;
+    size_t i;
+    kind.recurrent_bias = 1;
+    subject_open(&s, CARNN__CELL_gru, 9, 19, 4, length, 3, 0);
+    s.kind = &kind;
+    s.cell.recurrent_bias = s.cell.bias;
+    subject_run(&s, e);
+    b = carnn__piece(&s.store, s.w, s.cell.bias);
+    db = carnn__piece(&s.store, s.g, s.cell.bias);
+    for (i = 0; i < kind.gates * s.h; i++) {
+        b[i] *= 2.0f;
+        db[i] /= 2.0f;
+    }
+    CHECK(state_error(&s) < 3e-6);
+    CHECK(all_gradients_error(&s) < 2e-5);
+    subject_close(&s);
 }
 
 /* Inputs that are data: without dx every other gradient stays the same. */
@@ -1120,6 +1147,7 @@ int main(void) {
     test_remembered_elsewhere();
     test_parameter_counts();
     test_equations(&e);
+    test_bias_of_two_products(&e);
     test_without_dx(&e);
     test_gathered(&e);
     test_weighted_sums(&e);

@@ -71,6 +71,23 @@ static void test_store_counts(void) {
     carnn__free(&a, store.item);
 }
 
+/* A store that no memory could hold stays too large, whatever else is declared. */
+static void test_store_too_large(void) {
+    static const size_t rows[] = {SIZE_MAX / 4 - 3, SIZE_MAX / 4 * 3, 16, SIZE_MAX};
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__store store;
+    size_t first, i, least = 0;
+    for (first = 0; first < 4; first++) {
+        carnn__store_open(&store, NULL, 0);
+        for (i = 0; i < 9; i++, least = store.size) {
+            carnn__declare(&store, "", "weight", rows[(first + i) % 4], 1, 0, CARNN__INIT_ZERO,
+                           0.0f);
+            CHECK(store.size % 16 == 0 && store.size >= (i ? least : 16));
+        }
+        CHECK_INT(carnn__store_alloc(&store, &a, NULL), CARNN_ERR_MEMORY);
+    }
+}
+
 /* Weights that have become blocks take less room; those that are not trained still lie behind the
    others and are not counted as trained. */
 static void test_store_lay_out(void) {
@@ -457,6 +474,7 @@ int main(void) {
     CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_store_layout();
     test_store_counts();
+    test_store_too_large();
     test_store_lay_out();
     test_initialisers();
     test_steps(&e);
