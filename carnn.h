@@ -16521,15 +16521,7 @@ static void carnn__candidates_collect(const carnn__work *work, carnn__candidates
     }
 }
 
-/* Does the text of item b have candidate c? */
-static int carnn__pointer_has(const carnn__candidates *m, const carnn__texts *t, size_t b,
-                              size_t c) {
-    size_t r = t->at[b];
-    while (r < t->at[b + 1] && m->of_row[r] != c) r++;
-    return r < t->at[b + 1];
-}
-
-/* log P(c) of item b from the e_i. */
+/* log P(c) of item b from the e_i; -FLT_MAX where c is not in the text. */
 static float carnn__pointer_log(const carnn__candidates *m, const carnn__texts *t, size_t b,
                                 size_t c) {
     float most = -FLT_MAX, sum = 0.0f;
@@ -16538,13 +16530,14 @@ static float carnn__pointer_log(const carnn__candidates *m, const carnn__texts *
         if (m->of_row[r] == c) most = fmaxf(most, m->e[r]);
     for (r = t->at[b]; r < t->at[b + 1]; r++)
         if (m->of_row[r] == c) sum += expf(m->e[r] - most);
-    return sum <= 0.0f ? -FLT_MAX : most + logf(sum) - m->lse[b]; /* 0: c is not in the text */
+    return sum <= 0.0f ? -FLT_MAX : most + logf(sum) - m->lse[b];
 }
 
-/* s->x: the e_i, which become the s_i. */
+/* s->x: the e_i, which become the s_i. A target that the text does not have becomes unknown. */
 static void carnn__pointer_forward(const carnn__work *work, const carnn__candidates *m,
                                    const carnn__texts *t, const carnn__mat *s) {
     const uint32_t *own = carnn__net_of(work)->own;
+    uint32_t *target = carnn__net_of(work)->target;
     size_t C = m->z.columns, b, r, c;
     memset(m->z.x, 0, t->count * C * sizeof(float));
     for (b = 0; b < t->count; b++) {
@@ -16557,6 +16550,7 @@ static void carnn__pointer_forward(const carnn__work *work, const carnn__candida
         for (c = 0; c < C; c++)
             z[c] = z[c] >= FLT_MIN ? logf(z[c])
                                    : c < own[b] ? carnn__pointer_log(m, t, b, c) : -FLT_MAX;
+        if (target[b] < C && z[target[b]] == -FLT_MAX) target[b] = CARNN__NO_INDEX;
     }
 }
 
@@ -16580,10 +16574,9 @@ static void carnn__pointer_backward(const carnn__candidates *m, const carnn__tex
     }
 }
 
-/* -log P of the targets that occur in their texts: returns the sum; z->d becomes the gradient of
-   the mean. */
+/* -log P of the known targets: returns the sum; z->d becomes the gradient of the mean. */
 static double carnn__pointer_loss(const carnn__work *work, const carnn__candidates *m,
-                                  const carnn__texts *t, carnn__tally *tally) {
+                                  const carnn__texts *t) {
     const uint32_t *target = carnn__net_of(work)->target;
     size_t C = m->z.columns, B = t->count, b, known = 0;
     double sum = 0.0;
@@ -16591,10 +16584,6 @@ static double carnn__pointer_loss(const carnn__work *work, const carnn__candidat
     for (b = 0; b < B; b++) {
         size_t at = b * C + target[b];
         if (target[b] >= C) continue;
-        if (!carnn__pointer_has(m, t, b, target[b])) {
-            tally->unknown++;
-            continue;
-        }
         known++;
         sum -= (double)m->z.x[at];
         m->z.d[at] = -1.0f;
@@ -16863,7 +16852,7 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    ones the first is better; `best` is the best of all. */
 static void carnn__count_top(const float *z, size_t n, size_t best, size_t right, double top[2]) {
     size_t i, before = 0;
-    if (right >= n || z[right] == -FLT_MAX) return; /* an answer that the text does not have */
+    if (right >= n) return; /* not known */
     for (i = 0; best != right && before < 5 && i < n; i++)
         before += (size_t)carnn__heap_before(z, i, right);
     top[0] += before < 2;
@@ -19618,8 +19607,9 @@ static void carnn__match_forward(const carnn__work *work, carnn__match *m, size_
 /* Adds q R to z, by o (B, D) of the chunk. */
 static void carnn__match_state(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
     carnn__engine *e = work->engine;
-    size_t B = m->seq->sequences, D = o->columns, b;
+    size_t B, D = o->columns, b;
     if (!m->R) return;
+    B = m->seq->sequences;
     carnn__matmul_weights(e, CARNN__NT, B, CARNN__SPEAKERS, D, o->x, D,
                           carnn__weights(work, m->speaker), NULL, m->q.x, CARNN__SPEAKERS);
     for (b = 0; b < B; b++)
@@ -19631,8 +19621,9 @@ static void carnn__match_state(const carnn__work *work, carnn__match *m, const c
 /* By dz, which is in z: dq = R dz, dS += dq^T o where S is learnt, do += dq S. */
 static void carnn__match_state_back(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
     carnn__engine *e = work->engine;
-    size_t B = m->seq->sequences, D = o->columns, i;
+    size_t B, D = o->columns, i;
     if (!m->R) return;
+    B = m->seq->sequences;
     for (i = 0; i < B * CARNN__SPEAKERS; i++)
         m->q.d[i] = e->k->dot(m->R + i * m->L, m->z + i / CARNN__SPEAKERS * m->L, m->L);
     if (!m->read->name_classes.classes)
@@ -22059,7 +22050,6 @@ typedef struct carnn__pair {
     carnn__linear join;       /* W1 f + b1 (B, h) */
     carnn__highway above;     /* (B, h) */
     carnn__linear output;     /* (B, K) */
-    const carnn__mat *z;      /* (B, K) of either model */
     size_t last;              /* of two classes the one whose name sorts last (1, yes, true): F1 is
                                  that of this class */
     carnn__grades grades;
@@ -22086,7 +22076,6 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__grades_plan(p, &m->grades);
     s = two->layers.pool.y.columns;
     B = t->most_items;
-    m->z = two->compared ? &two->match.z : &m->output.y;
     if (!two->compared) {
         m->f = carnn__plan_mat(p, B, 4 * s);
         carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
@@ -22111,12 +22100,11 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
     for (b = 0; b < m->two.net.texts.count; b++) {
         size_t at = 2 * b * s;
         const float *x = v->x + at, *y = x + s;
-        for (j = 0; j < s; j++) {
-            size_t to = 4 * b * s + j;
-            float *f = m->f.x + to, *df = backward ? m->f.d + to : NULL;
+        float *f = (backward ? m->f.d : m->f.x) + 4 * b * s; /* backward df */
+        for (j = 0; j < s; j++, f++) {
             if (backward) {
-                v->d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
-                v->d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                v->d[at + j] += f[0] + f[2 * s] * y[j] + f[3 * s];
+                v->d[at + s + j] += f[s] + f[2 * s] * x[j] - f[3 * s];
             } else {
                 f[0] = x[j];
                 f[s] = y[j];
@@ -22156,7 +22144,8 @@ static void carnn__pair_backward(carnn__work *work, uint64_t key) {
 static carnn__logits carnn__pair_output(const carnn__work *work) {
     const carnn__pair *m = (const carnn__pair *)work->state;
     return carnn__item_logits(work, carnn__pair_grades(work->model->desc.option)
-                              ? CARNN__OUTPUT_GRADES : CARNN__OUTPUT_SOFTMAX, m->z);
+                              ? CARNN__OUTPUT_GRADES : CARNN__OUTPUT_SOFTMAX,
+                              m->two.compared ? &m->two.match.z : &m->output.y);
 }
 
 /* Sums of a tally, behind that of right classes. Of the last class: true positives; predicted plus
@@ -22456,7 +22445,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
     if (m->kind == CARNN__CLOZE_SUM)
-        return carnn__pointer_loss(work, &m->candidates, &m->net.texts, tally);
+        return carnn__pointer_loss(work, &m->candidates, &m->net.texts);
     return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing);
 }
 
@@ -23142,7 +23131,8 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     tally->examples += t->count;
     for (i = 0; i < t->count; i++) {
         const float *loss = m->net.word_loss;
-        double both = 0.0, words = 0.0;
+        double both = 0.0;
+        size_t words = 0;
         if (work->predict) { /* the sentences were only encoded */
             carnn_prediction p = carnn__thought_vector(m, i);
             work->predict->example(&p, work->predict->user);
@@ -23156,11 +23146,11 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
             tally->sum[CARNN__THOUGHT_NLL + k] += nll;
             tally->sum[CARNN__THOUGHT_COUNT + k] += (double)p->length[i];
             both += nll;
-            words += (double)p->length[i];
+            words += p->length[i];
         }
-        tally->tokens += (size_t)words;
+        tally->tokens += words;
         sum += both;
-        carnn__report_part(work, both, words);
+        carnn__report_part(work, both, (double)words);
     }
     return sum;
 }
@@ -23439,7 +23429,7 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     }
     if (option->none && v == CARNN_NONE) v = 0.0;
     do /* the shortest that reads as the same number */
-        written.length = strlen(written.at = carnn__number_text(number, digits, v));
+        written = carnn__span_of(carnn__number_text(number, digits, v));
     while (digits++ < 17 && carnn__number(written, &read) && read != v);
     snprintf(text, size, "%s", number);
     return text;
@@ -24231,12 +24221,28 @@ static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *fr
     return status;
 }
 
+/* The models whose weights a file has: the members of an ensemble, or the model itself; NULL past
+   the last. */
+static carnn_model *carnn__single(carnn_model *model, size_t number) {
+    if (number >= carnn__max(model->member_count, 1)) return NULL;
+    return model->member_count ? model->members[number] : model;
+}
+
+/* How many matrices they have. */
+static size_t carnn__tensors(carnn_model *model) {
+    size_t i, sum = 0;
+    for (i = 0; carnn__single(model, i); i++) sum += carnn__single(model, i)->params.count;
+    return sum;
+}
+
 /* Are matrices among the weights that a file has in blocks? */
-static int carnn__quantised(carnn_model *const *parts, size_t count) {
+static int carnn__quantised(carnn_model *model) {
     size_t i, j;
-    for (i = 0; i < count; i++)
-        for (j = 0; j < parts[i]->params.count; j++)
-            if (parts[i]->params.item[j].quantised) return 1;
+    for (i = 0; carnn__single(model, i); i++) {
+        const carnn__store *store = &carnn__single(model, i)->params;
+        for (j = 0; j < store->count; j++)
+            if (store->item[j].quantised) return 1;
+    }
     return 0;
 }
 
@@ -24286,12 +24292,6 @@ typedef struct carnn__gguf {
     uint64_t tensors;
     carnn__gguf_key *key;       /* (keys) */
 } carnn__gguf;
-
-/* The models whose weights a file has: the members of an ensemble, or the model itself. */
-static size_t carnn__file_parts(carnn_model *const *model, carnn_model *const **parts) {
-    *parts = (*model)->member_count ? (*model)->members : model;
-    return carnn__max((*model)->member_count, 1);
-}
 
 /* The names of keys and tensors that follow are those of this part of the model. */
 static void carnn__gguf_part(carnn__gguf *g, const carnn_model *model, size_t number) {
@@ -24822,11 +24822,16 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     if (ferror(file) || fseek(file, 0, SEEK_END) != 0 || (end = ftell(file)) < 0 ||
         fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, strerror(errno));
-    else if (marked && !(*block = carnn__alloc_aligned(allocator, *size = (size_t)end, 1)))
-        status = carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                             carnn__name_end(name));
-    else if (marked && fread(*block, 1, *size, file) != *size)
-        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    else if (marked) {
+        *size = (size_t)end;
+        *block = carnn__alloc_aligned(allocator, *size, 1);
+        if (!*block)
+            status = carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                 carnn__name_end(name));
+        else if (fread(*block, 1, *size, file) != *size)
+            status = carnn__io_error(error, name,
+                                     ferror(file) ? strerror(errno) : "it got shorter");
+    }
     fclose(file);
     return status;
 }
@@ -25082,12 +25087,11 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
 /* The table of tensors: one that is read has to be what the task declares for the model. Returns
    their bytes. */
 static uint64_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
-    carnn_model *const *parts;
     carnn__param *p;
-    size_t i, n = carnn__file_parts(&model, &parts);
+    size_t i;
     uint64_t at = 0;
-    for (i = 0; i < n; i++) {
-        const carnn__store *store = &parts[i]->params;
+    for (i = 0; carnn__single(model, i); i++) {
+        const carnn__store *store = &carnn__single(model, i)->params;
         carnn__gguf_part(g, model, i);
         for (p = store->item; p < store->item + store->count && !g->status; p++) {
             carnn__key_tensor(g, p->name, p->rows, p->columns, at,
@@ -25101,30 +25105,29 @@ static uint64_t carnn__key_tensors(carnn__gguf *g, carnn_model *model) {
 static const char *const carnn__ensemble_rules[] = {"mean", "vote"};
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
-    carnn_model model = *(const carnn_model *)from, *one = &model, *const *parts;
-    size_t i, n = carnn__file_parts(&one, &parts), tensors = 0;
+    carnn_model model = *(const carnn_model *)from;
+    size_t i;
     char title[96];
-    for (i = 0; i < n; i++) tensors += parts[i]->params.count;
-    carnn__put_start(g, &carnn__model_file, tensors, carnn__quantised(parts, n)
-                                                         ? CARNN__GGUF_MOSTLY_Q8_0
-                                                         : CARNN__GGUF_ALL_F32);
+    carnn__put_start(g, &carnn__model_file, carnn__tensors(&model),
+                     carnn__quantised(&model) ? CARNN__GGUF_MOSTLY_Q8_0 : CARNN__GGUF_ALL_F32);
     snprintf(title, sizeof title, "%s %s", model.desc.task,
              model.member_count ? "ensemble" : model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
     if (model.member_count) {
-        carnn__key_size(g, "carnn.members", &n);
+        carnn__key_size(g, "carnn.members", &model.member_count);
         carnn__put_key_text(g, "carnn.ensemble", carnn__ensemble_rules[model.rule]);
         carnn__key_scores(g, model.task, &model.scores);
     }
-    for (i = 0; i < n; i++) {
-        carnn_model part = *parts[i]; /* carnn__key_model sets what it writes */
+    for (i = 0; carnn__single(&model, i); i++) {
+        carnn_model single = *carnn__single(&model, i); /* carnn__key_model sets what it writes */
         carnn__gguf_part(g, &model, i);
-        carnn__key_model(g, &part);
-        carnn__key_words(g, &part);
+        carnn__key_model(g, &single);
+        carnn__key_words(g, &single);
     }
     carnn__key_tensors(g, &model);
     g->prefix[0] = 0;
-    for (i = 0; i < n; i++) carnn__put_weights(g, &parts[i]->params);
+    for (i = 0; carnn__single(&model, i); i++)
+        carnn__put_weights(g, &carnn__single(&model, i)->params);
 }
 
 CARNN_API size_t carnn_model_size(const carnn_model *model) {
@@ -25352,25 +25355,24 @@ static void carnn__weights_copy(carnn__store *store, const unsigned char *data) 
 /* The weights of a model or of members are used in place if they are aligned and the floats are
    those of this machine, else copied: then the file's block is no longer needed. */
 static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
-    carnn_model *const *parts;
-    size_t i, n = carnn__file_parts(&model, &parts), tensors = 0;
     const unsigned char *data;
     void *file = model->block;
+    carnn_model *single;
     const char *broken;
+    size_t i;
     int copies;
-    for (i = 0; i < n; i++) tensors += parts[i]->params.count;
-    carnn__gguf_count(g, tensors);
+    carnn__gguf_count(g, carnn__tensors(model));
     data = carnn__gguf_data(g, carnn__key_tensors(g, model));
     copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
     if (copies) model->block = NULL;
-    for (i = 0; !g->status && i < n; i++) {
-        carnn__store *store = &parts[i]->params;
+    for (i = 0; !g->status && (single = carnn__single(model, i)) != NULL; i++) {
+        carnn__store *store = &single->params;
         carnn__gguf_part(g, model, i);
         carnn__store_lay_out(store);
         if (copies) {
-            g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
+            g->status = carnn__store_alloc(store, &single->allocator, g->error);
             if (g->status) break;
-            parts[i]->block = store->value;
+            single->block = store->value;
             carnn__weights_copy(store, data);
         } else {
             store->value = (float *)(uintptr_t)data;
@@ -25426,27 +25428,27 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
-    carnn_model *const *parts;
     const carnn__kernels *k;
-    size_t i, n = carnn__file_parts(&model, &parts);
+    size_t i, n = carnn__max(model->member_count, 1);
     carnn__store *made = (carnn__store *)carnn__alloc_zero(a, n, sizeof *made);
     carnn_status status = made ? carnn__simd_open(&k, NULL, error) /* rounds to the nearest? */
                                : carnn__out_of_memory(error);
     for (i = 0; !status && i < n; i++)
-        status = carnn__store_remake(&made[i], &parts[i]->params, 1, &parts[i]->allocator, error);
+        status = carnn__store_remake(&made[i], &carnn__single(model, i)->params, 1, a, error);
     for (i = 0; made && i < n; i++) {
-        const carnn__store *unused = status ? &made[i] : &parts[i]->params;
-        carnn__free_aligned(&parts[i]->allocator, status ? unused->value : parts[i]->block);
-        carnn__free(&parts[i]->allocator, unused->item);
+        carnn_model *single = carnn__single(model, i);
+        const carnn__store *unused = status ? &made[i] : &single->params;
+        carnn__free_aligned(a, status ? unused->value : single->block);
+        carnn__free(a, unused->item);
         if (status) continue;
-        parts[i]->params = made[i];
-        parts[i]->block = made[i].value;
+        single->params = made[i];
+        single->block = made[i].value;
     }
     carnn__free(a, made);
     if (status || !model->member_count) return status;
     carnn__free_aligned(a, model->block);
     model->block = NULL;
-    model->params = parts[0]->params;
+    model->params = model->members[0]->params;
     return CARNN_OK;
 }
 
@@ -25701,18 +25703,17 @@ static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t coun
 /* Are the works' logits and batches of one shape, so that they can be averaged? */
 static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
                                       carnn_error *error) {
-    const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
-    carnn__logits first, o;
+    const carnn__task *task = works[0]->model->task;
+    const carnn__corpus *a = carnn__corpus_of(works[0]);
     size_t m;
-    memset(&o, 0, sizeof o);
     for (m = 1; m < count; m++) {
-        b = carnn__corpus_of(works[m]);
-        if (works[0]->model->task->output) {
-            first = works[0]->model->task->output(works[0]);
-            o = works[m]->model->task->output(works[m]);
+        const carnn__corpus *b = carnn__corpus_of(works[m]);
+        if (task->output) {
+            carnn__logits first = task->output(works[0]), o = task->output(works[m]);
+            if (o.kind != first.kind || o.z->columns != first.z->columns)
+                return carnn__not_alike(m, "their predictions are of another kind or number",
+                                        error);
         }
-        if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
-            return carnn__not_alike(m, "their predictions are of another kind or number", error);
         if (a->batches != b->batches ||
             memcmp(a->batch_start, b->batch_start, (a->batches + 1) * sizeof *a->batch_start))
             return carnn__not_alike(m, "they read texts up to different lengths", error);
@@ -26134,7 +26135,8 @@ static carnn_status carnn__probe_open(carnn__training *t, carnn_error *error) {
     work->g = t->gradient;
     work->batch = 1;
     work->probe = &t->probe;
-    if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
+    status = carnn__net_open(work, error);
+    if (status) return status;
     carnn__net_carve(work, &t->arena);
     if (t->probe.units) return CARNN_OK;
     return carnn__refuse(error, "a probe is of the tasks lm, classify and signal with the encoder "
@@ -26541,7 +26543,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    carnn_error *error) {
     carnn__training t;
     carnn_status status;
-    int quantised = carnn__quantised(&model, 1);
+    int quantised = carnn__quantised(model);
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;

@@ -379,7 +379,7 @@ static void cloze_far(double gap, int places) {
         if (answer) right += exp(e[r]);
     }
     carnn__pointer_forward(&w.work, &m->candidates, &m->net.texts, s);
-    CHECK_NEAR(carnn__pointer_loss(&w.work, &m->candidates, &m->net.texts, &w.tally),
+    CHECK_NEAR(carnn__pointer_loss(&w.work, &m->candidates, &m->net.texts),
                log(all) + gap - log(right), 1e-4);
     CHECK(m->candidates.z.x[1] > m->candidates.z.x[2]); /* z is nowhere */
     carnn__pointer_backward(&m->candidates, &m->net.texts, s);
@@ -436,7 +436,10 @@ static void cloze_tells_unknown(carnn_model *model, const carnn_dataset *data,
 static void cloze_choices(void) {
     carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
     carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
+    carnn_dataset *nowhere = test_data("cloze", "a b\nXXXXX\tBob\t\tBob|Ann\n", 23, 0, 1);
     carnn_model *model = test_model("cloze", "anonymous=0", NULL, data);
+    const carnn_model *models[2];
+    carnn_scores scores[3];
     test_answers all = test_predict_all(model, asked, 1);
     size_t i;
     CHECK_INT(all.count, 6);
@@ -451,10 +454,15 @@ static void cloze_choices(void) {
     CHECK_INT(test_scores(model, data).examples, 4);
     CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
     CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
-    for (i = 0; i < 3; i++) /* the answer of the last is nowhere, nor among the best 2 or 5 */
-        CHECK(test_scores(model, data).metric[i].value <= 0.75);
+    models[0] = models[1] = model;
+    CHECK_INT(carnn_test(models, 2, data, 1, scores, NULL), CARNN_OK);
+    for (i = 0; i < 9; i++) /* the answer of the last is nowhere, nor among the best 2 or 5 */
+        CHECK(scores[i / 3].metric[i % 3].value <= 0.75); /* also of a vote */
+    CHECK_INT(scores[2].unanswerable, 1);
+    CHECK_INT(test_scores(model, nowhere).metric[0].value, 0);
     cloze_tells_unknown(model, data, asked);
     carnn_model_free(model);
+    carnn_dataset_free(nowhere);
     carnn_dataset_free(asked);
     carnn_dataset_free(data);
 }

@@ -251,7 +251,7 @@ static void pair_by_loops(const char *options, int grades) {
     }
     for (i = 0; i < data->item_count; i++) {
         double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
-        const float *z = m->z->x + i * K;
+        const float *z = carnn__pair_output(&w.work).z->x + i * K;
         pair_pooled(m, 2 * i, a);
         pair_pooled(m, 2 * i + 1, b);
         if (attends) pair_weighted(model, m, 2 * i + !first, first ? a : b);
