@@ -315,9 +315,9 @@ typedef struct carnn_model_desc {
     int64_t vector_words; /* answer, classify, pair, skip-thought: how many of the words that only
                           these files have are known, too, from the first on [100,000]; their
                           vectors are not trained */
-    const carnn_dataset *const *known; /* with vectors: data sets, such as the validation set; all
-                          their words are known, as those of the training data are; entries may be
-                          NULL */
+    const carnn_dataset *const *known; /* answer, classify, pair, with vectors: data sets, such as
+                          the validation set; all their words are known, as those of the training
+                          data are; entries may be NULL */
     size_t known_count;
     const char *unsure; /* dialog: what the model says where it has no answer, one more candidate,
                           learned on additional turns of words that mean nothing; a line of text;
@@ -8828,8 +8828,7 @@ typedef struct carnn__record {
     uint32_t role[CARNN__RECORD_TEXTS];
     size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
     int pixels;      /* they are bytes instead */
-    int has_target;
-    carnn__span target;
+    carnn__span target; /* empty: there is none */
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
     int tree;        /* its text is a tree, whose leaves are the words */
@@ -8943,9 +8942,6 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
 /* --- reading ------------------------------------------------------------------------------------
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
-
-/* In carnn__parser.column of a table of numbers. */
-enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_NAMED };
 
 enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* a text is a choice; that of a tree */
 
@@ -9068,7 +9064,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
     r->records++;
-    if (record->has_target) target = carnn__reading_text(r, record->target);
+    if (record->target.length) target = carnn__reading_text(r, record->target);
     if (!record->count) { /* a line of the list of candidates */
         carnn__reading_choice(r, target, record->target);
         return CARNN_OK;
@@ -9095,7 +9091,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         }
         stbds_arrput(d->members, m);
     }
-    if (record->has_target && !d->listed) carnn__reading_choice(r, target, record->target);
+    if (record->target.length && !d->listed) carnn__reading_choice(r, target, record->target);
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -9154,13 +9150,6 @@ static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) 
     return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
 }
 
-/* All lines of the alignments have been read. */
-static carnn_status carnn__links_end(const carnn__reading *r) {
-    carnn__lines l = r->links.lines;
-    if (!carnn__next_line(&l)) return CARNN_OK;
-    return carnn__misread(&l, "the end, as there are no more examples", "another line");
-}
-
 /* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
@@ -9213,7 +9202,7 @@ static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *
         memset(&record, 0, sizeof record);
         status = reader->line(p, &record);
         if (!status) status = carnn__links_line(r, &record);
-        if (!status && (record.count || record.has_target))
+        if (!status && (record.count || record.target.length))
             status = carnn__reading_record(r, &record);
     }
     return status;
@@ -9238,7 +9227,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
         status = reader->folder(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_file(r, reader, source);
     if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(p);
-    if (!status) status = carnn__links_end(r);
+    if (!status && carnn__next_line(&r->links.lines)) /* of alignments: one is left */
+        status = carnn__misread(&r->links.lines, "the end, as there are no more examples",
+                                "another line");
     if (status) return status;
     if (!d->format) d->format = p->format;
     if (r->records == records) {
@@ -9247,8 +9238,9 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
         p->lines.number = 1;
         return carnn__misread(&p->lines, reader->example, found);
     }
-    if (r->desc->clean) carnn__reading_clean(d, items, groups);
-    if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
+    if (!r->desc->clean) return CARNN_OK;
+    carnn__reading_clean(d, items, groups);
+    if (stbds_arrlenu(d->items) > items) return CARNN_OK;
     return carnn__fail(r->error, CARNN_ERR_DATA, 0,
                        "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(p->lines.name));
@@ -9261,12 +9253,13 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
     int has = digits && digits < line.length && carnn__blank(line.at[digits]);
+    if (!carnn__trim(line).length) return CARNN_OK;
     if (carnn__line_numbered(p, has)) carnn__skip(&line, digits + 1);
+    if (!carnn__trim(line).length)
+        return carnn__unexpected(p, "a candidate after the number", carnn__nothing);
+    p->begun = 1;
     r->target = line;
-    r->has_target = carnn__trim(p->lines.line).length > 0;
-    p->begun |= r->has_target;
-    if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
-    return carnn__unexpected(p, "a candidate after the number", carnn__trim(line));
+    return CARNN_OK;
 }
 
 static const carnn__reader carnn__candidate_reader = {
@@ -9505,7 +9498,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     r->before = SIZE_MAX;
     if (!carnn__cut(&line, '\t', &user)) { /* a fact */
         if (!carnn__trim(user).length && !p->lenient)
-            return carnn__unexpected(p, "words after the line number", carnn__trim(user));
+            return carnn__unexpected(p, "words after the line number", carnn__nothing);
         carnn__record_text(r, CARNN_FACT, user);
         p->fact = p->lines.number;
         return CARNN_OK;
@@ -9517,12 +9510,11 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     if (third && !p->lenient && !user.length && user.at[-1] != ' ') /* N<TAB>user<TAB>response */
         return carnn__unexpected(p, "the user's words behind the number and a blank",
                                  p->lines.line);
-    if (!carnn__trim(response).length && !p->lenient)
-        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
+    if (carnn__trim(response).length) r->target = response;
+    else if (!p->lenient)
+        return carnn__unexpected(p, "a response after the tab", carnn__nothing);
     r->example = 1;
     r->follow = 1;
-    r->has_target = carnn__trim(response).length > 0;
-    r->target = response;
     carnn__record_text(r, CARNN_USER, user);
     carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
     return CARNN_OK;
@@ -9571,8 +9563,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
         carnn__cut(&rest, '\t', &label);
     }
     label = carnn__trim(label);
-    r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
-    r->target = label;
+    if (!carnn__is("-1", label, 0) && !carnn__is("none", label, 0)) r->target = label;
     r->begins = !p->begun;
     r->example = 1;
     r->before = 1; /* the context */
@@ -9682,11 +9673,11 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, carnn__record *r, con
 
 static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *field,
                                          carnn__record *r) {
-    carnn__span number = field[CARNN__ANSWER_NUMBER], label = field[CARNN__ANSWER_LABEL];
+    carnn__span number = carnn__trim(field[CARNN__ANSWER_NUMBER]);
+    carnn__span label = field[CARNN__ANSWER_LABEL];
     carnn_status status;
     double value = 0.0;
     uint64_t key;
-    number = carnn__trim(number);
     if (!number.length) number = carnn__trim(field[CARNN__ANSWER_QUESTION]); /* there is none */
     key = carnn__hash(number, 0);
     if (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)) {
@@ -9712,8 +9703,8 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (!p->columns) status = carnn__answer_header(p, &named);
     if (status || named) return status;
     count = carnn__columns_cut(p->column, p->lines.line, field);
-    if (count == p->columns || p->lenient) return carnn__answer_record(p, field, r);
-    return carnn__expected_columns(p);
+    if (count != p->columns && !p->lenient) return carnn__expected_columns(p);
+    return carnn__answer_record(p, field, r);
 }
 
 /* Is there nothing by this name? A file that cannot be read is there. */
@@ -10022,7 +10013,6 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     else if (p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text)) expected = "one label";
     if (expected && !p->lenient) return carnn__unexpected(p, expected, p->lines.line);
     if (found) r->target = carnn__trim(label);
-    r->has_target = r->target.length > 0;
     r->example = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
     if (r->tree && !p->lenient && p->option[CARNN__CLASS_PHRASES] > 0.0) {
@@ -10073,9 +10063,8 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
     size_t grades = carnn__pair_grades(p->option);
     double value;
     if (!grades) {
-        r->has_target = target.length > 0;
         r->target = target;
-        if (r->has_target || p->lenient) return CARNN_OK;
+        if (target.length || p->lenient) return CARNN_OK;
         return carnn__unexpected(p, "a class", target);
     }
     if (carnn__number(target, &value) && value >= 1.0 && value <= (double)grades)
@@ -10100,10 +10089,10 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         p->columns = 3;
     }
     count = carnn__columns_cut(c, p->lines.line, field);
-    if (count != p->columns && !p->lenient && p->style == CARNN__PAIR_NAMED)
-        return carnn__expected_columns(p);
     if (count != p->columns && !p->lenient)
-        return carnn__unexpected(p, "three columns (label, first, second)", p->lines.line);
+        return p->style == CARNN__PAIR_NAMED
+                   ? carnn__expected_columns(p)
+                   : carnn__unexpected(p, "three columns (label, first, second)", p->lines.line);
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;
@@ -10195,12 +10184,10 @@ static carnn_status carnn__cloze_unknown(const carnn__parser *p, carnn__span lis
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
     carnn__span text = {p->text, 0}, line;
-    carnn_status status;
     uint64_t number;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
-    status = carnn__cloze_check_question(p, question, "XXXXX");
-    if (!status) status = carnn__cloze_check_list(p, list);
-    if (status) return status;
+    if (carnn__cloze_check_question(p, question, "XXXXX") || carnn__cloze_check_list(p, list))
+        return CARNN_ERR_DATA;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "an answer that is one of the candidates", answer);
     text.length = (size_t)(p->lines.line.at - text.at);
@@ -10217,9 +10204,11 @@ static void carnn__cloze_asked(carnn__record *r, carnn__span question, carnn__sp
                                carnn__span list) {
     uint32_t number = carnn__candidate_number(list, answer);
     r->example = 1;
-    r->has_target = number != CARNN__NO_INDEX;
-    r->target = answer;
-    r->value = r->has_target ? (float)number : -1.0f;
+    r->value = -1.0f;
+    if (number != CARNN__NO_INDEX) {
+        r->target = answer;
+        r->value = (float)number;
+    }
     carnn__record_text(r, CARNN__CLOZE_ASKED, question);
     carnn__record_text(r, CARNN__CLOZE_LIST, list);
 }
@@ -10360,13 +10349,12 @@ static carnn_status carnn__question_record(carnn__reading *r, const carnn__quest
     const carnn__parser *p = &r->parser;
     carnn__record record;
     carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
-    carnn_status status = CARNN_OK;
-    if (!p->lenient && carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
-        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
-    if (!p->lenient) status = carnn__cloze_check_list(p, list);
-    if (status) return status;
-    if (!p->lenient && !carnn__any_candidate(q->passage, list))
-        return carnn__cloze_unknown(p, list);
+    if (!p->lenient) {
+        if (carnn__candidate_number(list, q->answer) == CARNN__NO_INDEX)
+            return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+        if (carnn__cloze_check_list(p, list)) return CARNN_ERR_DATA;
+        if (!carnn__any_candidate(q->passage, list)) return carnn__cloze_unknown(p, list);
+    }
     memset(&record, 0, sizeof record);
     record.begins = 1;
     carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
@@ -10407,9 +10395,8 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
 static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
     static const char end[] = ".question";
     carnn__span file = carnn__span_of(name);
-    carnn_status status = CARNN_OK;
+    carnn_status status = carnn__folder_list(r, name, end, found);
     size_t i;
-    status = carnn__folder_list(r, name, end, found);
     if (status) return status;
     if (!*found) {
         *found = file.length >= sizeof end && carnn__ends(file, end, 0);
@@ -10448,6 +10435,7 @@ static const carnn__reader carnn__cloze_reader = {
 #define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
+enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_NAMED }; /* kinds of columns */
 
 /* What separates the fields of a line: a tab, semicolon or comma that it has, else blanks. */
 static char carnn__separator(carnn__span line) {
@@ -10509,19 +10497,18 @@ static size_t carnn__signal_columns(const carnn__parser *p) {
 static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, carnn__span target,
                                          size_t columns) {
     const float *row = p->reading->row;
-    carnn__span numbers = {(const char *)row, stbds_arrlenu(row) * sizeof(float)};
+    size_t count = stbds_arrlenu(row);
+    carnn__span numbers = {(const char *)row, count * sizeof(float)};
     double value;
     if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
-    if (stbds_arrlenu(row) % columns || (!p->lenient && !stbds_arrlenu(row))) {
+    if (count % columns || (!p->lenient && !count)) {
         char what[64], found[32] = "none";
         snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
-        if (stbds_arrlenu(row))
-            snprintf(found, sizeof found, "%zu numbers", stbds_arrlenu(row));
+        if (count) snprintf(found, sizeof found, "%zu number%s", count, count == 1 ? "" : "s");
         return carnn__misread(&p->lines, what, found);
     }
     r->begins = r->example = 1;
     r->columns = columns;
-    r->has_target = target.length > 0;
     r->target = target;
     r->value = carnn__number(target, &value) && fabs(value) <= CARNN__NUMBER_MOST ? (float)value
                                                                                   : (float)NAN;
@@ -10571,7 +10558,8 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
 }
 
 /* Keeps the names of the columns of numbers of the first table. */
-static void carnn__table_keep(const carnn__reading *r, carnn_dataset *d) {
+static void carnn__table_keep(carnn__reading *r) {
+    carnn_dataset *d = &r->draft;
     size_t k;
     d->named = stbds_arrlenu(r->inputs);
     stbds_arrput(d->column_at, 0);
@@ -10582,8 +10570,9 @@ static void carnn__table_keep(const carnn__reading *r, carnn_dataset *d) {
 }
 
 /* Fails unless the columns of numbers are those of the first table, in the same order. */
-static carnn_status carnn__table_compare(const carnn__parser *p, const carnn_dataset *d) {
+static carnn_status carnn__table_compare(const carnn__parser *p) {
     const carnn__reading *r = p->reading;
+    const carnn_dataset *d = &r->draft;
     size_t count = stbds_arrlenu(r->inputs), k = 0;
     while (k < count && k < d->named &&
            carnn__same(carnn__string(d->column_names, d->column_at, k), r->field[r->inputs[k]]))
@@ -10628,7 +10617,6 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
 static carnn_status carnn__table_names(carnn__parser *p) {
     const carnn_model_desc *model = &p->reading->model;
     const char *const wanted[] = {model->group, model->target};
-    carnn_dataset *d = &p->reading->draft;
     carnn_status status;
     size_t j;
     carnn__table_fields(p, 0);
@@ -10646,8 +10634,9 @@ static carnn_status carnn__table_names(carnn__parser *p) {
         return carnn__unexpected(p, "two columns for group and target", p->lines.line);
     status = carnn__table_inputs(p);
     carnn__names_drop(&p->reading->keys);
-    if (status || d->named) return status ? status : carnn__table_compare(p, d);
-    carnn__table_keep(p->reading, d);
+    if (status) return status;
+    if (p->reading->draft.named) return carnn__table_compare(p);
+    carnn__table_keep(p->reading);
     return CARNN_OK;
 }
 
@@ -10657,8 +10646,9 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__span key, target, other, other_target;
     size_t known = keys->count, columns;
     carnn_status status = carnn__table_row(p, &key, &target);
-    if (status || p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
-        return status ? status : carnn__signal_record(p, r, target, carnn__signal_columns(p));
+    if (status) return status;
+    if (p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
+        return carnn__signal_record(p, r, target, carnn__signal_columns(p));
     columns = stbds_arrlenu(p->reading->row);
     r->line = p->lines.number;
     if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
@@ -10706,7 +10696,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
         stbds_arrput(r->order, (uint32_t)pixel);
     }
     if (status || stbds_arrlenu(r->order) == size) return status;
-    in->lines.number += !in->lines.number;
+    in->lines.number = carnn__max(in->lines.number, 1);
     return carnn__misread(&in->lines, "as many numbers as an image has pixels", "fewer");
 }
 
@@ -10717,7 +10707,7 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__lines *l = &p->lines, *labels = &r->input[1].lines;
     carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)};
     size_t size, count, columns = carnn__signal_columns(p);
-    char what[80], found[48];
+    char what[80], text[48];
     carnn_status status = CARNN_OK;
     p->style = CARNN__SIGNAL_IMAGES;
     if (all.length < 16 || carnn__idx_number(all.at) != 0x803)
@@ -10727,10 +10717,10 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__skip(&all, 16);
     snprintf(what, sizeof what, "%zu images of %zu pixels", count, size);
     if (!size || !count) return carnn__misread(l, "images of one pixel or more", what);
-    snprintf(found, sizeof found, "%zu bytes", all.length);
-    if (all.length % size || all.length / size != count) return carnn__misread(l, what, found);
-    snprintf(found, sizeof found, "rows of %zu numbers", columns);
-    if (size % columns) return carnn__misread(l, found, what);
+    snprintf(text, sizeof text, "%zu bytes", all.length);
+    if (all.length % size || all.length / size != count) return carnn__misread(l, what, text);
+    snprintf(text, sizeof text, "rows of %zu numbers", columns);
+    if (size % columns) return carnn__misread(l, text, what);
     if (carnn__reads_tables(r))
         return carnn__misread(l, "a table, as its columns are named", "images");
     if (images && images->permutation) status = carnn__images_order(p, images->permutation, size);
@@ -10769,8 +10759,7 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
     }
     r->begins = r->example = r->pixels = 1;
     r->columns = carnn__signal_columns(p);
-    r->has_target = labels->length > 0;
-    if (r->has_target) {
+    if (labels->length) {
         r->value = (float)(unsigned char)*labels->at;
         r->target.at = reading->label;
         r->target.length = (size_t)snprintf(reading->label, sizeof reading->label, "%u",
@@ -10837,8 +10826,7 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
             record.example = 1;
             record.before = x->count - 1;
-            record.has_target = x->target != CARNN__NO_INDEX;
-            if (record.has_target) record.target = carnn__text(data, x->target);
+            record.target = carnn__target(data, i);
             record.value = x->value;
             r->parser.lines.number = x->line;
             i++;
@@ -10939,7 +10927,7 @@ static size_t carnn__book_sentences(const carnn_book *b) {
 
 /* The file at hand has none of what it should have. */
 static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
-    b->input.lines.number += !b->input.lines.number;
+    b->input.lines.number = carnn__max(b->input.lines.number, 1);
     return carnn__misread(&b->input.lines, expected, "none");
 }
 
@@ -11121,9 +11109,9 @@ static uint32_t carnn__book_answer(carnn_book *b) {
 
 static carnn_status carnn__book_next(void *job) {
     carnn_book *b = (carnn_book *)job;
-    carnn_status status = CARNN_OK;
     uint32_t answer;
     while ((answer = carnn__book_answer(b)) == CARNN__NO_INDEX) {
+        carnn_status status;
         if (b->source == b->desc.source_count) return CARNN_OK;
         status = carnn__book_read(b);
         if (status) return status;
@@ -11150,7 +11138,7 @@ static carnn_status carnn__book_drop(void *job) {
 /* Reads the words that are asked for. */
 static carnn_status carnn__book_begin(void *job) {
     carnn_book *b = (carnn_book *)job;
-    carnn_status status = CARNN_OK;
+    carnn_status status;
     if (!b->desc.asked) return CARNN_OK;
     status = carnn__input_open(&b->input, b->desc.asked, SIZE_MAX, &b->allocator, b->error);
     while (!status && carnn__next_line(&b->input.lines)) {
@@ -11266,9 +11254,9 @@ static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
     return i;
 }
 
-static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
+static void carnn__graph_add(carnn_graph *g, carnn__span name, carnn_node_kind kind, int64_t time,
                              size_t line) {
-    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
+    carnn_graph_node node = {"", kind, time, line};
     memcpy(node.name, name.at, name.length);
     g->node[g->node_count++] = node;
 }
@@ -11312,7 +11300,7 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
     if (g->node_count == CARNN__GRAPH_NODES)
         return carnn__misread(&w->lines,
                               "at most " CARNN__STRING(CARNN__GRAPH_NODES) " nodes", "one more");
-    carnn__graph_add(g, name, kind, time, w->lines.number);
+    carnn__graph_add(g, name, (carnn_node_kind)kind, time, w->lines.number);
     return CARNN_OK;
 }
 
@@ -11338,8 +11326,7 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
     carnn_status status = CARNN_OK;
     int periods = 0;
     while (!status && carnn__next_line(&w->lines)) {
-        carnn__span line = w->lines.line;
-        carnn__words words = carnn__words_of(CARNN__SPACES, line);
+        carnn__words words = carnn__words_of(CARNN__SPACES, w->lines.line);
         int count = 0, most = 4;
         memset(w->word, 0, sizeof w->word);
         while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
@@ -11366,7 +11353,9 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
 static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
     carnn__span span = {name, length};
     size_t node = carnn__graph_find(g, span);
-    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
+    carnn_node_kind kind = *name == 'x'   ? CARNN_NODE_IN
+                           : *name == 'y' ? CARNN_NODE_OUT
+                                          : CARNN_NODE_HIDDEN;
     if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
     return node;
 }
@@ -12158,15 +12147,14 @@ static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *mod
 static carnn_status carnn__model_add_words(carnn_model *model, const char *bytes, const size_t *at,
                                            size_t count, carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
-    const carnn__names *old = &model->words;
-    size_t n = old->count, i;
+    size_t n = model->words.count, i;
     carnn__span *s;
     carnn__names all;
     carnn_status status;
     if (!count) return CARNN_OK;
     s = (carnn__span *)carnn__alloc(a, n + count, sizeof *s);
     if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < n; i++) s[i] = carnn__name(old, i);
+    for (i = 0; i < n; i++) s[i] = carnn__name(&model->words, i);
     for (i = 0; i < count; i++) s[n + i] = carnn__string(bytes, at, i);
     status = carnn__names_build(&all, a, s, n + count, error);
     carnn__free(a, s);
@@ -12191,10 +12179,8 @@ static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset
     if (!status && from) status = carnn__trimmed(&known, &from->choices, a, error);
     for (i = 0; !status && i < n; i++) s[i] = carnn__name(&from->choices, i);
     for (i = 0; !status && i < data->choice_count; i++) {
-        carnn__span own;
         s[n] = carnn__string(data->shown, data->shown_at, i);
-        own = carnn__trim(s[n]);
-        n += carnn__names_find(&known, own) == CARNN__NO_INDEX;
+        if (carnn__names_find(&known, carnn__trim(s[n])) == CARNN__NO_INDEX) n++;
     }
     if (!status && unsure) s[n++] = carnn__span_of(unsure);
     if (!status) status = carnn__names_build(&model->choices, a, s, n, error);
@@ -12529,7 +12515,6 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
 static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
-    const carnn__names *choices = &work->model->choices;
     carnn__names trimmed;
     carnn_status status;
     size_t i;
@@ -12537,14 +12522,11 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
                                        sizeof(uint32_t));
     if (!c->target) return carnn__out_of_memory(error);
     memset(c->target, 0xFF, data->item_count * sizeof(uint32_t));
-    status = carnn__trimmed(&trimmed, choices, &work->allocator, error);
+    status = carnn__trimmed(&trimmed, &work->model->choices, &work->allocator, error);
     if (status) return status;
-    for (i = 0; i < data->item_count; i++) {
-        carnn__span text;
-        if (data->items[i].target == CARNN__NO_INDEX) continue;
-        text = carnn__text(data, data->items[i].target);
-        c->target[i] = carnn__names_find(&trimmed, text);
-    }
+    for (i = 0; i < data->item_count; i++)
+        if (data->items[i].target != CARNN__NO_INDEX)
+            c->target[i] = carnn__names_find(&trimmed, carnn__target(data, i));
     carnn__names_free(&trimmed, &work->allocator);
     return CARNN_OK;
 }

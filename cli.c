@@ -195,8 +195,8 @@ static const flag flags[] = {
      "or greedy, the mean of those that together score best on --valid", TEST, AT(ensemble)},
     {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
-    {"test", "FILE...", "data to score the finished model on; with --vectors its words are known",
-     TRAIN, AT(test)},
+    {"test", "FILE...", "data to score the finished model on; answer, classify, pair: with "
+     "--vectors its words are known", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},

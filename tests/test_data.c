@@ -1008,7 +1008,7 @@ static carnn_status row_line(carnn__parser *p, carnn__record *r) {
     }
     word.at = (const char *)x;
     word.length = n * sizeof *x;
-    r->begins = r->example = r->has_target = 1;
+    r->begins = r->example = 1;
     r->columns = (size_t)whole;
     carnn__record_text(r, 0, word);
     return CARNN_OK;

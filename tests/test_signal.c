@@ -352,6 +352,7 @@ static void signal_errors(void) {
         {"a\t1e31\n", "1", 0, "s:1: expected a number in column 2, found \"1e31\""},
         {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
         {"a\t1\t2\nb\t1\t2\t3\n", "2", 0, "s:2: expected rows of 2 numbers, found 3 numbers"},
+        {"a\t1\n", "2", 0, "s:1: expected rows of 2 numbers, found 1 number"},
         {"a\t1\nb\n", "1", 0, "s:2: expected rows of 1 number, found none"},
         {"\t1\n", "1", 0, "s:1: expected a target, found nothing"},
         {"day,x\n1,2\n", "1", 1, "s:1: expected a column \"kind\", found \"day,x\""},
