@@ -784,8 +784,8 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
 /* An ensemble is a model that has other models as members and averages what they predict: calls
    that take a model take it, too, but for carnn_train, carnn_session_generate,
    carnn_session_alignment, and carnn_session_explain of lm and where members explain different
-   things (answer); nor is it the `from` of a description. Its words, choices and description are
-   those of its first member. */
+   things (answer; dialog where some have no cell or another `history`); nor is it the `from` of a
+   description. Its words, choices and description are those of its first member. */
 typedef enum carnn_ensemble_rule {
     CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
     CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
@@ -1031,9 +1031,10 @@ typedef struct carnn_explanation {
    order, at most `count` into out[]; none where nothing has been predicted.
 
      dialog        one for each utterance that was read, to the logit of the best reply, with what
-                   the weights of words add (@@SPOKEN, M) for those that the speaker who counts
-                   said there first; of gated hops with its attention alone, and all of the logit
-                   in the rest
+                   the weights of words have more (@@SPOKEN, M) than if nobody had said them, for
+                   those that the speaker who counts said there first; of gated hops with its
+                   attention alone, and all of the logit in the rest. Models without a cell do not
+                   read what the user says now, but ask it: what it adds is in the rest
      lm            the words of the sentence before with their shares in the context (which add up
                    to 1 with what biases have in it, which is not told), then those of the sentence
                    with what they add to the logit of the most probable next word. Of more than 256
@@ -18829,11 +18830,12 @@ CARNN_API size_t carnn_prose_names(const carnn_model *model, const char *words, 
 
    Option told. A fact "subject relation object", the object of one word or more, is TOLD once the
    system has named its subject, and PAST once the system has then named subjects of other facts
-   alone. The last word of a fact is its MARK: a told fact ends with the speaker's word of the
-   system, a past one with that of the user. Which restaurants have been offered, and which of them
-   last, is said in utterances other than the facts; but attention weighs each utterance by itself,
-   so the fact has to carry it. As marks differ from turn to turn, a batch lists a fact that is ever
-   told in three versions, each an utterance:
+   alone. With --history K a line of the system names subjects of facts among the K lines before it,
+   be they forgotten in the turn at hand or not. The last word of a fact is its MARK: a told fact
+   ends with the speaker's word of the system, a past one with that of the user. Which restaurants
+   have been offered, and which of them last, is said in utterances other than the facts; but
+   attention weighs each utterance by itself, so the fact has to carry it. As marks differ from turn
+   to turn, a batch lists a fact that is ever told in three versions, each an utterance:
 
        the_fork R_cuisine british $fact      SAID, in the turns before "what about the_fork ?"
        the_fork R_cuisine british $system    TOLD, in the turns after it
@@ -19271,7 +19273,11 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
 
    It is a tenth, as a step of training in S moves all logits. r_w is negative for a word that
    occurs more often in the candidates than there are candidates. In training L and n_w count the
-   candidates of the batch at hand, with the replies that an exchange of names adds.
+   candidates of the batch at hand, with the replies that an exchange of names adds, or with the
+   words that are dropped: these are the unknown word here, too. All words that a model does not
+   know are one word w; the speakers' words at the end of utterances are none. s_w knows of the
+   whole dialog, also where --history or a session forgets the utterance; but facts that --kb-rows
+   leaves out have not been said.
 
    A reply seldom names a place that nobody has named, whatever the system is; by M each word has
    weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
@@ -19736,7 +19742,8 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
      loss = the mean of -log P(reply) over the turns of a batch
 
    e_m, h_m, c, o, y_l (D); enc and attention: @@PART. The history begins with $start (@@HISTORY)
-   and ends, unlike in Eq. 8, with the user's latest utterance.
+   and ends, unlike in Eq. 8, with the user's latest utterance. Utterances end with their speaker's
+   word, candidates do not; the one that says that the model is unsure is the word $unsure alone.
 
    So it is with --hops 0. With --hops K (2 by default) attention reads the history K times, and
    each time asks for more; --gated 1: by gates (attention in hops, @@NET).

@@ -67,7 +67,7 @@ static void name_options(char *message) {
         for (i = 0; (o = carnn_option_at(carnn_task_name(task), i)) != NULL; i++)
             for (at = message; (at = strstr(at, o->name)) != NULL && at < quoted; at = end) {
                 end = at + strlen(o->name);
-                for (; at < end; at++)
+                for (; at < end && strchr(" ,:)", *end); at++) /* else it is of a file's name */
                     if (*at == '_') *at = '-';
             }
 }
@@ -299,7 +299,7 @@ typedef struct guess { /* of what a word was meant to be */
 } guess;
 
 static guess guess_for(const char *word) {
-    return (guess){.word = word, .distance = strlen(word) / 3 + 2};
+    return (guess){.word = word, .distance = least(strlen(word), LONGEST_NAME) / 3 + 2};
 }
 
 /* Do the names have this one already? A command and a task may share it. */
@@ -503,6 +503,7 @@ static void read_option(const command *c, int count, char **argument, int *at) {
 
 static void read_arguments(const command *c, int count, char **argument) {
     int at, only_files = 0;
+    guess g;
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
@@ -522,6 +523,8 @@ static void read_arguments(const command *c, int count, char **argument) {
                                              : "; options begin with --");
     if (arg.labels.count > most(arg.typed.count, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
+    g = guess_for(arg.simd ? arg.simd : "");
+    if (*g.word && !which_of(&g, carnn_simd_name)) unknown("simd", &g);
 }
 
 /* ==== Characters, JSON ======================================================================= */
@@ -727,10 +730,14 @@ static int is_file(const char *name) {
     return !stat(name, &found) && S_ISREG(found.st_mode);
 }
 
-/* The name of a file with something behind it. */
+/* The name of a file, or of a folder without slashes at its end, with something behind it. */
 static char *beside(const char *name, const char *ending) {
-    char *text = (char *)resize(NULL, strlen(name) + strlen(ending) + 1, 1);
-    return strcat(strcpy(text, name), ending);
+    size_t length = strlen(name);
+    char *text = (char *)resize(NULL, length + strlen(ending) + 1, 1);
+    while (length > 1 && name[length - 1] == '/') length--;
+    memcpy(text, name, length);
+    strcpy(text + length, ending);
+    return text;
 }
 
 /* The folder that a file is in. */
@@ -887,8 +894,8 @@ static int has_option(const carnn_model *m, const char *name, const char *value)
 }
 
 /* What the words of the model are. */
-static const char *words_called(void) {
-    int whole = !has_option(model, "unit", "char") && !has_option(model, "unit", "spaced");
+static const char *words_called(const carnn_model *m) {
+    int whole = !has_option(m, "unit", "char") && !has_option(m, "unit", "spaced");
     return whole ? "words" : "characters";
 }
 
@@ -1024,12 +1031,12 @@ static void print_metrics(const carnn_scores *s) {
     else if (!*gap) printf("nothing scored");
 }
 
-/* Says what makes scores on a file doubtful. */
-static void warn_of(const carnn_scores *s, const char *file) {
+/* Says what makes scores of a model on a file doubtful. */
+static void warn_of(const carnn_scores *s, const carnn_model *m, const char *file) {
     file = called(file);
     if (s->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the %s are unknown, is this the right file?", file,
-            100.0 * s->unknown, words_called());
+            100.0 * s->unknown, words_called(m));
     if (s->unanswerable && s->unanswerable >= s->examples)
         say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, "
             "or no sentence is right", file);
@@ -1195,7 +1202,7 @@ static void print_start(void) {
     if (!strcmp(arg.task, "signal"))
         fprintf(stderr, "numbers in a row: %lld, ",
                 (long long)carnn_model_describe(model)->embedding);
-    else fprintf(stderr, "%zu %s, ", carnn_model_word_count(model), words_called());
+    else fprintf(stderr, "%zu %s, ", carnn_model_word_count(model), words_called(model));
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
     fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
             carnn_model_choice_count(model), carnn_model_parameters(model),
@@ -1231,7 +1238,7 @@ static void warn_of_training(void) {
                     arg.train.item[i]);
     if (arg.vectors.count && 10 * found < 3 * words)
         say(DONE, "%s: of %zu %s of the data %zu have a vector, is this the right file?",
-            called(*arg.vectors.item), words, words_called(), found);
+            called(*arg.vectors.item), words, words_called(model), found);
     if (arg.out && carnn_file_check(arg.training.checkpoint, &error))
         say(DONE, "%s; so --resume cannot go on if this training is interrupted", error.message);
     else if (arg.out && !arg.resume && is_file(arg.training.checkpoint))
@@ -1301,10 +1308,10 @@ static void json_training(const carnn_scores *s, const carnn_scores *sd) {
 /* Scores the finished model on --test, too. */
 static void tell_training(void) {
     const carnn_model *const *trained = (const carnn_model *const *)&model;
-    if (job.valid) warn_of(carnn_model_scores(model), *arg.valid.item);
+    if (job.valid) warn_of(carnn_model_scores(model), model, *arg.valid.item);
     if (job.test) {
         check(carnn_test(trained, 1, job.test, arg.training.threads, &job.tested, &error));
-        warn_of(&job.tested, *arg.test.item);
+        warn_of(&job.tested, model, *arg.test.item);
     }
     if (arg.json) json_training(carnn_model_scores(model), NULL);
     else print_training();
@@ -1693,6 +1700,7 @@ static void score_models(carnn_test_desc *desc) {
         desc->alone = 1;
         status = carnn_test_parts(all, count, data, desc, tested.scores, &error);
         tested.voices = arg.files.count;
+        name_options(why.message);
         if (!status) say(DONE, "no vote: %s", why.message);
     }
     check(status);
@@ -1720,7 +1728,7 @@ static int test(void) {
     score_models(&desc);
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
-    warn_of(&tested.scores[least_known], *arg.data.item);
+    warn_of(&tested.scores[least_known], models[least_known], *arg.data.item);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     if (arg.counts && !counts_twice(tested.scores))
@@ -2146,8 +2154,8 @@ static int cloze(void) {
         if (question) fputs(question, stdout), questions++;
     } while (question);
     if (!questions)
-        say(BAD_DATA, "%s: expected %s that are said twice within %g sentences, of 2,048 words at "
-            "most, found none (--sentences)", called(*arg.files.item),
+        say(BAD_DATA, "%s: expected %s that are said twice within %.0f sentences, of 2,048 words "
+            "at most, found none (--sentences)", called(*arg.files.item),
             arg.asked ? "words of --asked"
                       : "names (words with a capital within sentences, three times or more)",
             (double)(arg.sentences ? arg.sentences : 20) + 1.0);
@@ -2205,7 +2213,7 @@ static void print_attention(const carnn_prediction *p) {
 /* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
 static void answer_question(const char *text, const char *names, int shown) {
     const char *own = strrchr(input.text, '\t');
-    int asks_own = own && own[1 + strspn(own + 1, " ")]; /* it has candidates of its own */
+    int asks_own = own && own[1 + strspn(own + 1, " |")]; /* it has candidates of its own */
     char *question = words_of(input.text, strcspn(input.text, "\t"));
     carnn_text texts[] = {text_of(text), text_of(question), text_of(asks_own ? own + 1 : names)};
     carnn_prediction p;
@@ -2321,7 +2329,7 @@ static void print_info(const char *file) {
     }
     if (d->unsure) printf(FIELD "%s\n", "unsure", d->unsure);
     printf(FIELD "%zu\n", "parameters", carnn_model_parameters(model));
-    printf(FIELD "%zu\n", words_called(), carnn_model_word_count(model));
+    printf(FIELD "%zu\n", words_called(model), carnn_model_word_count(model));
     printf(FIELD "%zu\n", "choices", carnn_model_choice_count(model));
     printf(FIELD "%zu bytes\n", "session", carnn_session_size(model, NULL));
     if (s->count) {
@@ -2692,16 +2700,20 @@ static int check_row(const carnn_check *c, void *user) {
     return 0;
 }
 
-static int gradcheck(void) {
-    int wrong = 0;
-    carnn_status status = carnn_gradcheck(only_name(), arg.model.seed ? arg.model.seed : 1,
-                                          check_row, &wrong, &error);
+/* Ends the program where no row has the name, and says which one may be meant. */
+static void check_name(carnn_status status) {
     if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
         size_t cell = which_of(&g, carnn_cell_name), task = which_of(&g, carnn_task_name);
         if (!cell && !task && *g.best) unknown("cell or task", &g);
     }
     check(status);
+}
+
+static int gradcheck(void) {
+    int wrong = 0;
+    check_name(carnn_gradcheck(only_name(), arg.model.seed ? arg.model.seed : 1, check_row, &wrong,
+                               &error));
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }
@@ -2727,10 +2739,11 @@ static int bench_row(const carnn_measure *m, void *user) {
 
 static int bench(void) {
     size_t rows = 0;
-    carnn_status status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows,
-                                      &error);
+    carnn_status status;
+    if (!carnn_simd_used(arg.simd, &error)) return failed();
+    status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows, &error);
     if (rows) json(stdout, "]}\n");
-    check(status);
+    check_name(status);
     return DONE;
 }
 
@@ -3165,6 +3178,8 @@ static int help_task(size_t number) {
     print_task(number);
     print_options("model", task, TRAIN, CARNN_OPTION_OF_MODEL);
     print_options("training", task, TRAIN, CARNN_OPTION_OF_TRAINING);
+    printf("\nexamples:\n  carnn train --task %s --train train.txt --valid dev.txt --out m.gguf\n",
+           task);
     puts("\nOptions for files and folds: carnn help train. What cells are: carnn help cells.");
     return DONE;
 }

@@ -8,9 +8,9 @@
 #   standard error   accuracy of each fold, and their mean; in meaning (data/meaning.awk: another
 #                    wording of the right reply is right, too), and within: the share of these that
 #                    have the right wording as well. All with standard errors over dialogs.
-# MEMBERS=3 in front of the command: an ensemble of three models, seeds 1 to 3, instead of one model;
-# CELLS="icarnn ncarnn": of a model of each of these cells; reduce=2 in the place of a cell: of one with
-# the option --reduce 2. It takes the mean of the probabilities.
+# MEMBERS=3 in front of the command: an ensemble of three models instead of one; CELLS="icarnn ncarnn":
+# of a model of each of these cells; reduce=2 in the place of a cell: of one with the option --reduce 2.
+# Their seeds are 1, 2, 3 and so on, or all that of --seed. It takes the mean of the probabilities.
 # CARNN=PROGRAM: this one instead of ./carnn.
 # The mean counts each fold alike, as nobody knows how many managers speak like which. Two such runs are
 # compared, dialog by dialog, by
@@ -68,12 +68,12 @@ train() {
             *=*) model="--${cell%%=*} ${cell#*=}" ;;
             *) model="--cell $cell" ;;
         esac
-        seed=1
-        while [ $seed -le "$members" ]; do
+        end=$((number + members))
+        while [ $number -lt $end ]; do
             number=$((number + 1))
             "$carnn" train --task dialog --candidates "$candidates" --out "$work/member-$number.gguf" \
-                --quiet --seed $seed "$@" $model > "$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-            seed=$((seed + 1))
+                --quiet --seed $number "$@" $model > "$work/log" 2>&1 ||
+                { cat "$work/log" >&2; exit 1; }
         done
     done
     cp "$work/member-1.gguf" "$work/model.gguf"

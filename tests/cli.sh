@@ -143,6 +143,7 @@ run 0 help classify
 says out '^task classify: '
 says out '^  --pooling NAME '
 says out '^  --cell NAME .*\[lstm\]$'
+says out '^examples:$'
 check 'help of a task has options of another' [ "$(grep -c -e '--kb-rows' out)" -eq 0 ]
 mv out classify.txt
 run 0 train --task classify --help
@@ -202,12 +203,18 @@ empty out
 unset CARNN_SIMD
 run 2 bench nosuch --json
 empty out
+run 2 bench icarm
+says err 'did you mean "icarnn"?'
+run 2 bench icarnn --simd portabel
+says err 'unknown simd "portabel"; did you mean "portable"? (.*portable)$'
 run 2
 empty out
 says err '^usage: carnn COMMAND'
 run 2 trian
 says err 'did you mean "train"?'
 empty out
+run 2 "$(printf '%0300d' 0)"
+check 'a long word is taken for a command' [ "$(grep -c 'did you mean' err)" -eq 0 ]
 run 2 train --droput 0.1
 says err 'did you mean --dropout?'
 run 2 train --minn-count 2
@@ -371,6 +378,10 @@ check 'word vectors make no difference' [ "$(cmp -s e.gguf f.gguf; echo $?)" -eq
 rm f.gguf
 run 2 $train --vectors vectors.txt --out f.gguf
 says err 'vectors.txt: '
+mv vectors.txt min_count.txt # what is called like an option is a file all the same
+run 2 $train --vectors min_count.txt --out f.gguf
+says err '^carnn: min_count.txt: '
+mv min_count.txt vectors.txt
 
 "$carnn" $train --epochs 2 --out d.gguf --log closed.jsonl >out 2>&-
 check 'without standard error: another exit code' [ $? -eq 0 ]
@@ -513,6 +524,8 @@ run 2 train --task answer --model ca --alignment file --train mine.txt --out min
 run 2 train --task answer --model ca --alignment file --train bad.txt --valid mine.txt \
     --out mine.txt.align
 says err 'mine.txt.align is to be written, and is named once more'
+run 2 train --task answer --model ca --alignment file --train qa/ --out qa.align
+says err 'qa.align is to be written, and is named once more'
 run 2 train --task lm --cell lstm --encoder graph --graph link.txt --train bad.txt --out mine.txt
 says err 'mine.txt and link.txt are the same file'
 check 'data is lost' cmp -s mine.txt "$data/dialog-dev.txt"
@@ -1246,6 +1259,12 @@ says err 'pooling has an effect only where target-kind is one of these: class nu
 run 0 test steps.gguf --data steps.tsv --report --json
 says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
 check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
+head -n 2 steps.tsv >rows.tsv
+for kind in class steps; do
+    run 0 train --task signal --target-kind $kind --train rows.tsv --epochs 1 --hidden 4 --out $kind-rows.gguf
+done
+run 0 test class-rows.gguf steps-rows.gguf --data rows.tsv
+says err '^carnn: no vote: .* not made with the same --target-kind$'
 run 0 train --task pair --target relatedness --train "$data/pair-train.tsv" --epochs 1 --hidden 4 \
     --embedding 4 --out grades.gguf --json
 says out '"spearman": null' # of weights that change there is none
@@ -1415,6 +1434,8 @@ run 3 cloze /dev/null
 echo 'no name is said .' >nameless.txt
 run 3 cloze nameless.txt
 says err 'nameless.txt: expected names (words with a capital within sentences, three times or more) that'
+run 3 cloze --sentences 1000000 nameless.txt
+says err ' within 1000001 sentences'
 "$carnn" cloze - <nameless.txt >out 2>err
 says err '^carnn: standard input: expected names .* that are said twice'
 run 3 cloze --asked things.txt nameless.txt
@@ -1554,6 +1575,8 @@ for both in 'unprobed.gguf words.gguf' 'words.gguf unprobed.gguf'; do # pieces o
     run 0 test $both --data "$data/lm-test.txt"
     lines out 2
     check 'means of different things are compared' [ "$(grep -c against out)" -eq 0 ]
+    run 0 test $both --data foreign.txt
+    says err 'foreign.txt: [0-9]* % of the words are unknown'
 done
 run 0 train $chars --quiet --train "$data/lm-dev.txt" --out probed.gguf --probe probe.jsonl
 check 'a probe changes the training' cmp unprobed.gguf probed.gguf
@@ -1865,6 +1888,8 @@ echo 'nobody was there .' >nobody.txt
 printf 'XXXXX slept\nXXXXX slept\tTom|Bob\n' | "$carnn" ask ann.gguf --text nobody.txt >out 2>err
 says err 'standard input:1: the text has no names; candidates can be written behind a tab'
 says err 'standard input:2: the text has none of the candidates'
+printf 'XXXXX slept\nXXXXX slept\t|\n' | "$carnn" ask ann.gguf --text "$data/story.txt" >out
+check 'no candidate behind a tab, another answer' [ "$(uniq out | wc -l)" -eq 1 ]
 
 # ---- explanations, unknown words and prompts
 
