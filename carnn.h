@@ -79,7 +79,8 @@
 
    and behind it `const carnn__task tag_task = {...};`. Its fields are explained at struct
    carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping, checkpoints,
-   model files, sessions, cross-validation and the gradient check then work. It may use:
+   model files, sessions, cross-validation and the gradient check then work. A file that includes
+   cli.c in the place of the last two lines is a command line that has the task. It may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -5017,6 +5018,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
    each other, nor columns but through products. carnn_gradcheck("mgu", ...) checks it all.
 
+   A file that defines both macros and includes cli.c is a command line that has the cells.
+
    These names are private ones, which other versions may change. A model file names its cell: only
    programs that have it can load the model. */
 
@@ -9866,7 +9869,11 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     size_t colon = 0, count;
     *text = *label = line;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
-    if (style == CARNN__CLASS_TEXT_FIRST) return carnn__cut(label, '\t', text);
+    if (style == CARNN__CLASS_TEXT_FIRST) { /* a third column: the text has a separator in it */
+        if (!carnn__cut(label, '\t', text)) return 0;
+        *label = carnn__trim(*label);
+        return p->lenient || !label->length || !memchr(label->at, '\t', label->length);
+    }
     if (style == CARNN__CLASS_NAMED) {
         count = carnn__columns_cut(p->column, line, field);
         *label = field[CARNN__CLASS_LABEL];
@@ -10052,7 +10059,8 @@ static int carnn__pair_names(carnn__parser *p) {
         {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}, {"sentence1", CARNN__FIRST},
         {"sentence2", CARNN__SECOND}, {"premise", CARNN__FIRST}, {"hypothesis", CARNN__SECOND},
         {"first", CARNN__FIRST}, {"second", CARNN__SECOND}, {"label", CARNN__LABEL},
-        {"class", CARNN__LABEL}, {"score", CARNN__GRADE}, {"grade", CARNN__GRADE}};
+        {"gold_label", CARNN__LABEL}, {"class", CARNN__LABEL}, {"score", CARNN__GRADE},
+        {"grade", CARNN__GRADE}};
     size_t *c = p->column;
     carnn__columns_named(p, names, CARNN__COUNT(names));
     if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
@@ -10084,7 +10092,8 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     if (!p->style) {
         p->style = carnn__pair_names(p) ? CARNN__PAIR_NAMED : CARNN__PAIR_FIXED;
         if (p->style == CARNN__PAIR_NAMED && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
-            return carnn__unexpected(p, "a column of labels", p->lines.line);
+            return carnn__expectedf(&p->lines, p->lines.line, "a column \"%s\"",
+                                    carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
         memcpy(c, three, sizeof three);
         p->columns = 3;

@@ -938,6 +938,21 @@ static list labels_of(const list *names) {
     return own;
 }
 
+/* Says so where one of the first thousand examples has a text that is not UTF-8: its letters are
+   then no letters. */
+static void warn_of_bytes(const carnn_dataset *set, const char *file) {
+    size_t i, k, count = least(carnn_dataset_examples(set), 1000);
+    for (i = 0; i < count; i++)
+        for (k = 0; k < carnn_dataset_text_count(set, i); k++) {
+            const char *text = carnn_dataset_text(set, i, k);
+            while (*text && utf8(text)) text += utf8(text);
+            if (!*text) continue;
+            say(DONE, "%s: example %zu is not UTF-8; iconv -f WINDOWS-1252 -t UTF-8 may convert it",
+                called(file), i + 1);
+            return;
+        }
+}
+
 /* One file or several as one data set; NULL where there is none. */
 static carnn_dataset *load_data(const list *names, const char *candidates, int clean, int lenient) {
     static carnn_source *order; /* of all images the same */
@@ -959,6 +974,7 @@ static carnn_dataset *load_data(const list *names, const char *candidates, int c
                 form->task, data_of(form->task));
         exit(code);
     }
+    if (loaded) warn_of_bytes(loaded, *names->item);
     if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
         fprintf(stderr, "%s: read as %s\n", called(*names->item), carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
@@ -1043,6 +1059,29 @@ static void warn_of(const carnn_scores *s, const carnn_model *m, const char *fil
     else if (10 * s->unanswerable >= s->examples && s->unanswerable)
         say(DONE, "%s: %zu of %zu targets are not in the loss, as the model does not know them or "
             "their texts do not have them", file, s->unanswerable, s->examples);
+}
+
+static int is_choice(const char *target) {
+    size_t i = 0, count = carnn_model_choice_count(model);
+    while (i < count && strcmp(carnn_model_choice(model, i), target)) i++;
+    return i < count;
+}
+
+/* Says so where the first example of a file of classes is the only one of its class: it may be a
+   line that names columns. own: the model's classes are those of the file; else its class is also
+   none of the model, as that of the second example is. */
+static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
+    const char *first = carnn_dataset_target(set, 0), *next = carnn_dataset_target(set, 1);
+    size_t i = 1, count = carnn_dataset_examples(set);
+    int pair = !strcmp(task_of(model), "pair");
+    if (!first || (!pair && strcmp(task_of(model), "classify"))) return;
+    if (!own && (!next || !is_choice(next) || is_choice(first))) return;
+    for (; i < count; i++) {
+        next = carnn_dataset_target(set, i);
+        if (next && !strcmp(first, next)) return;
+    }
+    say(DONE, "%s: only the first example has the class %s; does its line name columns? They are "
+        "called label and %s", called(file), first, pair ? "sentence1, sentence2" : "text");
 }
 
 /* ==== train ================================================================================== */
@@ -1176,7 +1215,8 @@ static int on_progress(const carnn_progress *p, void *user) {
 static void check_training(int folds) {
     if (arg.from) arg.model.from = load_file(arg.from);
     if (arg.from && !arg.task) arg.task = task_of(arg.model.from);
-    if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
+    if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn (carnn help "
+            "lists tasks)");
     arg.model.task = arg.task = carnn_task_name(task_number(arg.task));
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
@@ -1210,15 +1250,6 @@ static void print_start(void) {
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
 }
 
-/* Is the class of the first example, of a file of classes, that of no other? */
-static int begins_oddly(void) {
-    const char *first = carnn_dataset_target(data, 0);
-    size_t i = 1, count = carnn_dataset_examples(data);
-    if (!first || (strcmp(arg.task, "classify") && strcmp(arg.task, "pair"))) return 0;
-    while (i < count && strcmp(first, carnn_dataset_target(data, i))) i++;
-    return i == count;
-}
-
 /* Says what looks as if a file had another form than was meant, or the wrong words. */
 static void warn_of_training(void) {
     size_t examples = carnn_dataset_examples(data), classes = carnn_model_choice_count(model);
@@ -1227,10 +1258,12 @@ static void warn_of_training(void) {
         (classes == 1 || (classes > 2 && 2 * classes > examples)))
         say(DONE, "%s: examples: %zu, classes: %zu; is it as expected? (%s)",
             called(*arg.train.item), examples, classes, data_of(arg.task));
-    else if (begins_oddly())
-        say(DONE, "%s: only the first example has the class %s; does its line name columns? They "
-            "are called label and %s", called(*arg.train.item), carnn_dataset_target(data, 0),
-            strcmp(arg.task, "pair") ? "text" : "sentence1, sentence2");
+    else warn_of_names(data, *arg.train.item, 1);
+    if (!strcmp(arg.task, "answer") && examples < 2 * carnn_dataset_groups(data))
+        say(DONE, "%s: sentences: %zu, questions: %zu; do the lines of a question stand together?",
+            called(*arg.train.item), examples, carnn_dataset_groups(data));
+    if (job.valid) warn_of_names(job.valid, *arg.valid.item, 0);
+    if (job.test) warn_of_names(job.test, *arg.test.item, 0);
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1725,6 +1758,7 @@ static int test(void) {
     }
     if (arg.ensemble) make_ensemble();
     data = load_data(&arg.data, NULL, arg.clean, 0);
+    warn_of_names(data, *arg.data.item, 0);
     score_models(&desc);
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
@@ -1800,12 +1834,10 @@ static void on_prediction(const carnn_prediction *p, void *user) {
 
 /* Is the first number of every line read as a class, though no class has such a name? */
 static int lacks_classes(void) {
-    size_t i, k, examples = carnn_dataset_examples(data);
+    size_t i, examples = carnn_dataset_examples(data);
     for (i = 0; i < examples; i++) {
         const char *target = carnn_dataset_target(data, i);
-        if (!target || strchr(target, ' ')) return 0;
-        for (k = 0; k < carnn_model_choice_count(model); k++)
-            if (!strcmp(carnn_model_choice(model, k), target)) return 0;
+        if (!target || strchr(target, ' ') || is_choice(target)) return 0;
     }
     return examples && carnn_model_choice_count(model);
 }
@@ -1855,6 +1887,7 @@ static int predict(void) {
             !arg.labels.count && lacks_classes())
             say(DONE, "no line begins with a class that the model knows: a line whose class is not "
                 "known begins with its tab or comma");
+        warn_of_names(data, *arg.data.item, 0);
         check(carnn_predict(model, data, &desc, &error));
     } else predict_lines();
     if (!predicted) say_empty(DONE, "answer");
@@ -3045,7 +3078,8 @@ static const command commands[] = {
      CLOZE, cloze, 1, SIZE_MAX},
     {"rank", "MODEL --question TEXT [--data FILE] [--top K]",
      "sorts sentences, the best answer first (task answer)",
-     "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n"
+     "\nData are sentences, one a line.\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a model of the task lm, a sentence a line",
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",

@@ -8,7 +8,8 @@
 # trec-qc, sst, imdb, amazon16, sick, snli, msrp, cbt, books, mnist), whose files have the names that commands say.
 # Commands run in build/results (or WORK), where all files are linked and build/ is in the PATH; a row may
 # need what those above it in its section wrote there. Each section first removes *.gguf there. CARNN:
-# another program than ./carnn.
+# another program than ./carnn. demo, adding, adding-long, copying, depth and bench read no published data:
+# FOLDER may be empty.
 #
 # A row of the table: NAME LOOPS | quick or nothing | COMMAND. LOOPS are like "CELL=icarnn,lstm;SEED=1,2":
 # the word CELL in the command takes each of the values. Where there is a SEED, mean and standard
@@ -352,7 +353,7 @@ case $1 in --list|--commands)
     printf '%s\n' "$rows" | cut -f 2- | sed "s/$tab/ | /"
     exit ;;
 esac
-[ -d "$DATA" ] || { echo "results.sh: DATA=FOLDER is missing: the data sets" >&2; exit 2; }
+[ -d "$DATA" ] || { echo "results.sh: DATA=FOLDER is missing, or no folder: the data sets" >&2; exit 2; }
 top=$PWD
 carnn=${CARNN:-./carnn}
 [ -x "$carnn" ] || { echo "results.sh: needs $carnn (make)" >&2; exit 2; }

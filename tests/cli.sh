@@ -957,7 +957,7 @@ tail -n +2 "$data/answer-test.tsv" >headless.tsv
 run 3 test q.gguf --data headless.tsv
 run 3 predict q.gguf --data headless.tsv
 says err 'headless.tsv:1: expected the label 0 or 1, found "'
-printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q.gguf >odd
+printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q.gguf >odd 2>err
 lines odd 4
 run 0 predict q.gguf --data odd.tsv
 check 'odd pairs: other scores from a file' cmp -s odd out
@@ -1966,6 +1966,30 @@ sed 's/label/Thema/; s/text/Brief/' named.tsv | cut -f 2,4 >odd.tsv
 awk -F '\t' '{ print $2 "\t" $1 } NR > 1 { print $2 "\t" $1 }' odd.tsv >foreign.tsv
 run 0 train --task classify --train foreign.tsv --epochs 1 --hidden 4 --embedding 4 --out foreign.gguf
 says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+run 0 test among.gguf --data foreign.tsv # so does a file that is scored or predicted
+says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+run 0 predict among.gguf --data foreign.tsv
+says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+sed 1d foreign.tsv >plain.tsv
+run 0 train --task classify --train plain.tsv --valid foreign.tsv --epochs 1 --hidden 4 --embedding 4 \
+    --out foreign.gguf
+says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+run 0 test among.gguf --data plain.tsv
+check 'a class of the model is no name of a column' [ "$(grep -c 'name columns' err)" -eq 0 ]
+run 0 predict among.gguf --data plain.tsv
+check 'a class of the model is no name of a column' [ "$(grep -c 'name columns' err)" -eq 0 ]
+{ cat plain.tsv; printf 'x\tgro\337\n'; } >latin.tsv
+run 0 predict among.gguf --data latin.tsv
+says err "latin.tsv: example 7 is not UTF-8; iconv -f WINDOWS-1252 -t UTF-8 may convert"
+{ cat plain.tsv; printf 'x\tgro\303\237\n'; } >utf8.tsv
+run 0 predict among.gguf --data utf8.tsv
+check 'UTF-8 is UTF-8' [ "$(grep -c 'not UTF-8' err)" -eq 0 ]
+printf 'a b\tc\t1\na b\tf\t0\nd e\tf\t0\na b\tg\t0\nd e\tg\t1\n' >shuffled.tsv
+run 0 train --task answer --train shuffled.tsv --epochs 1 --hidden 4 --embedding 4 --out shuffled.gguf
+says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'
+sort shuffled.tsv >sorted.tsv
+run 0 train --task answer --train sorted.tsv --epochs 1 --hidden 4 --embedding 4 --out shuffled.gguf
+check 'sorted questions are no doubt' [ "$(grep -c 'stand together' err)" -eq 0 ]
 printf '4\ty\tn\t\n' | cat named.tsv - >empty.tsv
 run 3 test among.gguf --data empty.tsv
 says err 'empty.tsv:5: expected a class, found "4\\ty\\tn\\t"$'

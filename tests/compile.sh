@@ -165,6 +165,12 @@ check "lm alone: another answer" cmp -s "$folder/CARNN_TASKS.says" "$folder/lm.s
 check "dialog alone: refuses other models" test "$("$folder/dialog" "$model")" = 'memory: unknown task "lm"'
 compiles "examples/tagger.c by itself" ${CC:-cc} -std=c99 $strict -DCARNN_NO_SIMD -fsyntax-only \
     examples/tagger.c # test_tag.c runs it
+{
+    printf '#define CARNN_EXTRA_HEADS(X) X(tag_task)\n#include "cli.c"\n'
+    sed '1,/^#include/d; /--- the program/,$d' examples/tagger.c
+} > "$folder/own/tag.c"
+compiles "the command line with a task of one's own" ${CC:-cc} -std=c99 $strict -DCARNN_NO_SIMD -I. -fsyntax-only \
+    "$folder/own/tag.c"
 cp carnn.h "$folder/own/renamed.h"
 printf '#define CARNN_IMPLEMENTATION\n#define CARNN_FILE "renamed.h"\n#include "renamed.h"\n' > "$folder/own/renamed.c"
 compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "$folder/own/renamed.c"

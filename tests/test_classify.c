@@ -98,6 +98,14 @@ static void classify_csv(void) {
     CHECK_TEXT(classify_named("f.csv", "text,n,label\n\"a\nb\tc\r\n,d;\",1,x\n e\tf ,2,y\n",
                               0, 0),
                "x|a b c  ,d;\ny|e f\n");
+    /* a comma in a text without quotation marks: before a class it would be the class's */
+    CHECK_TEXT(classify_named("f.csv", "text,label\nb,x\na, b,y\n", 0, 0),
+               "f.csv:3: expected two columns (text, class), found \"a\\t b\\ty\"");
+    CHECK_TEXT(classify_named("f.csv", "text,label\nb,x\na, b,y\n", 0, 1), "x|b\nb\ty|a\n");
+    CHECK_TEXT(classify_named("f.csv", "text,label\nb,x,\n a,y, ,\n", 0, 0), "x|b\ny|a\n");
+    CHECK_TEXT(classify_named("f.csv", "label,text\nx,b\ny,a, b\n", 0, 0), "x|b\ny|a\t b\n");
+    CHECK_TEXT(classify_named("f", "text\tlabel\nb\tx\na\tb\ty\n", 0, 0),
+               "f:3: expected text<TAB>class, found \"a\\tb\\ty\"");
     CHECK_TEXT(classify_named("f.csv", "x,\"\"\ny,\"\"\"\"\nx, \"a,b\" c\ny,d \"e\"\n", 0, 0),
                "x|\ny|\"\nx|a,b c\ny|d \"e\"\n");
     /* the first row has the separator */

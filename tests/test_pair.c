@@ -51,6 +51,7 @@ static void pair_formats(void) {
                          "1\t70\t71\tHe said \"no\".\tHe refused.\r\n0\t1\t2\ta\tb\r\n", 0, 0),
                "1|He said \"no\".|He refused.\n0|a|b\n");
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\tentailment_label\na\tb\tx\n", 0, 0), "x|a|b\n");
+    CHECK_TEXT(pair_read("gold_label\tsentence1\tsentence2\nx\ta\tb\n", 0, 0), "x|a|b\n");
     CHECK_TEXT(pair_read("5\ta\tb\n2.25\tc\td\n", 1, 0), "5|a|b\n2.25|c|d\n");
     CHECK_TEXT(pair_read("label\tfirst\tsecond\n3\ta\tb\n", 1, 0), "3|a|b\n");
     CHECK_TEXT(pair_read("1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\t14\t15\tfirst\tsecond\tlabel\n"
@@ -85,7 +86,9 @@ static void pair_errors(void) {
     CHECK_TEXT(pair_read("nan\ta\tb\n", 1, 0),
                "f.txt:1: expected a grade from 1 to 5, found \"nan\"");
     CHECK_TEXT(pair_read("sentence_A\tsentence_B\na\tb\n", 0, 0),
-               "f.txt:1: expected a column of labels, found \"sentence_A\\tsentence_B\"");
+               "f.txt:1: expected a column \"label\", found \"sentence_A\\tsentence_B\"");
+    CHECK_TEXT(pair_read("first\tsecond\na\tb\n", 1, 0),
+               "f.txt:1: expected a column \"score\", found \"first\\tsecond\"");
     CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
                "f.txt:3: expected 3 columns with tabs between them, found \"1\\ta\"");
     at = (size_t)snprintf(line, sizeof line, "x\t");
