@@ -13113,10 +13113,10 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
 /* --- n-grams ------------------------------------------------------------------------------------
      z_s = 5 / sqrt(n) sum_g U_g     over the n sequences g of 1 .. N words in text s     z (S, C)
 
-   A linear classifier of texts by their words and those that stand side by side (as in fastText,
-   Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a column U_g for
-   each hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose steps have one
-   size, learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
+   A linear classifier of texts, into C classes, by their words and those that stand side by side
+   (as in fastText, Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a
+   column U_g for each hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose
+   steps have one size, learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
 
 #define CARNN__NGRAM_HASHES ((size_t)1 << 18)
 
@@ -13163,7 +13163,7 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
 }
 
 /* --- batch normalisation ------------------------------------------------------------------------
-     y_i = gain * (v_i - mean) / sqrt(variance + eps)     v, y (rows, n)
+     y_i = gain * (v_i - mean) / sqrt(variance + 1e-5)    v, y (rows, n)
 
    mean and variance of each column are those of all rows of the batch; of a single row, and outside
    of training, those of the population, which are running means over batches. Kernels and
@@ -13226,7 +13226,8 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
 }
 
 /* --- linear layer -------------------------------------------------------------------------------
-     y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
+     y = f(a)   a = x W^T + b     f: identity, tanh or relu   x (rows, in)   W (out, in)   b (out)
+
    CARNN__LOGITS: the identity, into logits (carnn__plan_logits).
    Backward: da = f'(a) * dy;  dW += da^T x;  db += sum of da over rows;  dx += da W.
    With batch normalisation y = f(BN(x W^T)). The backward pass leaves da in y.d: with `adds` it is
@@ -13321,7 +13322,8 @@ static void carnn__blend(const carnn__work *work, const carnn__mat *t, const car
 /* --- highway layers -----------------------------------------------------------------------------
    Two layers, one on top of the other (Srivastava, Greff and Schmidhuber 2015):
 
-     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h)
+     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)
+     x, t, y: each row of (rows, h)          W, V (h, h)   a, b (h)
 
    a begins at 0: with the -1, t is about 0.27, and each layer passes on most of x. */
 
@@ -13574,7 +13576,7 @@ typedef struct carnn__rnn_input {
      val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
 
    b_v (gates h), U_e (gates h, h). An LSTM (@@CELL) has such a sum for each of its four gates, and
-   its c of the step before. An input has the value x_t, and its edges have U_e (gates h, e). Values
+   its c of the step before. An input has the value x_t (in), its edges U_e (gates h, in). Values
    before the first step are 0. Within a step nodes are computed in such an order that edges of
    delay 0 lead from earlier nodes to later ones.
 
@@ -13937,8 +13939,8 @@ typedef struct carnn__rnn {
                           an RCRN x is masked in place: a part that reads it before this one goes
                           backward after it */
     size_t drop;       /* stream on the input of the second; those of the next layers and of the
-                          other bases follow, CARNN__BASES CARNN__LAYERS_MAX in all; 0: none on any,
-                          and then an RCRN has no drop_input */
+                          other bases follow, CARNN__BASES * CARNN__LAYERS_MAX in all; 0: none on
+                          any, and then an RCRN has no drop_input */
     int drops_top;     /* dropout on the output of the last layer, too */
     size_t before;     /* with states: steps before the first one of this call */
     int probed;        /* a carnn_probe measures it; set before carnn__rnn_plan */
@@ -14897,14 +14899,22 @@ static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char 
     m->keys.adds = 1;
 }
 
+/* W2 q of the query of each word, to which carnn__linear_forward adds W1 k_r. */
+static void carnn__additive_queries(const carnn__work *work, const carnn__additive *m,
+                                    const carnn__texts *t, int backward) {
+    size_t h = m->keys.y.columns, s, r;
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            carnn__mat_copy(work, &m->query.y, (m->own ? s : s ^ 1) * h, &m->keys.y, r * h, h,
+                            backward);
+}
+
 static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
                                     const carnn__texts *t, const carnn__mat *k,
                                     const carnn__mat *q) {
-    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
+    size_t R = carnn__texts_rows(t);
     carnn__linear_forward(work, &m->query, q, t->texts);
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            carnn__mat_copy(work, &m->query.y, (m->own ? s : s ^ 1) * h, &m->keys.y, r * h, h, 0);
+    carnn__additive_queries(work, m, t, 0);
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
     carnn__text_softmax(work, t, &m->score.y, 0);
@@ -14913,13 +14923,11 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
 static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
                                      const carnn__texts *t, const carnn__mat *k,
                                      const carnn__mat *q) {
-    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
+    size_t R = carnn__texts_rows(t);
     carnn__text_softmax(work, t, &m->score.y, 1);
     carnn__linear_backward(work, &m->score, &m->keys.y, R);
     carnn__linear_backward(work, &m->keys, k, R);
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            carnn__mat_copy(work, &m->query.y, (m->own ? s : s ^ 1) * h, &m->keys.y, r * h, h, 1);
+    carnn__additive_queries(work, m, t, 1);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -14989,9 +14997,11 @@ static void carnn__dot_scores(const carnn__work *work, const carnn__texts *t, co
    The Attentive Reader of Hermann et al. 2015; f (R, D) the words of texts, g (S, D) a question of
    each text:
 
-     s = softmax_i(v . tanh(W1 f_i + W2 g))   r = sum_i s_i f_i   y = tanh(W3 [r; g])   y (S, e)
+     s = softmax_i(v . tanh(W1 f_i + W2 g))   r = sum_i s_i f_i   y = tanh(W3 [r; g])
+     W1, W2 (h, D)   v (h)   r (S, D)   W3 (e, 2D)   y (S, e)
 
-   With batch normalisation y = tanh(W3 r + W4 g); W1 f_i, W2 g, W3 r and W4 g are normalised. */
+   With batch normalisation y = tanh(W3 r + W4 g), where W3 and W4 are (e, D), and W1 f_i, W2 g,
+   W3 r and W4 g are normalised. */
 
 typedef struct carnn__asked {
     int normal;                 /* set before carnn__asked_plan */
@@ -15071,7 +15081,8 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
 
      a_i = sum_j softmax_j(x_i . y_j) y_j      f = sum_i w_i [p_i; o_i], or sum_i w_i (x_i - a_i)
 
-   of each text, F columns. One thread works on a pair at a time. */
+   of each text; x_i, y_j, a_i, p_i and o_i have D columns, f has F = 2D or D. One thread works on a
+   pair at a time. */
 
 typedef struct carnn__compare {
     int orthogonal, backward;
@@ -15152,7 +15163,8 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
    dos Santos et al. 2016, Eq. 6 to 12. The words q (m, D) and a (n, D) of the two texts of a pair
    weigh each other:
 
-     P = q U a^T      G = tanh(P)      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+     P = q U a^T      G = tanh(P)      U (D, D)   P, G (m, n)
+     w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
 
    Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
    dq += dP a U^T, dU += q^T dP a, da += dP^T q U. One thread works on a pair at a time. */
@@ -15402,7 +15414,7 @@ static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i
 }
 
 /* The caller has set `first` and `links`. The shape has two directions and is neither an RCRN nor a
-   graph nor normalised. drop: the first of 2 CARNN__LAYERS_MAX streams. */
+   graph nor normalised. drop: the first of 2 * CARNN__LAYERS_MAX streams. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
     uint32_t **of_row[] = {&m->with, &m->mark};
@@ -18345,8 +18357,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__CALL_SLOTS 16   /* columns: 0 of subjects, then of arguments of api_call */
-#define CARNN__NAME_COLUMNS 64 /* the others are of objects, as many relations as fit */
+#define CARNN__NAME_COLUMNS 64 /* bits of a uint64_t: 0 is of subjects, .. */
+#define CARNN__CALL_SLOTS 16   /* 1 to 15 of arguments of api_call, the others of objects, each of
+                                  one relation: as many relations as fit */
 
 typedef struct carnn__name_classes { /* of a data set */
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
@@ -18360,8 +18373,8 @@ typedef struct carnn__classes_search { /* for classes: where words stand */
     uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
     unsigned char *turn; /* (V) 1: a turn has the word; 2: only facts and api_calls; 0: neither */
     uint64_t *columns;   /* (V) bit k: the word is in column k */
-    uint32_t relation[CARNN__NAME_COLUMNS]; /* (relations) those that have a column */
-    size_t relations;
+    uint32_t relation[CARNN__NAME_COLUMNS - CARNN__CALL_SLOTS]; /* those that have a column */
+    size_t relations;    /* their number */
 } carnn__classes_search;
 
 /* Is it an api_call with arguments? */
@@ -19273,20 +19286,21 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    @@SPOKEN   who has said the words of a dialog, and candidates scored by it
 
    Option match of dialog models. s_w is who has said word w in the dialog so far, what the user
-   says now included: the user, else the system, else a fact, or nobody. The logit of candidate l
-   has, beside o . y_l (@@HEAD dialog), two sums over its words:
+   says now included: the user, else the system, else a fact, or nobody. The logit z_l of candidate
+   l has, beside o . y_l, the product of the vectors of the dialog and of l (@@HEAD dialog), two
+   sums over its words:
 
      sum_{w in l} M[w, s_w]                       M (V, 4), zeros at first
      + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
-   It is a tenth, as a step of training in S moves all logits. r_w is negative for a word that
-   occurs more often in the candidates than there are candidates. In training L and n_w count the
-   candidates of the batch at hand, with the replies that an exchange of names adds, or with the
-   words that are dropped: these are the unknown word here, too. All words that a model does not
-   know are one word w; the speakers' words at the end of utterances are none. s_w knows of the
-   whole dialog, also where --history or a session forgets the utterance; but facts that --kb-rows
-   leaves out have not been said.
+   r_w is a tenth of the logarithm, as a step of training in S moves all logits. It is negative for
+   a word that occurs more often in the candidates than there are candidates. In training L and n_w
+   count the candidates of the batch at hand, with the replies that an exchange of names adds, or
+   with the words that are dropped: these are the unknown word here, too. All words that a model
+   does not know are one word w; the speakers' words at the end of utterances are none. s_w knows of
+   the whole dialog, also where --history or a session forgets the utterance; but facts that
+   --kb-rows leaves out have not been said.
 
    A reply seldom names a place that nobody has named, whatever the system is; by M each word has
    weights of its own, as some need not be said first. The rows of S are vectors of the speakers:
@@ -19306,7 +19320,7 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    CHANGES, and the gradient of a change is the sum of dz over its candidates, in this turn and in
    all that go on from it. The second sum is
 
-     sum_s q_s R_{s,l}        q = S o        R_{s,l} = sum_{w in l, s_w = s} r_w
+     sum_s q_s R_{s,l}        q = S o (4)        R_{s,l} = sum_{w in l, s_w = s} r_w        R (4, L)
 
    and R changes like the first sum. z begins as the first sum; q R and o . y_l are added to it. A
    RUN is such turns of a dialog, one after the other; runs are worked on in parallel.
@@ -19344,6 +19358,7 @@ typedef struct carnn__match {
     size_t noted;            /* `who` takes account of the dialog's lines before this one; 0: of
                                 none */
     /* of the chunk at hand */
+    const carnn__work *work;
     const carnn__history *read;
     const carnn__packed *seq;
     float *z;                /* (B, L) by rank */
@@ -19359,8 +19374,8 @@ typedef struct carnn__match {
     carnn__heard before, now; /* now: with what the user says before the reply */
 } carnn__match;
 
-/* Is there S? */
-static int carnn__match_has_state(const carnn_model *model) {
+/* Is there S, the vectors of the speakers? */
+static int carnn__match_has_speakers(const carnn_model *model) {
     return carnn__option_whole(model, CARNN__DIALOG_MATCH) > 1;
 }
 
@@ -19368,7 +19383,7 @@ static int carnn__match_has_state(const carnn_model *model) {
 static void carnn__match_declare(carnn__plan *p, carnn__match *m, size_t D) {
     m->weight = carnn__declare(p->store, "reply", "match", p->model->words.count, CARNN__SPEAKERS,
                                0, CARNN__INIT_ZERO, 0.1f);
-    if (carnn__match_has_state(p->model))
+    if (carnn__match_has_speakers(p->model))
         m->speaker = carnn__declare(p->store, "reply", "speaker", CARNN__SPEAKERS, D, 0,
                                     CARNN__INIT_ZERO, 0.1f);
 }
@@ -19404,20 +19419,19 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->at = carnn__sizes(p->arena, B + 1);
     m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
     m->gained = carnn__floats(p->arena, 1, p->work->g ? most : 0);
-    if (!carnn__match_has_state(p->model)) return;
+    if (!carnn__match_has_speakers(p->model)) return;
     m->rarity = carnn__floats(p->arena, 1, V);
     m->base_R = carnn__floats(p->arena, 1, L);
     m->R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
     m->q = carnn__plan_mat(p, B, CARNN__SPEAKERS);
 }
 
-/* Sets r_w, with has.at[w] the end of the candidates that have w, and R where nobody has said
-   anything. */
+/* Sets r_w, and R where nobody has said anything. */
 static void carnn__match_ready_speakers(carnn__match *m) {
     const carnn__lists *choices = m->choices;
     size_t l, i;
     for (i = 0; i < m->has.count; i++) {
-        size_t n = m->has.at[i] - (i ? m->has.at[i - 1] : 0);
+        size_t n = carnn__list_length(&m->has, i);
         m->rarity[i] = n ? 0.1f * logf((float)m->L / (float)n) : 0.0f;
     }
     for (l = 0; l < m->L; l++) {
@@ -19445,10 +19459,10 @@ static void carnn__match_ready(const carnn__work *work, carnn__match *m,
             m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
             m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
         }
-    if (m->rarity) carnn__match_ready_speakers(m);
     memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
     *at = 0;
     carnn__mat_clear(&m->base, 1);
+    if (m->rarity) carnn__match_ready_speakers(m);
 }
 
 /* --- changes --------------------------------------------------------------------------------- */
@@ -19536,11 +19550,6 @@ static void carnn__match_change_back(const carnn__match *m, const carnn__change 
 
 /* --- a chunk --------------------------------------------------------------------------------- */
 
-typedef struct carnn__match_job {
-    const carnn__work *work;
-    const carnn__match *m;
-} carnn__match_job;
-
 /* z and R (NULL: there is none) of turn i of the chunk. */
 static float *carnn__match_z(const carnn__match *m, size_t i) {
     return m->z + m->seq->rank[i] * m->L;
@@ -19566,39 +19575,37 @@ static void carnn__match_go_on(const carnn__match *m, const float *from_z, const
 }
 
 static void carnn__match_run(void *job, size_t run, size_t worker) {
-    const carnn__match *m = ((const carnn__match_job *)job)->m;
+    const carnn__match *m = (const carnn__match *)job;
     size_t i;
     (void)worker;
     for (i = m->run[run]; i < m->run[run + 1]; i++) {
         float *z = carnn__match_z(m, i), *R = carnn__match_R(m, i);
         if (i == m->run[run]) carnn__match_begin(m, z, R);
         else carnn__match_go_on(m, carnn__match_z(m, i - 1), carnn__match_R(m, i - 1), z, R);
-        carnn__match_change(((const carnn__match_job *)job)->work, m, m->change + m->at[i],
-                            m->at[i + 1] - m->at[i], z, R);
+        carnn__match_change(m->work, m, m->change + m->at[i], m->at[i + 1] - m->at[i], z, R);
     }
 }
 
 /* Adds dz of each turn to that of the turn before. */
 static void carnn__match_run_back(void *job, size_t run, size_t worker) {
-    const carnn__match *m = ((const carnn__match_job *)job)->m;
-    const carnn__engine *e = ((const carnn__match_job *)job)->work->engine;
+    const carnn__match *m = (const carnn__match *)job;
     size_t i;
     (void)worker;
     for (i = m->run[run + 1]; i-- > m->run[run];) {
         size_t at = m->at[i];
         float *dz = carnn__match_z(m, i);
         carnn__match_change_back(m, m->change + at, m->at[i + 1] - at, dz, m->gained + at);
-        if (i > m->run[run]) e->k->add(dz, carnn__match_z(m, i - 1), m->L);
+        if (i > m->run[run]) m->work->engine->k->add(dz, carnn__match_z(m, i - 1), m->L);
     }
 }
 
 /* Sets z of the turns of a chunk, which begins with turn `from` of the batch, to what M has in
    it. */
 static void carnn__match_forward(const carnn__work *work, carnn__match *m, size_t from) {
-    carnn__match_job job = {work, m};
     if (!m->who) return;
+    m->work = work;
     carnn__match_list(m, from);
-    carnn__parallel(work->engine->pool, m->runs, carnn__match_run, &job);
+    carnn__parallel(work->engine->pool, m->runs, carnn__match_run, m);
 }
 
 /* Adds q R to z, by o (B, D) of the chunk. */
@@ -19632,12 +19639,11 @@ static void carnn__match_state_back(const carnn__work *work, carnn__match *m, co
 
 /* Adds to dM and to the gradient of the base what dz, which is in z and is lost, says. */
 static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
-    carnn__match_job job = {work, m};
     float *dM;
     size_t i;
     if (!m->who) return;
     dM = carnn__gradient(work, m->weight);
-    carnn__parallel(work->engine->pool, m->runs, carnn__match_run_back, &job);
+    carnn__parallel(work->engine->pool, m->runs, carnn__match_run_back, m);
     for (i = 0; i < m->runs; i++)
         work->engine->k->add(carnn__match_z(m, m->run[i]), m->base.d, m->L);
     for (i = 0; i < m->at[m->seq->sequences]; i++) {
@@ -19668,7 +19674,7 @@ static void carnn__match_carve(carnn__arena *arena, carnn__match *m, const carnn
     m->before.who = (unsigned char *)carnn__take(arena, V, 1);
     m->before.in = carnn__indices(arena, V);
     m->before.z = carnn__floats(arena, 1, L);
-    if (carnn__match_has_state(model)) m->before.R = carnn__floats(arena, CARNN__SPEAKERS, L);
+    if (carnn__match_has_speakers(model)) m->before.R = carnn__floats(arena, CARNN__SPEAKERS, L);
     m->now.in = carnn__indices(arena, V);
 }
 
@@ -19761,15 +19767,13 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
    a memory network: h_m only tells how old utterance m is. --reduce L is a query-reduction network
    (Seo et al. 2017), without attention: the first of its L layers asks u_t = c at each step; each
    changes what the next one asks, with the same weights, and the last state of the last one is o
-   (query reduction, @@PART).
+   (query reduction, @@PART). The paper compares with such networks. Those had other weights for
+   candidates, and the memory network (Bordes, Boureau and Weston 2017) had bags of words.
 
    With --match 2, the default, a candidate is also scored by who has said each of its words before
    (@@SPOKEN); with --match 1 there is no S:
 
      z_l = o . (y_l + sum_{w in l} r_w S[s_w]) + sum_{w in l} M[w, s_w]     P(l) = softmax_l(z_l)
-
-   The paper compares with such networks. Those had other weights for candidates, and the memory
-   network (Bordes, Boureau and Weston 2017) had bags of words.
 
    How frequent a reply is in training says little of dialogs with another system, which speaks in
    its own way. So in training only, P(l) = softmax_l(z_l + a_l), the logit adjustment of Menon et
@@ -20153,6 +20157,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
     size_t B = m->packed.sequences, D = m->e.columns, L = m->kept.count;
     int form = (work->g ? CARNN__NT : CARNN__PACKED) | (m->match.who ? CARNN__ADD : 0);
     carnn__matrix_rows(m->c.x, carnn__floats_of(m->e.x, D), m->context, B);
+    carnn__mat_clear(&m->c, B);
     if (m->has_cell) {
         carnn__cell_context(&m->run, e, m->c.x, B);
         carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -20176,7 +20181,6 @@ static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
     carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
-    carnn__mat_clear(&m->c, B);
     if (m->reduce.count) carnn__reduce_backward(work, &m->reduce);
     else carnn__hops_backward(work, &m->hops);
     carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);

@@ -316,7 +316,7 @@ static inline void test_random_match(carnn_model *model) {
     float *S;
     size_t i;
     for (i = 0; i < CARNN__SPEAKERS * model->words.count; i++) M[i] = carnn__uniform(7, i) - 0.5f;
-    if (!carnn__match_has_state(model)) return;
+    if (!carnn__match_has_speakers(model)) return;
     S = carnn__named(&model->params, "reply.speaker");
     for (i = 0; i < CARNN__SPEAKERS * (size_t)model->desc.hidden; i++)
         S[i] = carnn__uniform(9, i) - 0.5f;

@@ -126,7 +126,7 @@ static void said_adds(const char *text, const char *options, size_t rows) {
         for (l = 0; l < model->choices.count; l++)
             CHECK_NEAR(m->z[l] - without->z[l],
                        said_score(model, data, item, carnn_model_choice(model, l), rows,
-                                  carnn__match_has_state(model) ? m->o.x : NULL), 1e-4);
+                                  carnn__match_has_speakers(model) ? m->o.x : NULL), 1e-4);
         memcpy(value, zeros, size);
     }
     free(zeros);
