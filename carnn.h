@@ -166,17 +166,17 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (cos and
-   pow of a learning rate, exp and log in some losses and logits, log in idf, `match`, `traits`,
-   places, `balance` and in the biases of units that remember, are the C library's: another may
-   round them otherwise.) What would break that does not compile: -ffast-math, and floats computed
-   as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
-   -fexcess-precision=fast). What the compiler tells by no macro is refused at run time: paths that
-   -ffp-contract=fast has given other fused multiply-adds, those whose sums -fassociative-math has
-   put in another order, those that multiply by reciprocals (-freciprocal-math), those that know no
-   NaN (-fno-honor-nans), processes that do not round to the nearest number, and training where
-   denormal numbers are taken for 0 (audio programs do, and what is linked with -ffast-math);
-   sessions and tests are within 1e-37 there.
+   and portable C, with any number of threads, and from gcc and clang at any -O and -march. (The C
+   library's are cos and pow of a learning rate, exp and log in some losses and logits, and the
+   logarithms of counts in inverse document frequencies, in what the options balance, match, place
+   and traits add, and in the biases of units that remember: another may round them otherwise.)
+   What would break that does not compile: -ffast-math, and floats computed as wider numbers (the
+   x87 of 32-bit x86; s390x with -std=c99: build with -fexcess-precision=fast). What the compiler
+   tells by no macro is refused at run time: paths that -ffp-contract=fast has given other fused
+   multiply-adds, those whose sums -fassociative-math has put in another order, those that multiply
+   by reciprocals (-freciprocal-math), those that know no NaN (-fno-honor-nans), processes that do
+   not round to the nearest number, and training where denormal numbers are taken for 0 (audio
+   programs do, and what is linked with -ffast-math); sessions and tests are within 1e-37 there.
 
    WINDOWS. gcc may keep vectors of 32 bytes on a stack that is aligned for 16, and then crashes
    (gcc's bug 54412). The builds of Debian, MSYS2 and w64devkit are mended; with others compile with
