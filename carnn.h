@@ -4313,7 +4313,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
-    store->size += floats < room ? carnn__round_up(floats, grain) : room; /* no block is so large */
+    store->size += floats < room ? carnn__round_up(floats, grain) : room; /* all: too large */
     if (!store->fixed) store->trained = store->size;
     return store->count++;
 }

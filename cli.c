@@ -503,7 +503,6 @@ static void read_option(const command *c, int count, char **argument, int *at) {
 
 static void read_arguments(const command *c, int count, char **argument) {
     int at, only_files = 0;
-    guess g;
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
@@ -523,8 +522,10 @@ static void read_arguments(const command *c, int count, char **argument) {
                                              : "; options begin with --");
     if (arg.labels.count > most(arg.typed.count, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
-    g = guess_for(arg.simd ? arg.simd : "");
-    if (*g.word && !which_of(&g, carnn_simd_name)) unknown("simd", &g);
+    if (arg.simd && *arg.simd) {
+        guess g = guess_for(arg.simd);
+        if (!which_of(&g, carnn_simd_name)) unknown("simd", &g);
+    }
 }
 
 /* ==== Characters, JSON ======================================================================= */
@@ -2773,7 +2774,7 @@ static int bench_row(const carnn_measure *m, void *user) {
 static int bench(void) {
     size_t rows = 0;
     carnn_status status;
-    if (!carnn_simd_used(arg.simd, &error)) return failed();
+    if (!carnn_simd_used(arg.simd, &error)) return failed(); /* or check_name blames the row */
     status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows, &error);
     if (rows) json(stdout, "]}\n");
     check_name(status);
