@@ -3001,7 +3001,7 @@ static CARNN__INLINE void CARNN__V(columns)(const float *p, size_t ld, carnn__v 
 /* Four numbers of each of CARNN__WIDTH / 4 rows. */
 #if defined(CARNN__AVX512)
 #define CARNN__DOT_ROWS 16
-#define CARNN__DOT_GROUPS 2
+#define CARNN__DOT_GROUPS(m) ((m) == 1 ? 2 : 1)
 static CARNN__INLINE __m512 CARNN__V(quarters)(const float *p, size_t ld) {
     __m512 t = _mm512_castps128_ps512(_mm_loadu_ps(p));
     t = _mm512_insertf32x4(t, _mm_loadu_ps(p + ld), 1);
@@ -3010,7 +3010,7 @@ static CARNN__INLINE __m512 CARNN__V(quarters)(const float *p, size_t ld) {
 }
 #elif defined(CARNN__AVX2)
 #define CARNN__DOT_ROWS 8
-#define CARNN__DOT_GROUPS 3
+#define CARNN__DOT_GROUPS(m) ((m) <= 2 ? 3 : (m) == 3 ? 2 : 1) /* more need more registers */
 static CARNN__INLINE __m256 CARNN__V(quarters)(const float *p, size_t ld) {
     __m256 t = _mm256_castps128_ps256(_mm_loadu_ps(p));
     return _mm256_insertf128_ps(t, _mm_loadu_ps(p + ld), 1);
@@ -3126,39 +3126,44 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 }
 
 #if defined(CARNN__X86)
-/* C (m, w groups) += A B', w = CARNN__WIDTH, B stored (w groups, k), in the order of k, a multiple
-   of 4; at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is used as soon as it is
-   transposed; a sum waits for its last multiply-add less than for the shuffles. Of a large B the
-   next rows, which lie behind these, are prefetched: the hardware does not foresee so many short
-   rows. */
-static CARNN__INLINE void CARNN__V(row_dots)(size_t m, size_t groups, size_t k, const float *a,
-                                             size_t lda, const float *b, size_t ldb, int large,
-                                             float *c, size_t ldc) {
-    CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
-    const size_t step = groups * CARNN__WIDTH;
-    const float *next = b + step * ldb;
-    size_t g, i, p, s;
+/* Distances from the operands of one group of rows of B to those of the next. */
+typedef struct CARNN__K(apart) {
+    ptrdiff_t a, b, c;
+} CARNN__K(apart);
+
+/* C (m, w) += A B', w = CARNN__WIDTH, B stored (w, k), in the order of k, a multiple of 4; the same
+   for `groups` such B and C, at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is
+   used as soon as it is transposed; a sum waits for its last multiply-add, in the meantime others
+   are at work. As many rows are prefetched from `next` on, if it is there: the hardware does not
+   foresee so many short rows. */
+static CARNN__INLINE void CARNN__V(row_dots)(size_t m, ptrdiff_t groups, CARNN__K(apart) apart,
+                                             size_t k, const float *a, size_t lda, const float *b,
+                                             size_t ldb, const float *next, float *c, size_t ldc) {
+    CARNN__K(part) sum[CARNN__DOTS_MOST][CARNN__DOT_GROUPS(1)], column[4];
+    const size_t step = (size_t)groups * CARNN__WIDTH;
+    size_t i, p, s;
+    ptrdiff_t g;
     CARNN__UNROLL for (i = 0; i < m; i++) {
         CARNN__UNROLL for (g = 0; g < groups; g++)
-            sum[i * groups + g] = CARNN__X86(loadu)(c + i * ldc + CARNN__WIDTH * g);
+            sum[i][g] = CARNN__X86(loadu)(c + i * ldc + g * apart.c);
     }
-    for (p = 0; p < k; p += 4, next += 4 * step) {
-        for (i = 0; large && i < step; i += 4) CARNN__PREFETCH_2(next + 4 * i);
+    for (p = 0; p < k; p += 4) {
+        for (i = 0; next && i < step; i += 4, next += 16) CARNN__PREFETCH_2(next);
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(four_columns)(b + CARNN__WIDTH * g * ldb + p, ldb, column);
+            const float *x = a + g * apart.a;
+            CARNN__V(four_columns)(b + g * apart.b + p, ldb, column);
             CARNN__UNROLL for (s = 0; s < 4; s++) {
                 CARNN__UNROLL for (i = 0; i < m; i++)
-                    sum[i * groups + g] = CARNN__X86(fmadd)(CARNN__X86(set1)(a[i * lda + p + s]),
-                                                            column[s], sum[i * groups + g]);
+                    sum[i][g] = CARNN__X86(fmadd)(CARNN__X86(set1)(x[i * lda + p + s]), column[s],
+                                                  sum[i][g]);
             }
         }
     }
     CARNN__UNROLL for (i = 0; i < m; i++) {
         CARNN__UNROLL for (g = 0; g < groups; g++)
-            CARNN__X86(storeu)(c + i * ldc + CARNN__WIDTH * g, sum[i * groups + g]);
+            CARNN__X86(storeu)(c + i * ldc + g * apart.c, sum[i][g]);
     }
 }
-
 #endif
 
 #undef CARNN__PARTS
@@ -3597,14 +3602,45 @@ static size_t CARNN__K(tile_vectors)(const carnn__panel *job) {
     return job->m == 1 ? CARNN__TILE_WIDEST : carnn__min(CARNN__TILE_WIDEST, 2);
 }
 
+/* C (1, n) += A B for `rows` rows of a B in place, n a multiple of 16. */
+static CARNN__INLINE void CARNN__K(add_rows)(size_t rows, size_t n, const float *a, size_t a_column,
+                                             const float *b, size_t b_row, float *c) {
+    vec x[4], sum;
+    size_t i, j;
+    CARNN__UNROLL for (i = 0; i < rows; i++) x[i] = set1(a[i * a_column]);
+    for (j = 0; j < n; j += CARNN__LANES) {
+        sum = load(c + j);
+        CARNN__UNROLL for (i = 0; i < rows; i++) sum = fma(x[i], load(b + i * b_row + j), sum);
+        store(c + j, sum);
+    }
+}
+
+/* One row of A times a B in place, which is read four rows at a time, from their first number to
+   the last: each piece of a panel would be in another page. The sums wait in C. At three quarters
+   of the speed at which the cache that holds B is read (gemv A B). */
+static void CARNN__K(one_row)(const carnn__panel *job) {
+    const float *a = job->a, *b = job->b;
+    size_t p, rows;
+    if (!job->add && job->start) memcpy(job->c, job->start, job->n * sizeof *job->c);
+    else if (!job->add) memset(job->c, 0, job->n * sizeof *job->c);
+    for (p = 0; p < job->k; p += rows, a += rows * job->a_column, b += rows * job->b_row) {
+        rows = job->k - p < 4 ? 1 : 4;
+        if (rows == 4) CARNN__K(add_rows)(4, job->n, a, job->a_column, b, job->b_row, job->c);
+        else CARNN__K(add_rows)(1, job->n, a, job->a_column, b, job->b_row, job->c);
+    }
+}
+
 /* All rows of A times the panels. With many rows at nine tenths of the peak and more (matmul 512 x
    400 x 300 of `carnn bench`). With 32 rows, where a panel is copied or transposed for six tiles
-   only, at two thirds to four fifths, at more where B was packed before. With one row at half the
-   speed at which the cache that holds B is read (gemv A B). */
+   only, at two thirds to four fifths, at more where B was packed before. */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(operands) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
     size_t step = CARNN__K(tile_vectors)(job) * CARNN__LANES, j;
+    if (job->m == 1 && job->b_row) {
+        CARNN__K(one_row)(job);
+        return;
+    }
     for (j = 0; j < job->n; j += step) {
         at.columns = carnn__min(job->n - j, step);
         at.a = job->a;
@@ -3688,41 +3724,67 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
+#if defined(CARNN__DOT_ROWS)
+/* The columns of C that row_dots can do, the first ones; returns how many. Rows that lie a multiple
+   of 2 KiB apart compete for the same few lines of the first-level cache, which have room for eight
+   of them: then two groups of eight are not read at the same columns, but the second half of one
+   with the first half of the next. */
+static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k, const float *a,
+                                                   size_t lda, const float *b, size_t ldb, float *c,
+                                                   size_t ldc) {
+    const size_t w = CARNN__DOT_ROWS, half = k / 2, groups = CARNN__DOT_GROUPS(m);
+    const int crowded = ldb % 512 == 0, large = n * k >= CARNN__FAR;
+    const ptrdiff_t rows = (ptrdiff_t)(w * ldb), right = (ptrdiff_t)half;
+    const CARNN__K(apart) one = {0, 0, 0}, below = {0, rows, (ptrdiff_t)w};
+    const CARNN__K(apart) above = {right, right - rows, -(ptrdiff_t)w};
+    size_t j = 0;
+    if (k % 4 || (crowded && w > 8)) return 0;
+    for (; !crowded && j + groups * w <= n; j += groups * w)
+        CARNN__V(row_dots)(m, (ptrdiff_t)groups, below, k, a, lda, b + j * ldb, ldb,
+                           large ? b + (j + groups * w) * ldb : NULL, c + j, ldc);
+    if (crowded && groups > 1 && half % 4 == 0 && w <= n) {
+        CARNN__V(row_dots)(m, 1, one, half, a, lda, b, ldb, NULL, c, ldc);
+        for (j = w; j + w <= n; j += w)
+            CARNN__V(row_dots)(m, 2, above, half, a, lda, b + j * ldb, ldb,
+                               large ? b + (j + w) * ldb : NULL, c + j, ldc);
+        CARNN__V(row_dots)(m, 1, one, half, a + half, lda, b + (j - w) * ldb + half, ldb, NULL,
+                           c + j - w, ldc);
+    }
+    for (; j + w <= n; j += w)
+        CARNN__V(row_dots)(m, 1, one, k, a, lda, b + j * ldb, ldb,
+                           large ? b + (j + w) * ldb : NULL, c + j, ldc);
+    return j;
+}
+#endif
+
 /* C (m, n) += A B' for m rows, at most CARNN__DOTS_MOST, with a B that is stored (n, k): B is read
-   once, and its rows are transposed in registers, sixteen at a time, or as many as row_dots takes.
-   Bound by the shuffles, at half of the speed at which the cache is read (gemv A B'), or by
-   memory. */
+   once, and its rows are transposed in registers, as many as row_dots takes, or sixteen. Bound by
+   the shuffles, at half of the speed at which the cache is read (gemv A B'), or by memory. */
 static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const float *a, size_t lda,
                                          const float *b, size_t ldb, float *c, size_t ldc) {
     size_t j = 0, p, s, i;
 #if defined(CARNN__DOT_ROWS)
-    /* Rows that lie a multiple of 2 KiB apart compete for the same few lines of the first-level
-       cache, which have room for eight of them. */
-    const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS;
-    const int apart = ldb % 512 != 0, fours = k % 4 == 0 && (apart || w == 8);
-    const int large = n * k >= CARNN__FAR;
-    for (; m == 1 && fours && apart && j + groups * w <= n; j += groups * w)
-        CARNN__V(row_dots)(1, CARNN__DOT_GROUPS, k, a, lda, b + j * ldb, ldb, large, c + j, ldc);
-    for (; fours && j + w <= n; j += w)
-        CARNN__V(row_dots)(m, 1, k, a, lda, b + j * ldb, ldb, large, c + j, ldc);
+    j = CARNN__K(dots_of_rows)(m, n, k, a, lda, b, ldb, c, ldc);
 #endif
     for (; j < n; j += CARNN__LANES) {
-        size_t width = carnn__min(n - j, CARNN__LANES);
-        vec block[CARNN__LANES], sum[CARNN__DOTS_MOST];
+        const size_t width = carnn__min(n - j, CARNN__LANES);
+        const size_t whole = width == CARNN__LANES ? k / CARNN__LANES * CARNN__LANES : 0;
+        vec sum[CARNN__DOTS_MOST];
         CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = loadn(c + i * ldc + j, width);
-        for (p = 0; p < k; p += CARNN__LANES) {
-            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
-                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
-                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) {
-                    CARNN__UNROLL for (i = 0; i < m; i++)
-                        sum[i] = fma(set1(a[i * lda + p + s]), block[s], sum[i]);
-                }
-            } else {
-                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
-                for (s = 0; s < CARNN__LANES && s < k - p; s++) {
-                    CARNN__UNROLL for (i = 0; i < m; i++)
-                        sum[i] = fma(set1(a[i * lda + p + s]), block[s], sum[i]);
-                }
+        for (p = 0; p < whole; p += CARNN__LANES) {
+            vec block[CARNN__LANES];
+            CARNN__V(transpose)(b + j * ldb + p, ldb, block);
+            CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++) {
+                CARNN__UNROLL for (i = 0; i < m; i++)
+                    sum[i] = fma(set1(a[i * lda + p + s]), block[s], sum[i]);
+            }
+        }
+        for (; p < k; p += CARNN__LANES) {
+            vec edge[CARNN__LANES]; /* a block would be in memory, too */
+            CARNN__K(transpose_edge)(n, k, b, ldb, j, p, edge);
+            for (s = 0; s < CARNN__LANES && s < k - p; s++) {
+                CARNN__UNROLL for (i = 0; i < m; i++)
+                    sum[i] = fma(set1(a[i * lda + p + s]), edge[s], sum[i]);
             }
         }
         CARNN__UNROLL for (i = 0; i < m; i++) storen(c + i * ldc + j, width, sum[i]);
@@ -3892,11 +3954,11 @@ enum {
     CARNN__PACKED = 8 /* B was packed by carnn__pack; ldb is not used */
 };
 
-/* Floats of scratch memory of a worker: a panel or a strip of A (48 KiB), and a block of panels
+/* Floats of scratch memory of a worker: a panel or a strip of A (72 KiB), and a block of panels
    (3/4 MiB). */
-#define CARNN__PANEL_SIZE ((size_t)12288)
+#define CARNN__PANEL_SIZE ((size_t)18432)
 #define CARNN__BLOCK_SIZE ((size_t)196608)
-#define CARNN__DEPTH_MOST 320 /* rows of a panel: 20 KiB at 16 columns */
+#define CARNN__DEPTH_MOST 384 /* rows of a panel: 24 KiB at 16 columns */
 
 /* Kernels, threads, and scratch memory. */
 typedef struct carnn__engine {

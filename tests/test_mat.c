@@ -129,7 +129,8 @@ static void check_packed_parts(void) {
 /* Up to nine rows times a B stored (n, k): whole registers of its rows and what is left, k a
    multiple of four or not, rows of B that lie a page apart. */
 static void check_few_rows(void) {
-    static const size_t sizes[][3] = {{50, 40, 40}, {33, 30, 35}, {100, 64, 512}, {40, 513, 1024}};
+    static const size_t sizes[][3] = {
+        {50, 40, 40}, {33, 30, 35}, {100, 64, 512}, {40, 513, 1024}, {21, 516, 1024}};
     size_t m, i;
     for (m = 1; m <= CARNN__DOTS_MOST + 1; m++)
         for (i = 0; i < CARNN__COUNT(sizes); i++) {
