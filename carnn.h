@@ -2418,6 +2418,7 @@ typedef union carnn__lanes_room {
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
 #define CARNN__BLOCKS_MOST 4 /* where B is blocks: for more rows a panel is packed once */
 #define CARNN__BLOCK_GROUPS 2 /* times 16 rows of B at a time, for one row: one sum would wait */
+#define CARNN__PAGE 1024 /* floats: rows so far apart compete for the lines of one set of a cache */
 #define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
@@ -2500,6 +2501,7 @@ typedef struct carnn__kernels {
     const char *name;
     size_t tile_rows, tile_columns; /* of a tile of C; tile_columns, a multiple of 16, is also the
                                        width of a panel */
+    size_t dots_rows; /* for so many rows of A, some at a time, few_rows is faster than panels */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
     CARNN__TRAINING_KERNELS(CARNN__KERNEL_FIELD)
@@ -3443,11 +3445,16 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #define CARNN__TILES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1)
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
+#if defined(CARNN__AVX512)
+#define CARNN__DOTS_ROWS 40 /* eight at a time are near the peak, with 32 registers */
+#else
+#define CARNN__DOTS_ROWS CARNN__DOTS_MOST
+#endif
 
 /* Each of the first CARNN__FETCH_TILES tiles prefetches a part of the next panel, some of it every
    CARNN__FETCH_STEPS steps. */
 #define CARNN__FETCH_TILES 4
-#define CARNN__FETCH_STEPS 32
+#define CARNN__FETCH_STEPS 8
 
 /* What is copied from b will be copied from `width` numbers further on for the next panel. Of these
    sixteen numbers the last is prefetched: where the rows of B do not begin at cache lines, the line
@@ -3733,7 +3740,7 @@ static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k,
                                                    size_t lda, const float *b, size_t ldb, float *c,
                                                    size_t ldc) {
     const size_t w = CARNN__DOT_ROWS, half = k / 2, groups = CARNN__DOT_GROUPS(m);
-    const int crowded = ldb % 512 == 0, large = n * k >= CARNN__FAR;
+    const int crowded = ldb % 512 == 0, large = k == ldb && n * k >= CARNN__FAR;
     const ptrdiff_t rows = (ptrdiff_t)(w * ldb), right = (ptrdiff_t)half;
     const CARNN__K(apart) one = {0, 0, 0}, below = {0, rows, (ptrdiff_t)w};
     const CARNN__K(apart) above = {right, right - rows, -(ptrdiff_t)w};
@@ -3804,12 +3811,42 @@ static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const flo
 
 CARNN__DOTS(CARNN__DOTS_FUNCTION)
 
-static void CARNN__K(few_rows)(size_t m, size_t n, size_t k, const float *a, size_t lda,
-                               const float *b, size_t ldb, float *c, size_t ldc) {
+static void CARNN__K(dots_m)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                             const float *b, size_t ldb, float *c, size_t ldc) {
     switch (m) {
         CARNN__DOTS(CARNN__DOTS_CASE)
     default: break;
     }
+}
+
+#if defined(CARNN__DOT_ROWS)
+/* Rows of A and of B that all lie pages apart compete for eight lines of the first-level cache. So
+   A is copied: its rows begin a quarter of a page behind those of B, and a line behind each
+   other. */
+static CARNN__NOINLINE void CARNN__K(dots_apart)(size_t m, size_t n, size_t k, const float *a,
+                                                 size_t lda, const float *b, size_t ldb, float *c,
+                                                 size_t ldc) {
+    enum { page = CARNN__PAGE, row = page + CARNN__LANES };
+    float room[page + CARNN__DOTS_MOST * row];
+    float *copy = room + (((uintptr_t)b - (uintptr_t)room) / sizeof *b + page / 4) % page;
+    size_t p, i, width;
+    for (p = 0; p < k; p += width) {
+        width = carnn__min(k - p, page);
+        for (i = 0; i < m; i++) memcpy(copy + i * row, a + i * lda + p, width * sizeof *a);
+        CARNN__K(dots_m)(m, n, width, copy, row, b + p, ldb, c, ldc);
+    }
+}
+#endif
+
+static void CARNN__K(few_rows)(size_t m, size_t n, size_t k, const float *a, size_t lda,
+                               const float *b, size_t ldb, float *c, size_t ldc) {
+#if defined(CARNN__DOT_ROWS)
+    if (lda % CARNN__PAGE == 0 && ldb % CARNN__PAGE == 0) {
+        CARNN__K(dots_apart)(m, n, k, a, lda, b, ldb, c, ldc);
+        return;
+    }
+#endif
+    CARNN__K(dots_m)(m, n, k, a, lda, b, ldb, c, ldc);
 }
 #undef CARNN__DOTS
 #undef CARNN__DOTS_FUNCTION
@@ -4200,17 +4237,30 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
-/* Few rows and a B that is stored (n, k), which is transposed in registers. */
+/* The most rows of a product with a B that is stored (n, k) for which it is transposed in
+   registers: once, where row_dots cannot do it or rows of B are slow to read. */
+static size_t carnn__few(const carnn__product *x) {
+    const int fast = x->k % 4 == 0 && x->n >= CARNN__LANES && x->b.columns % CARNN__PAGE;
+    if (x->b.q) return CARNN__BLOCKS_MOST;
+    return fast ? x->e->k->dots_rows : CARNN__DOTS_MOST;
+}
+
+/* That product for m rows, as many at a time as the kernels take. */
 static void carnn__product_few(const carnn__product *x, size_t i0, size_t m, size_t j0, size_t n) {
-    const float *a = x->a + i0 * x->lda;
     const carnn__matrix *b = &x->b;
-    float *c = x->c + i0 * x->ldc + j0;
-    size_t row = carnn__q8_row(b->columns), i;
-    for (i = 0; i < m && !(x->form & CARNN__ADD); i++)
-        if (x->bias) memcpy(c + i * x->ldc, x->bias + j0, n * sizeof *c);
-        else memset(c + i * x->ldc, 0, n * sizeof *c);
-    if (b->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, b->q + j0 * row, row, c, x->ldc);
-    else x->e->k->few_rows(m, n, x->k, a, x->lda, b->w + j0 * b->columns, b->columns, c, x->ldc);
+    size_t row = carnn__q8_row(b->columns), end = i0 + m;
+    size_t each = carnn__part(m, carnn__parts(m, CARNN__DOTS_MOST), 1), i;
+    for (; i0 < end; i0 += each) {
+        const float *a = x->a + i0 * x->lda;
+        float *c = x->c + i0 * x->ldc + j0;
+        m = carnn__min(each, end - i0);
+        for (i = 0; i < m && !(x->form & CARNN__ADD); i++)
+            if (x->bias) memcpy(c + i * x->ldc, x->bias + j0, n * sizeof *c);
+            else memset(c + i * x->ldc, 0, n * sizeof *c);
+        if (b->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, b->q + j0 * row, row, c, x->ldc);
+        else
+            x->e->k->few_rows(m, n, x->k, a, x->lda, b->w + j0 * b->columns, b->columns, c, x->ldc);
+    }
 }
 
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
@@ -4218,7 +4268,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (i1 - i0 <= (x->b.q ? CARNN__BLOCKS_MOST : CARNN__DOTS_MOST) && x->form & CARNN__NT) {
+    if (x->form & CARNN__NT && i1 - i0 <= carnn__few(x)) {
         carnn__product_few(x, i0, i1 - i0, j0, j1 - j0);
         return;
     }
@@ -28087,11 +28137,13 @@ static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
+    CARNN__DOTS_ROWS,
     CARNN__KERNELS(CARNN__KERNEL_ENTRY) CARNN__TRAINING_KERNELS(CARNN__TRAINING_ENTRY){
         CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
 #undef CARNN__TRANSPOSED
 #undef CARNN__TILE_ROWS
+#undef CARNN__DOTS_ROWS
 #undef CARNN__TILE_VECTORS
 #undef CARNN__TILE_WIDEST
 #undef CARNN__TILE_WIDTHS

@@ -127,10 +127,12 @@ static void check_packed_parts(void) {
 }
 
 /* Up to nine rows times a B stored (n, k): whole registers of its rows and what is left, k a
-   multiple of four or not, rows of B that lie a page apart. */
+   multiple of eight, of four or not, rows of B that lie a page apart, and rows of A with them. */
 static void check_few_rows(void) {
-    static const size_t sizes[][3] = {
-        {50, 40, 40}, {33, 30, 35}, {100, 64, 512}, {40, 513, 1024}, {21, 516, 1024}};
+    static const size_t sizes[][4] = {{50, 40, 40, 40},       {33, 30, 35, 30},
+                                      {100, 64, 512, 64},     {40, 513, 1024, 513},
+                                      {21, 516, 1024, 516},   {24, 1024, 1024, 1024},
+                                      {37, 1100, 2048, 2048}};
     size_t m, i;
     for (m = 1; m <= CARNN__DOTS_MOST + 1; m++)
         for (i = 0; i < CARNN__COUNT(sizes); i++) {
@@ -138,8 +140,9 @@ static void check_few_rows(void) {
             s.form |= m % 2 ? CARNN__ADD : 0;
             s.m = m;
             s.n = sizes[i][0];
-            s.k = s.lda = sizes[i][1];
+            s.k = sizes[i][1];
             s.ldb = sizes[i][2];
+            s.lda = sizes[i][3];
             s.ldc = s.n + 1;
             s.with_bias = m % 4 == 2;
             check_shape(&s);
