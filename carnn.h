@@ -3406,9 +3406,10 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    result.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
-   the first-level cache while all tiles of its columns use it. For few rows of A each panel is
-   copied (transposed, where B is stored (n, k)) when it is needed; for up to eight rows of A such a
-   B is transposed in registers, and never stored. Blocks of 8-bit weights (n, k) are transposed as
+   the caches of the core while all tiles of its columns use it. For few rows of A each panel is
+   copied (transposed, where B is stored (n, k)) when it is needed; one row of A reads B in place.
+   For up to eight rows of A, with AVX-512 for more, eight at a time, a B that is stored (n, k) is
+   transposed in registers, and never stored. Blocks of 8-bit weights (n, k) are transposed as
    bytes, sixteen rows at a time, for up to four rows of A as they are needed. For many rows a block
    of panels is packed into the second-level cache first. A B that was packed before is used in
    place; where it is large the tiles prefetch the next panel.
