@@ -160,8 +160,9 @@
    candidates and short dialogs, 90 KB with 206 and longer ones. A session opened with desc NULL
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
    longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
-   take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most; threads that
-   are started here have 256 KB.
+   take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most, and products
+   with 1024 or 2048 dimensions 40 KB more with AVX2 and AVX-512; threads that are started here have
+   256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
