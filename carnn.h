@@ -10133,6 +10133,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (!found) expected = carnn__class_format(p);
     else if (!carnn__trim(label).length) expected = "a class";
     else if (p->style == CARNN__CLASS_FASTTEXT && carnn__has_label(text)) expected = "one label";
+    if (!found && !p->lenient && p->csv && p->style == CARNN__CLASS_NAMED)
+        return carnn__expected_columns(p); /* says what a comma in a text needs */
     if (expected && !p->lenient) return carnn__unexpected(p, expected, p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->example = 1;
@@ -10605,8 +10607,11 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
 static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
                                         float *number) {
     double x;
-    if (!carnn__number(field, &x) || fabs(x) > CARNN__NUMBER_MOST)
+    if (!carnn__number(field, &x))
         return carnn__expectedf(&p->lines, field, "a number in column %zu", column);
+    if (fabs(x) > CARNN__NUMBER_MOST)
+        return carnn__expectedf(&p->lines, field, "a number from -" CARNN__STRING(CARNN__NUMBER_MOST)
+                                " to " CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu", column);
     *number = (float)x;
     return CARNN_OK;
 }
@@ -22724,14 +22729,16 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 #ifndef CARNN_NO_TEXT
 
 /* The option target_kind that the data show. *other: where some targets are fractions, and so no
-   classes, the first one that is no number, such as NA; else SIZE_MAX. */
+   classes, the first one that is no number, such as NA; else SIZE_MAX. As floats, those above some
+   millions would all be whole. */
 static double carnn__signal_kind(const carnn_dataset *data, size_t *other) {
     size_t i, fractions = 0, steps = 0, single = 0, words;
     *other = SIZE_MAX;
     for (i = 0; i < data->item_count; i++) {
-        float y = data->items[i].value;
-        fractions += y == y && y != floorf(y);
-        if (y != y && *other == SIZE_MAX) *other = i;
+        float value = data->items[i].value;
+        double y = 0.0;
+        fractions += value == value && carnn__number(carnn__target(data, i), &y) && y != floor(y);
+        if (value != value && *other == SIZE_MAX) *other = i;
         words = carnn__target_length(data, i);
         steps += words == carnn__item_length(data, i);
         single += words == 1;
@@ -25345,7 +25352,8 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
         if (!carnn__same_names(a, b) || /* those that only vectors have are not predicted */
             (words && carnn__trained_words(models[m]) != carnn__trained_words(models[0])))
             return carnn__not_alike(m, words ? "their words differ"
-                                             : "their candidates or classes differ", error);
+                                             : "their candidates or classes differ, or stand in "
+                                               "another order", error);
         other = carnn__reads_otherwise(models[0], models[m]);
         if (!other) continue;
         snprintf(why, sizeof why, "they were not made with the same --%s", other);

@@ -596,9 +596,10 @@ static void json(FILE *to, const char *format, ...) {
     va_end(values);
 }
 
-/* NaN where no target has a loss. */
+/* NaN where no target has a loss. A standard deviation has no examples, but metrics. */
 static double loss_of(const carnn_scores *s) {
-    return s->examples && s->unanswerable >= s->examples ? NAN : s->loss;
+    int none = s->examples ? s->unanswerable >= s->examples : !s->count;
+    return none ? NAN : s->loss;
 }
 
 /* The loss and the metrics of the task, by name with a suffix. */
@@ -1054,7 +1055,7 @@ static void warn_of(const carnn_scores *s, const carnn_model *m, const char *fil
     if (s->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the %s are unknown, is this the right file?", file,
             100.0 * s->unknown, words_called(m));
-    if (s->unanswerable && s->unanswerable >= s->examples)
+    if (s->unanswerable >= s->examples)
         say(DONE, "%s: nothing is scored: the model knows no target, the texts do not have them, "
             "or no sentence is right", file);
     else if (10 * s->unanswerable >= s->examples && s->unanswerable)
@@ -1083,6 +1084,17 @@ static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
     }
     say(DONE, "%s: only the first example has the class %s; does its line name columns? They are "
         "called label and %s", called(file), first, pair ? "sentence1, sentence2" : "text");
+}
+
+/* Says so where groups have hardly two sentences each: of a question whose lines do not stand
+   together each sentence is ranked by itself, and so first; skip-thought learns from neighbours. */
+static void warn_of_groups(const carnn_dataset *set, const char *file) {
+    size_t examples = carnn_dataset_examples(set), groups = carnn_dataset_groups(set);
+    int answer = !strcmp(task_of(model), "answer");
+    if ((!answer && strcmp(task_of(model), "skip-thought")) || examples >= 2 * groups) return;
+    say(DONE, "%s: sentences: %zu, %s: %zu; %s", called(file), examples,
+        answer ? "questions" : "documents", groups,
+        answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
 
 /* ==== train ================================================================================== */
@@ -1260,11 +1272,11 @@ static void warn_of_training(void) {
         say(DONE, "%s: examples: %zu, classes: %zu; is it as expected? (%s)",
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
-    if (!strcmp(arg.task, "answer") && examples < 2 * carnn_dataset_groups(data))
-        say(DONE, "%s: sentences: %zu, questions: %zu; do the lines of a question stand together?",
-            called(*arg.train.item), examples, carnn_dataset_groups(data));
+    warn_of_groups(data, *arg.train.item);
     if (job.valid) warn_of_names(job.valid, *arg.valid.item, 0);
+    if (job.valid) warn_of_groups(job.valid, *arg.valid.item);
     if (job.test) warn_of_names(job.test, *arg.test.item, 0);
+    if (job.test) warn_of_groups(job.test, *arg.test.item);
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1463,11 +1475,12 @@ static void on_ranked(const carnn_ranked *r, void *user) {
     add_text(&tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
-/* The probability that model i and the first differ as much by chance; NaN where their scores are
-   means of different things: of words and characters, of sentences and chunks. */
+/* The probability that model i and the first differ as much by chance; NaN where there is nothing
+   to compare, or their scores are means of different things: of words and characters, of sentences
+   and chunks. */
 static double significance(size_t i) {
     const numbers *w = &tested.weight, *p = tested.parts;
-    if (tested.unlike[i] || p[i].count != w->count) return NAN;
+    if (tested.unlike[i] || p[i].count != w->count || !w->count) return NAN;
     return carnn_significance(w->count, p[0].item, p[i].item, w->item, 1);
 }
 
@@ -1760,6 +1773,7 @@ static int test(void) {
     if (arg.ensemble) make_ensemble();
     data = load_data(&arg.data, NULL, arg.clean, 0);
     warn_of_names(data, *arg.data.item, 0);
+    warn_of_groups(data, *arg.data.item);
     score_models(&desc);
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;

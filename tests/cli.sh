@@ -619,7 +619,7 @@ for order in '-k 1' '-r'; do # the same classes, in other orders: no vote
     run 0 train --task classify --train classes.tsv --hidden 4 --epochs 1 --quiet --out "class$order.gguf"
 done
 run 0 test class-*.gguf --data classes.tsv
-says err '^carnn: no vote: models 1 and 2 cannot be averaged: their candidates or classes differ$'
+says err '^carnn: no vote: models 1 and 2 cannot be averaged: their candidates or classes differ, or stand in another order$'
 lines out 2
 run 0 test class-*.gguf --data classes.tsv --json
 says out '^{"models": \[{.*}, {.*}\]}$'
@@ -1259,6 +1259,12 @@ says err 'pooling has an effect only where target-kind is one of these: class nu
 run 0 test steps.gguf --data steps.tsv --report --json
 says out '"class": "a"[^}]*"count": 4' # one word is the class of all rows
 check 'rows of no class are reported' [ "$(grep -c unknown out)" -eq 0 ]
+printf -- '- - -\t1\t2\t3\n' >unscored.tsv
+run 0 test steps.gguf --data unscored.tsv
+says out 'steps.gguf  nothing scored  (0 examples'
+says err 'unscored.tsv: nothing is scored'
+run 0 test steps.gguf --data unscored.tsv --json
+says out '"examples": 0, .*"loss": null, "file"'
 head -n 2 steps.tsv >rows.tsv
 for kind in class steps; do
     run 0 train --task signal --target-kind $kind --train rows.tsv --epochs 1 --hidden 4 --out $kind-rows.gguf
@@ -1990,6 +1996,19 @@ says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question s
 sort shuffled.tsv >sorted.tsv
 run 0 train --task answer --train sorted.tsv --epochs 1 --hidden 4 --embedding 4 --out shuffled.gguf
 check 'sorted questions are no doubt' [ "$(grep -c 'stand together' err)" -eq 0 ]
+run 0 train --task answer --train sorted.tsv --valid shuffled.tsv --epochs 1 --hidden 4 --embedding 4 \
+    --out shuffled.gguf
+says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'
+run 0 test shuffled.gguf --data shuffled.tsv
+says err 'shuffled.tsv: sentences: 5, questions: 4; do the lines of a question stand together?'
+run 0 test shuffled.gguf --data sorted.tsv
+check 'sorted questions are no doubt' [ "$(grep -c 'stand together' err)" -eq 0 ]
+printf 'a b\n\nc d\n\ne f\n' >spread.txt
+run 0 train --task skip-thought --train spread.txt --epochs 1 --hidden 4 --embedding 4 --out spread.gguf
+says err 'spread.txt: sentences: 3, documents: 3; each empty line ends a document$'
+printf 'id,label,text\n1,x,yes, no\n' >commas.csv
+run 3 train --task classify --train commas.csv --out none.gguf
+says err 'commas.csv:2: expected 3 columns (here with tabs; a comma in one needs quotation marks), '
 printf '4\ty\tn\t\n' | cat named.tsv - >empty.tsv
 run 3 test among.gguf --data empty.tsv
 says err 'empty.tsv:5: expected a class, found "4\\ty\\tn\\t"$'

@@ -827,7 +827,8 @@ static void ensemble_refused(void) {
     carnn_model_free(e);
     CHECK_INT(carnn_model_create(&other, &model, more, &error), CARNN_OK);
     ensemble_refuses(m[0][0], other, CARNN_ENSEMBLE_MEAN,
-                     "models 1 and 2 cannot be averaged: their candidates or classes differ");
+                     "models 1 and 2 cannot be averaged: their candidates or classes differ, or "
+                     "stand in another order");
     carnn_model_free(other);
     model.task = "pair";
     CHECK_INT(carnn__set_all(&model, &training, 0, "target=relatedness grades=7", &error), 0);

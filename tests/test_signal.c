@@ -349,7 +349,8 @@ static void signal_errors(void) {
         {"a\t1\nb\t1\tx\n", "1", 0, "s:2: expected a number in column 3, found \"x\""},
         {"a\t1\nb\t\t1\n", "1", 0, "s:2: expected a number in column 2, found nothing"},
         {"a\tNaN\n", "1", 0, "s:1: expected a number in column 2, found \"NaN\""},
-        {"a\t1e31\n", "1", 0, "s:1: expected a number in column 2, found \"1e31\""},
+        {"a\t1e31\n", "1", 0,
+         "s:1: expected a number from -1e30 to 1e30 in column 2, found \"1e31\""},
         {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
         {"a\t1\t2\nb\t1\t2\t3\n", "2", 0, "s:2: expected rows of 2 numbers, found 3 numbers"},
         {"a\t1\n", "2", 0, "s:1: expected rows of 2 numbers, found 1 number"},
@@ -619,6 +620,7 @@ static void signal_kinds(void) {
                {signal_numbers, "2", "target_kind=class", CARNN__SIGNAL_CLASS, 6},
                {signal_steps, "2", "", CARNN__SIGNAL_STEPS, 3},
                {"1,1\n2,1\n30,1\n", "1", "", CARNN__SIGNAL_CLASS, 3},
+               {"9000000,1\n9000001.5,1\n", "1", "", CARNN__SIGNAL_NUMBER, 0}, /* whole as floats */
                {"1,1\n2,1\n30,1\n", "1", "target_kind=number", CARNN__SIGNAL_NUMBER, 0}};
     carnn_model_desc desc;
     carnn_model *model, *other;
