@@ -8030,10 +8030,16 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
     return shown;
 }
 
-/* "f.txt:1: expected a sentence, found an empty file" */
+/* The error of line `number`: "f.txt:1: expected a sentence, found an empty file". */
+static carnn_status carnn__misread_at(const carnn__lines *l, size_t number, const char *expected,
+                                      const char *found) {
+    return carnn__fail(l->error, CARNN_ERR_DATA, number, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(l->name), number, expected, found);
+}
+
+/* That of the line at hand. */
 static carnn_status carnn__misread(const carnn__lines *l, const char *expected, const char *found) {
-    return carnn__fail(l->error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(l->name), l->number, expected, found);
+    return carnn__misread_at(l, l->number, expected, found);
 }
 
 /* "trn.txt:381: expected a line number, found "abc"" */
@@ -8340,15 +8346,14 @@ static char carnn__csv_separator(carnn__span file) {
     return ',';
 }
 
-/* Returns the length of what the rows become. *open: the row of a quotation mark that none closes,
-   or 0. */
-static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t *open) {
-    carnn__span whole = {file, length};
+/* Rows of a buffer become lines. Returns the row of a quotation mark that none closes, or 0. */
+static size_t carnn__csv_rows(carnn__span *rows, char separator) {
+    char *file = (char *)(uintptr_t)rows->at;
     carnn__quotes q = {0, 1};
     size_t i, n = 0, row = 1;
-    for (i = 0; i < length; i++) {
+    for (i = 0; i < rows->length; i++) {
         char c = file[i];
-        if (carnn__csv_quote(whole, &i, &q)) continue;
+        if (carnn__csv_quote(*rows, &i, &q)) continue;
         if (q.inside) {
             if (c == '\n' || c == '\r') c = ' ';
         } else {
@@ -8358,8 +8363,8 @@ static size_t carnn__csv_rows(char *file, size_t length, char separator, size_t 
         if (c == '\t') c = ' ';
         file[n++] = c == separator && !q.inside ? '\t' : c;
     }
-    *open = q.inside ? row : 0;
-    return n;
+    rows->length = n;
+    return q.inside ? row : 0;
 }
 
 /* Makes lines of the rows of a source, all of which is at hand. */
@@ -8373,11 +8378,9 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
         if (!in->buffer) return carnn__out_of_memory(l->error);
         l->rest.at = in->buffer;
     }
-    l->rest.length = carnn__csv_rows(in->buffer + (l->rest.at - in->buffer), l->rest.length,
-                                     separator, &open);
+    open = carnn__csv_rows(&l->rest, separator);
     if (!open) return CARNN_OK;
-    l->number = open;
-    return carnn__misread(l, "a quotation mark that ends the field", "none to the end");
+    return carnn__misread_at(l, open, "a quotation mark that ends the field", "none to the end");
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
@@ -8531,8 +8534,7 @@ static carnn_status carnn__vector_text(carnn__vectors *v) {
         row[i] = (float)number;
     }
     v->read++;
-    if (!odd) return CARNN_OK;
-    return carnn__expectedf(l, l->line, "a word and %zu numbers", v->dimension);
+    return odd ? carnn__expectedf(l, l->line, "a word and %zu numbers", v->dimension) : CARNN_OK;
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
@@ -8633,8 +8635,7 @@ static carnn_status carnn__vectors_all(void *job) {
         if (!status) status = carnn__vector_line(v, &more);
     }
     if (status || v->read) return status;
-    v->input.lines.number = 1;
-    return carnn__misread(&v->input.lines, "word vectors", "none");
+    return carnn__misread_at(&v->input.lines, 1, "word vectors", "none");
 }
 
 /* Reads the vectors of words that have none yet. `v` begins as zeros but for what is set before,
@@ -8760,7 +8761,7 @@ static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
     return data->has_pixels ? pixels : rows;
 }
 
-/* The first member of an item, which has `count`. */
+/* The members of an item: item->count of them. */
 static inline const carnn__member *carnn__members(const carnn_dataset *data,
                                                   const carnn__item *item) {
     return data->members + item->first;
@@ -8816,10 +8817,9 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
 }
 
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example) {
-    if (example >= carnn_dataset_examples(dataset) ||
-        dataset->items[example].target == CARNN__NO_INDEX)
-        return NULL;
-    return carnn__text(dataset, dataset->items[example].target).at;
+    uint32_t text = CARNN__NO_INDEX;
+    if (example < carnn_dataset_examples(dataset)) text = dataset->items[example].target;
+    return text == CARNN__NO_INDEX ? NULL : carnn__text(dataset, text).at;
 }
 
 /* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
@@ -8871,9 +8871,9 @@ static carnn__span carnn__wrong_link(const carnn__span *texts, char *expected, s
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__SENTENCE_UNIT };
+enum { CARNN__LM_UNIT };
 enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 11 };
+enum { CARNN__CLASSIFY_FINE, CARNN__CLASSIFY_PHRASES = 11 /* behind those of the encoder */ };
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES };
 enum { CARNN__SIGNAL_COLUMNS };
 
@@ -8888,14 +8888,9 @@ enum { CARNN__SIGNAL_COLUMNS };
 enum { CARNN__SECOND_ROLE = 1 }; /* of the second text of answer and pair */
 
 /* Their options that mean the same in both. */
-enum {
-    CARNN__TWO_OVERLAP = 10,
-    CARNN__TWO_TUNE,
-    CARNN__TWO_ENCODER,
-    CARNN__TWO_POOLING = CARNN__TWO_ENCODER + CARNN__ENCODER_COUNT,
-    CARNN__TWO_ALIGNMENT,
-    CARNN__TWO_DIRECTION
-};
+enum { CARNN__TWO_OVERLAP = 10, CARNN__TWO_TUNE, CARNN__TWO_ENCODER,
+       CARNN__TWO_POOLING = CARNN__TWO_ENCODER + CARNN__ENCODER_COUNT, CARNN__TWO_ALIGNMENT,
+       CARNN__TWO_DIRECTION };
 enum { CARNN__ALIGN_OVERLAP, CARNN__ALIGN_NONE, CARNN__ALIGN_FILE };
 
 /* Are alignments read? Of tasks whose roles have them. */
@@ -8906,7 +8901,7 @@ static int carnn__reads_links(const carnn__role *roles, const double *option) {
 
 /* The largest grade of a pair; 0: targets are classes. */
 static size_t carnn__pair_grades(const double *option) {
-    if (option[CARNN__PAIR_TARGET] != 2.0) return 0;
+    if (option[CARNN__PAIR_TARGET] != 2.0) return 0; /* 1 + the place of "relatedness" */
     return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
 }
 
@@ -9037,11 +9032,10 @@ static carnn_status carnn__expected_columns(const carnn__parser *p) {
 /* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
    missing. At the end of a file that has examples it is passed over: it may be a part of another
    file. */
-static carnn_status carnn__read_in_vain(carnn__parser *p) {
+static carnn_status carnn__read_in_vain(const carnn__parser *p) {
     if (!p->fact || p->lenient) return CARNN_OK;
-    p->lines.number = p->fact;
-    return carnn__misread(&p->lines, "a tab between user and response, or a turn that "
-                          "follows the fact", "neither");
+    return carnn__misread_at(&p->lines, p->fact, "a tab between user and response, or a turn that "
+                             "follows the fact", "neither");
 }
 
 /* Is the line at hand not blank? In an example to be predicted a tab counts: it separates fields
@@ -9061,7 +9055,7 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
    when all is well. */
 
-enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* a text is a choice; that of a tree */
+enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* what a text is: a choice, a tree's */
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
@@ -9109,7 +9103,7 @@ struct carnn__reader {
     const char *help;    /* the formats, for help texts */
 };
 
-/* The number of a text, trimmed. */
+/* The number of a text, trimmed; a new one is added. */
 static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
     s = carnn__trim(s);
@@ -9259,10 +9253,8 @@ static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) 
     char expected[96];
     carnn__span wrong;
     if (!r->draft.linked || !record->example) return CARNN_OK;
-    if (!carnn__next_line(l)) {
-        l->number++;
-        return carnn__misread(l, "a line for every example", "the end");
-    }
+    if (!carnn__next_line(l))
+        return carnn__misread_at(l, l->number + 1, "a line for every example", "the end");
     carnn__record_text(record, (uint32_t)record->count, l->line);
     wrong = carnn__wrong_link(record->text, expected, sizeof expected);
     return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
@@ -9352,9 +9344,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
     if (!d->format) d->format = p->format;
     if (r->records == records) {
         const char *found = p->lines.number ? "none" : "an empty file";
-        if (p->lenient) return CARNN_OK;
-        p->lines.number = 1;
-        return carnn__misread(&p->lines, reader->example, found);
+        return p->lenient ? CARNN_OK : carnn__misread_at(&p->lines, 1, reader->example, found);
     }
     if (!r->desc->clean) return CARNN_OK;
     carnn__reading_clean(d, items, groups);
@@ -9674,7 +9664,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
         p->begun = 0;
         return CARNN_OK;
     }
-    r->spoken = p->option[CARNN__SENTENCE_UNIT] <= 1 + CARNN__LM_WORD &&
+    r->spoken = p->option[CARNN__LM_UNIT] <= 1 + CARNN__LM_WORD &&
                 carnn__spoken(rest, &text, &label);
     if (!r->spoken) {
         carnn__cut(&rest, '\t', &text);
@@ -9683,9 +9673,8 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     label = carnn__trim(label);
     if (!carnn__is("-1", label, 0) && !carnn__is("none", label, 0)) r->target = label;
     r->begins = !p->begun;
-    r->example = 1;
+    p->begun = r->example = 1;
     r->before = 1; /* the context */
-    p->begun = 1;
     carnn__record_text(r, 0, text);
     return CARNN_OK;
 }
@@ -9703,22 +9692,19 @@ static carnn_status carnn__prose_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     r->begins = !p->begun;
-    p->begun = 1;
-    r->example = 1;
+    p->begun = r->example = 1;
     carnn__record_text(r, 0, line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__prose_reader = {
-    carnn__prose_line, "a sentence", 0, 0, 0, NULL,
-    "a sentence a line; empty lines end documents"};
+    carnn__prose_line, "a sentence", 0, 0, 0, NULL, "a sentence a line; empty lines end documents"};
 
 /* Do the texts have blanks between their characters, "t h e _ c a t"? */
 static int carnn__spaced(const carnn_dataset *data) {
     size_t i, characters = 0;
     for (i = 0; i < data->member_count; i++) {
-        carnn__span text = carnn__text(data, data->members[i].text);
-        carnn__words w = carnn__words_of(CARNN__SPACES, text);
+        carnn__words w = carnn__words_of(CARNN__SPACES, carnn__text(data, data->members[i].text));
         for (; carnn__next_word(&w); characters++)
             if (carnn__character(w.word.at, w.word.length) < w.word.length) return 0;
     }
@@ -9735,13 +9721,9 @@ static int carnn__spaced(const carnn_dataset *data) {
    numbers. Consecutive pairs with the same number, or without a number the same question, are the
    answers to one question. */
 
-enum { /* kinds of columns */
-    CARNN__ANSWER_QUESTION,
-    CARNN__ANSWER_SENTENCE,
-    CARNN__ANSWER_LABEL,
-    CARNN__ANSWER_NUMBER,
-    CARNN__ANSWER_FIELDS
-};
+/* kinds of columns */
+enum { CARNN__ANSWER_QUESTION, CARNN__ANSWER_SENTENCE, CARNN__ANSWER_LABEL, CARNN__ANSWER_NUMBER,
+       CARNN__ANSWER_FIELDS };
 
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
@@ -9767,7 +9749,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
             return carnn__unexpected(p, "the label 0 or 1", label);
         return CARNN_OK;
     }
-    next = c[CARNN__ANSWER_QUESTION] + 1; /* of sentences, whatever its name */
+    next = c[CARNN__ANSWER_QUESTION] + 1; /* in examples to be predicted that of the sentences */
     if (p->lenient && c[CARNN__ANSWER_SENTENCE] == SIZE_MAX && next != c[CARNN__ANSWER_LABEL] &&
         next != c[CARNN__ANSWER_NUMBER])
         c[CARNN__ANSWER_SENTENCE] = next;
@@ -9803,13 +9785,11 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
         value = -1.0; /* not known */
     }
     r->begins = !p->begun || key != p->key;
-    p->begun = 1;
+    p->begun = r->example = 1;
     p->key = key;
-    r->example = 1;
     r->value = (float)value;
     status = carnn__pair_sentence(p, r, "a question", field[CARNN__ANSWER_QUESTION]);
-    if (status) return status;
-    return carnn__pair_sentence(p, r, "an answer", field[CARNN__ANSWER_SENTENCE]);
+    return status ? status : carnn__pair_sentence(p, r, "an answer", field[CARNN__ANSWER_SENTENCE]);
 }
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
@@ -9887,11 +9867,9 @@ static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, 
             if (i == CARNN__ANSWER_SENTENCE || i == CARNN__ANSWER_LABEL) p->lines = *l;
         }
         if (!there) return CARNN_OK;
-        if (ended) {
-            p->lines = *ended;
-            p->lines.number++;
-            return carnn__misread(&p->lines, "a line as in the files beside it", "the end");
-        }
+        if (ended)
+            return carnn__misread_at(ended, ended->number + 1, "a line as in the files beside it",
+                                     "the end");
         status = carnn__answer_record(p, field, &record);
         if (!status) status = carnn__links_line(r, &record);
         if (!status) status = carnn__reading_record(r, &record);
@@ -10015,7 +9993,7 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     }
     while (colon < label->length && carnn__capital(label->at[colon])) colon++;
     if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
-    if (p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
+    if (p->option[CARNN__CLASSIFY_FINE] <= 0.0) label->length = colon;
     return 1;
 }
 
@@ -10139,7 +10117,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (found) r->target = carnn__trim(label);
     r->example = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
-    if (r->tree && !p->lenient && p->option[CARNN__CLASS_PHRASES] > 0.0) {
+    if (r->tree && !p->lenient && p->option[CARNN__CLASSIFY_PHRASES] > 0.0) {
         if (text.length > CARNN__PHRASE_BYTES)
             return carnn__unexpected(p, "no more than " CARNN__STRING(CARNN__PHRASE_BYTES) " bytes "
                                      "of a tree whose phrases are examples", text);
@@ -10189,8 +10167,7 @@ static carnn_status carnn__pair_target(carnn__parser *p, carnn__record *r, carnn
     double value;
     if (!grades) {
         r->target = target;
-        if (target.length || p->lenient) return CARNN_OK;
-        return carnn__unexpected(p, "a class", target);
+        return target.length || p->lenient ? CARNN_OK : carnn__unexpected(p, "a class", target);
     }
     if (carnn__number(target, &value) && value >= 1.0 && value <= (double)grades)
         r->value = (float)value;
@@ -10510,11 +10487,9 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
         filled = line.length > 0;
     }
     if (status) return status;
-    if (block + (size_t)filled < CARNN__BLOCKS) {
-        p->lines.number++;
-        return carnn__misread(&p->lines, carnn__blocks[block + (size_t)filled], "the end");
-    }
-    return carnn__question_record(r, &q);
+    block += (size_t)filled;
+    if (block == CARNN__BLOCKS) return carnn__question_record(r, &q);
+    return carnn__misread_at(&p->lines, p->lines.number + 1, carnn__blocks[block], "the end");
 }
 
 /* A file of this kind by itself, or those of a folder in the order of their names. */
@@ -10825,8 +10800,8 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
         stbds_arrput(r->order, (uint32_t)pixel);
     }
     if (status || stbds_arrlenu(r->order) == size) return status;
-    in->lines.number = carnn__max(in->lines.number, 1);
-    return carnn__misread(&in->lines, "as many numbers as an image has pixels", "fewer");
+    return carnn__misread_at(&in->lines, carnn__max(in->lines.number, 1),
+                             "as many numbers as an image has pixels", "fewer");
 }
 
 /* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
@@ -10901,10 +10876,9 @@ static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
 
 static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
-    if (!p->style && line.length && !*line.at) {
-        carnn_status status = carnn__images_open(p);
-        if (status) return status;
-    }
+    carnn_status status = CARNN_OK;
+    if (!p->style && line.length && !*line.at) status = carnn__images_open(p);
+    if (status) return status;
     if (p->style == CARNN__SIGNAL_IMAGES) return carnn__images_next(p, r);
     if (!carnn__says_something(p)) return CARNN_OK;
     if (p->style && p->style != '\t' && !carnn__trim(line).length) return CARNN_OK; /* a tab */
@@ -10975,9 +10949,8 @@ static carnn_status carnn__subset_all(void *job) {
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
     for (i = 0; !status && i < data->item_count; i = end) {
-        uint32_t group = data->items[i].group;
-        for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        if (r->of_group[group] == r->wanted) status = carnn__subset_group(r, i, end);
+        for (end = i + 1; !carnn__group_begins(data, end);) end++;
+        if (r->of_group[data->items[i].group] == r->wanted) status = carnn__subset_group(r, i, end);
     }
     return status ? status : carnn__reading_finish(r);
 }
@@ -11055,9 +11028,9 @@ static size_t carnn__book_sentences(const carnn_book *b) {
 }
 
 /* The file at hand has none of what it should have. */
-static carnn_status carnn__book_lacks(carnn_book *b, const char *expected) {
-    b->input.lines.number = carnn__max(b->input.lines.number, 1);
-    return carnn__misread(&b->input.lines, expected, "none");
+static carnn_status carnn__book_lacks(const carnn_book *b, const char *expected) {
+    const carnn__lines *l = &b->input.lines;
+    return carnn__misread_at(l, carnn__max(l->number, 1), expected, "none");
 }
 
 /* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
@@ -11726,12 +11699,6 @@ static void carnn__graph_measures(carnn__graph_work *w, int backward) {
 
 /* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
 
-static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
-                                         const char *found) {
-    w->lines.number = line;
-    return carnn__misread(&w->lines, expected, found);
-}
-
 /* 1. A delay is the difference of both nodes' times, modulo the period. */
 static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
     const carnn_graph *g = w->graph;
@@ -11744,7 +11711,7 @@ static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
         snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
                  (long)((apart + g->period) % g->period), (long)g->period);
         snprintf(found, sizeof found, "%ld", (long)e->delay);
-        return carnn__graph_invalid(w, e->line, expected, found);
+        return carnn__misread_at(&w->lines, e->line, expected, found);
     }
     return CARNN_OK;
 }
@@ -11768,12 +11735,12 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
             used += (size_t)snprintf(found + used, sizeof found - used, " and ");
             carnn_graph_path(g, &high, found + used, sizeof found - used);
         }
-        return carnn__graph_invalid(w, g->edge[*low.edge].line,
-                                    "no closed walk of delay 0 (condition 3)", found);
+        return carnn__misread_at(&w->lines, g->edge[*low.edge].line,
+                                 "no closed walk of delay 0 (condition 3)", found);
     }
     if (cycles) return CARNN_OK;
-    return carnn__graph_invalid(w, carnn__max(w->lines.number, 1),
-                                "a directed cycle (condition 2)", "none");
+    return carnn__misread_at(&w->lines, carnn__max(w->lines.number, 1),
+                             "a directed cycle (condition 2)", "none");
 }
 
 /* 4. No edge leads to an input or from an output, edges lead to and from every hidden node. That
@@ -11800,12 +11767,12 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
                                                         : NULL;
         if (!wrong) continue;
         snprintf(text, sizeof text, "%s %s", wrong, g->node[i].name);
-        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
+        return carnn__misread_at(&w->lines, g->node[i].line, expected[kind], text);
     }
     for (k = 0; k < 3 && seen[k]; k++) {}
     if (k == 3) return CARNN_OK;
     snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
-    return carnn__graph_invalid(w, w->lines.number, text, "none");
+    return carnn__misread(&w->lines, text, "none");
 }
 
 static carnn_status carnn__graph_check(carnn__graph_work *w) {
@@ -11984,7 +11951,7 @@ typedef struct carnn__work {
     int loss_alone; /* nothing goes backward, although there is g (@@CHECK) */
     const carnn_predict_desc *predict; /* the callback for predictions, or NULL */
     carnn_probe *probe; /* statistics of states, in batches of one text; or NULL */
-    struct carnn__work **members; /* of an ensemble: this one, then those of the others */
+    struct carnn__work **members; /* of an ensemble: the works of its members, this one first */
     size_t member_count;          /* 0: no ensemble */
     carnn_ensemble_rule rule;     /* of a vote whose first model this is */
     void *state;    /* of the head: begins with a carnn__net */
@@ -12786,7 +12753,7 @@ static void carnn__net_batches(carnn__work *work, uint64_t key) {
 
 /* --- collecting a batch ---------------------------------------------------------------------- */
 
-/* 0 while memory is counted. */
+/* Rows of the batch at hand; 0 while memory is counted. */
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at ? t->at[t->texts] : 0; }
 
 /* The word of row i. */
@@ -14407,11 +14374,7 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
    kinds are columns side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
-    CARNN__POOL_MAX,
-    CARNN__POOL_MEAN,
-    CARNN__POOL_MIN,
-    CARNN__POOL_LAST,
-    CARNN__POOL_COUNT
+    CARNN__POOL_MAX, CARNN__POOL_MEAN, CARNN__POOL_MIN, CARNN__POOL_LAST, CARNN__POOL_COUNT
 } carnn__pooling;
 
 typedef struct carnn__pool_part {
@@ -15741,8 +15704,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
     size_t i, member = 0, V = model->words.count; /* member: the first that has text i, if any */
     double all = 0.0;
     for (i = 0; i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        carnn__words w = carnn__words_of(CARNN__TOKENS, text);
+        carnn__words w = carnn__words_of(CARNN__TOKENS, carnn__text(data, i));
         while (member < data->member_count && data->members[member].text < i) member++;
         if (data->linked && member < data->member_count && data->members[member].text == i &&
             model->task->roles[data->members[member].role].labels)
@@ -16917,8 +16879,7 @@ static int carnn__no_class(carnn__span word) { return word.length == 1 && *word.
 static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
     size_t b, i;
     for (b = 0; b < t->count; b++) {
-        carnn__span target_of = carnn__target(work->data, t->item[b]);
-        carnn__words w = carnn__words_of(CARNN__SPACES, target_of);
+        carnn__words w = carnn__words_of(CARNN__SPACES, carnn__target(work->data, t->item[b]));
         uint32_t last = CARNN__NO_INDEX;
         for (i = t->at[b]; i < t->at[b + 1]; i++) {
             if (carnn__next_word(&w))
@@ -17059,11 +17020,11 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 /* How many items of the group that begins with item `first` are right; 0 where all are, as it then
    has no loss. *end: its end. */
-static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m, size_t first,
-                                 size_t *end) {
+static double carnn__ranks_right(const carnn_dataset *data, size_t first, size_t *end) {
     double right = 0.0;
-    for (*end = first; *end < work->data->item_count && m->first[*end] == first; ++*end)
-        right += work->data->items[*end].value > 0.0f;
+    *end = first;
+    do right += data->items[*end].value > 0.0f;
+    while (!carnn__group_begins(data, ++*end));
     return right < (double)(*end - first) ? right : 0.0;
 }
 
@@ -17071,12 +17032,12 @@ static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m,
    end in it and have a loss. */
 static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                               const float *z) {
-    size_t b, end, count = work->data->item_count;
+    size_t b, end;
     for (b = 0; b < t->count; b++) {
-        size_t item = t->item[b], first = m->first[item];
+        size_t item = t->item[b];
         m->score[0][item] = z[b];
-        if (item + 1 < count && m->first[item + 1] == first) continue; /* inside a group */
-        m->learnt += carnn__ranks_right(work, m, first, &end) > 0.0;
+        if (carnn__group_begins(work->data, item + 1))
+            m->learnt += carnn__ranks_right(work->data, m->first[item], &end) > 0.0;
     }
 }
 
@@ -17094,7 +17055,7 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
     memset(z->d, 0, t->count * sizeof(float));
     for (from = 0; from < t->count; from = to) {
         size_t begin = t->item[from], first = m->first[begin], n;
-        double right = carnn__ranks_right(work, m, first, &end), lse;
+        double right = carnn__ranks_right(work->data, first, &end), lse;
         for (to = from; to < t->count && m->first[t->item[to]] == first;) to++;
         n = end - first;
         stop = t->item[to - 1] + 1; /* begin .. stop - 1: the items in this batch */
@@ -17400,7 +17361,8 @@ static void carnn__net_close(carnn__work *work) {
     work->state = NULL;
 }
 
-/* Makes the data ready for the model, for all epochs, with batches in the order of the data. */
+/* Makes the data ready for the model, for all epochs, with batches in the order of the data. After
+   an error, too, carnn__net_close frees what has been made. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     const carnn__task *task = work->model->task;
     carnn_status status;
@@ -17409,10 +17371,7 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     status = carnn__corpus_tokens(work, error);
     if (!status) status = carnn__corpus_targets(work, error);
     if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
-    if (status) {
-        carnn__net_close(work);
-        return status;
-    }
+    if (status) return status;
     carnn__corpus_most(work);
     carnn__net_batches(work, 0);
     return CARNN_OK;
@@ -20718,8 +20677,8 @@ static const carnn__task carnn__dialog_task = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__LM_UNIT = CARNN__SENTENCE_UNIT, CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER,
-       CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT, CARNN__LM_LABEL_ROW, CARNN__LM_CHUNKS,
+enum { CARNN__LM_VOCAB = CARNN__LM_UNIT + 1, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED,
+       CARNN__LM_LABEL_WEIGHT, CARNN__LM_LABEL_ROW, CARNN__LM_CHUNKS,
        CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_CONTEXT_PREVIOUS, CARNN__LM_CONTEXT_NONE };
 enum { CARNN__LM_LABEL_PREVIOUS, CARNN__LM_LABEL_OWN };
@@ -21857,10 +21816,9 @@ static const carnn__task carnn__answer_task = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE, CARNN__CLASSIFY_DIRECTIONS,
-       CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_MAX_WORDS, CARNN__CLASSIFY_CONTEXT,
-       CARNN__CLASSIFY_ENCODER, CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES,
-       CARNN__CLASSIFY_NGRAMS }; /* in carnn_model_desc.option */
+enum { CARNN__CLASSIFY_DIRECTIONS = CARNN__CLASSIFY_FINE + 1, CARNN__CLASSIFY_POOLING,
+       CARNN__CLASSIFY_MAX_WORDS, CARNN__CLASSIFY_CONTEXT, CARNN__CLASSIFY_ENCODER,
+       CARNN__CLASSIFY_NGRAMS = CARNN__CLASSIFY_PHRASES + 1 }; /* in carnn_model_desc.option */
 
 static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
@@ -22782,8 +22740,7 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     carnn__vocabulary_init(&v, &model->allocator, error);
     if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     for (i = 0; carnn__signal_is(model, CARNN__SIGNAL_STEPS) && i < data->choice_count; i++) {
-        carnn__span text = carnn__text(data, data->choices[i]);
-        carnn__words w = carnn__words_of(CARNN__SPACES, text);
+        carnn__words w = carnn__words_of(CARNN__SPACES, carnn__text(data, data->choices[i]));
         while (carnn__next_word(&w))
             if (!carnn__no_class(w.word))
                 carnn__vocabulary_add(&v, CARNN__SPACES, w.word, 1);
@@ -22894,19 +22851,17 @@ static void carnn__signal_forward(carnn__work *work, uint64_t key) {
 
 static void carnn__signal_backward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
-    const carnn__texts *t = &m->net.texts;
     size_t rows;
     const carnn__mat *from = carnn__signal_features(m, &rows);
     carnn__linear_backward(work, &m->output, from, rows);
-    carnn__layers_backward(work, &m->layers, t, &m->input.rows.y, key);
+    carnn__layers_backward(work, &m->layers, &m->net.texts, &m->input.rows.y, key);
 }
 
 static carnn__logits carnn__signal_output(const carnn__work *work) {
     const carnn__signal *m = (const carnn__signal *)work->state;
-    const carnn__texts *t = &m->net.texts;
     carnn__logits o = carnn__item_logits(
         work, m->numbers ? CARNN__OUTPUT_SCORE : CARNN__OUTPUT_SOFTMAX, &m->output.y);
-    if (m->steps) o.of_item = t->at;
+    if (m->steps) o.of_item = m->net.texts.at;
     carnn__signal_features(m, &o.count);
     return o;
 }
@@ -24150,16 +24105,11 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 #define CARNN__GGUF_MARK "GGUF"
 #define CARNN__GGUF_VERSION 3
 
-enum { /* types of values, as GGUF numbers them */
-    CARNN__GGUF_U32 = 4,
-    CARNN__GGUF_STRING = 8,
-    CARNN__GGUF_ARRAY = 9,
-    CARNN__GGUF_U64 = 10,
-    CARNN__GGUF_I64 = 11,
-    CARNN__GGUF_F64 = 12
-};
-enum { CARNN__GGUF_F32 = 0, CARNN__GGUF_Q8_0 = 8 };         /* types of tensors */
-enum { CARNN__GGUF_ALL_F32 = 0, CARNN__GGUF_MOSTLY_Q8_0 = 7 }; /* of files: general.file_type */
+/* Types as GGUF numbers them: of values, of tensors, of files (general.file_type). */
+enum { CARNN__GGUF_U32 = 4, CARNN__GGUF_STRING = 8, CARNN__GGUF_ARRAY = 9, CARNN__GGUF_U64 = 10,
+       CARNN__GGUF_I64 = 11, CARNN__GGUF_F64 = 12 };
+enum { CARNN__GGUF_F32 = 0, CARNN__GGUF_Q8_0 = 8 };
+enum { CARNN__GGUF_ALL_F32 = 0, CARNN__GGUF_MOSTLY_Q8_0 = 7 };
 
 /* Whether floats are used as they are in the file; else they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
@@ -24293,8 +24243,9 @@ static void carnn__q8_block(unsigned char bytes[CARNN__Q8_BYTES], const float *w
     for (i = 0; half && i < count; i++) bytes[2 + i] = (unsigned char)lrintf(w[i] / d);
 }
 
-/* Is it rounded? Where that makes it smaller, but not statistics, vectors and what has as few rows
-   as the gates of query reduction: they are few weights, matter more, and are read as floats. */
+/* Does quantising round this matrix? Where that makes it smaller, but not statistics, vectors and
+   what has as few rows as the gates of query reduction: they are few weights, matter more, and are
+   read as floats. */
 static int carnn__param_shrinks(const carnn__param *p) {
     return p->rows > CARNN__REDUCE_GATES && !p->statistic &&
            carnn__q8_row(p->columns) < p->columns * sizeof(float);
@@ -24351,7 +24302,7 @@ static carnn_model *carnn__single(carnn_model *model, size_t number) {
     return model->member_count ? model->members[number] : model;
 }
 
-/* How many matrices they have. */
+/* How many tensors a file of the model has. */
 static size_t carnn__tensors(carnn_model *model) {
     size_t i, sum = 0;
     for (i = 0; carnn__single(model, i); i++) sum += carnn__single(model, i)->params.count;
@@ -24672,6 +24623,11 @@ static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
     *size = (size_t)x;
 }
 
+/* One that the file has where it is not 0. */
+static void carnn__key_size_if_any(carnn__gguf *g, const char *name, size_t *size) {
+    if (carnn__key_there(g, name, *size > 0)) carnn__key_size(g, name, size);
+}
+
 /* A text that is shorter than `room`, such as a name of one of our tables. */
 static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t room) {
     const carnn__gguf_key *key;
@@ -24687,9 +24643,9 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char *text, size_t
    type becomes *quantised (NULL: it has to be F32). */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
                               uint64_t at, int *quantised) {
-    uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
+    uint32_t dimensions = rows == 1 ? 1 : 2, sizes, type, i;
     uint64_t size[2] = {1, 1}, offset;
-    carnn__span known;
+    carnn__span found;
     if (g->writing) {
         type = quantised && *quantised ? CARNN__GGUF_Q8_0 : CARNN__GGUF_F32;
         carnn__put_name(g, name);
@@ -24700,12 +24656,12 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         carnn__put_number(g, at, 8);
         return;
     }
-    known = carnn__gguf_string(g);
-    if (!carnn__gguf_is(g, known, name))
+    found = carnn__gguf_string(g);
+    if (!carnn__gguf_is(g, found, name))
         carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"" CARNN__OTHER_WEIGHTS,
-                         g->prefix, name, (int)carnn__min(known.length, 60), known.at);
-    found = (uint32_t)carnn__gguf_number(g, 4);
-    for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
+                         g->prefix, name, (int)carnn__min(found.length, 60), found.at);
+    sizes = (uint32_t)carnn__gguf_number(g, 4);
+    for (i = 0; i < carnn__min(sizes, 2); i++) size[i] = carnn__gguf_number(g, 8);
     type = (uint32_t)carnn__gguf_number(g, 4);
     offset = carnn__gguf_number(g, 8);
     if (type != CARNN__GGUF_F32 && !(quantised && type == CARNN__GGUF_Q8_0))
@@ -24713,7 +24669,7 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
                          quantised ? " or Q8_0" : "");
     if (type == CARNN__GGUF_Q8_0) columns = carnn__round_up(columns, CARNN__Q8_NUMBERS);
     if (quantised) *quantised = type == CARNN__GGUF_Q8_0;
-    if (found != dimensions || size[0] != columns || size[1] != rows)
+    if (sizes != dimensions || size[0] != columns || size[1] != rows)
         carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu"
                          CARNN__OTHER_WEIGHTS, g->prefix, name, rows, columns,
                          (unsigned long long)size[1], (unsigned long long)size[0]);
@@ -25041,7 +24997,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
 
-/* Is it more than an option of a run? */
+/* Is the option kept in files? Those of a run alone are not. */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
@@ -25086,14 +25042,12 @@ static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
 
 /* A model that has met no validation has no metrics. */
 static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_scores *s) {
-    static const char unanswerable[] = "carnn.score.unanswerable"; /* is there where it is not 0 */
     size_t i, count = s->count;
     char key[64];
     carnn__key_size(g, "carnn.score.examples", &s->examples);
     carnn__key_size(g, "carnn.score.tokens", &s->tokens);
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    if (carnn__key_there(g, unanswerable, s->unanswerable > 0))
-        carnn__key_size(g, unanswerable, &s->unanswerable);
+    carnn__key_size_if_any(g, "carnn.score.unanswerable", &s->unanswerable);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
         if (!carnn__key_there(g, key, s->count < count &&
@@ -25190,16 +25144,13 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
 /* The vocabulary and, where there are such, the choices, the graph, the longest history, how many
    words only vectors have, and which choice is said for want of an answer. */
 static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
-    static const char of_vectors[] = "carnn.words_of_vectors";
     const char *choices = model->task->choices_key;
     uint64_t unsure = model->unsure;
     carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
     carnn__key_graph(g, model);
-    if (carnn__key_there(g, "carnn.longest_history", model->history > 0))
-        carnn__key_size(g, "carnn.longest_history", &model->history);
-    if (carnn__key_there(g, of_vectors, model->vector_words > 0))
-        carnn__key_size(g, of_vectors, &model->vector_words);
+    carnn__key_size_if_any(g, "carnn.longest_history", &model->history);
+    carnn__key_size_if_any(g, "carnn.words_of_vectors", &model->vector_words);
     if (!carnn__key_there(g, "carnn.unsure", model->desc.unsure != NULL)) return;
     carnn__key_number(g, "carnn.unsure", CARNN__GGUF_U64, &unsure);
     if (g->writing) return;
@@ -25269,8 +25220,7 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
     size_t needed = carnn_model_size(model);
     unsigned char *at = (unsigned char *)memory;
     if (size < needed)
-        return carnn__refuse(error, "the model takes %llu bytes, given %llu",
-                             (unsigned long long)needed, (unsigned long long)size);
+        return carnn__refuse(error, "the model takes %zu bytes, given %zu", needed, size);
     carnn__gguf_write(carnn__put_model, model, carnn__memory_sink, &at);
     return CARNN_OK;
 }
@@ -25661,7 +25611,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
-/* Returns the floats of all arrays. */
+/* The table of tensors. Returns how many floats all arrays have. */
 static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
     size_t i, at = 0;
     for (i = 0; i < c->arrays; at += c->array[i++].size)
@@ -25736,8 +25686,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
     carnn__gguf_count(&g, c->arrays);
     size = carnn__key_arrays(&g, c);
-    /* in the block, aligned */
-    values = (float *)(uintptr_t)carnn__gguf_data(&g, (uint64_t)size * sizeof(float));
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, (uint64_t)size * sizeof(float)); /* aligned */
     if (values) carnn__convert_floats(values, values, size);
     for (i = at = 0; values && i < c->arrays; at += c->array[i++].size)
         if (!carnn__finite(values + at, c->array[i].size))
@@ -25915,9 +25864,9 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
         work->allocator = work->model->allocator;
         work->voting |= model->member_count > 0; /* like->voting: models vote, too */
         work->number = number;
+        s->opened++;
         status = carnn__net_open(work, error);
         if (status) return status;
-        s->opened++;
     }
     first->members = members;
     first->member_count = model->member_count;
@@ -25927,8 +25876,7 @@ static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *mod
 
 /* Opens the works of all models, which begin as `like`, and their common memory. */
 static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *const *models,
-                                        size_t count, const carnn__work *like,
-                                        carnn_error *error) {
+                                        size_t count, const carnn__work *like, carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
     carnn_status status = CARNN_OK;
     size_t m;
@@ -26613,17 +26561,6 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     return status;
 }
 
-/* Gives a quantised model floats, which training needs. What it had is kept. */
-static carnn_status carnn__training_floats(carnn__training *t, carnn_error *error) {
-    carnn_model *m = t->model;
-    carnn_status status;
-    t->given = m->params;
-    t->given_block = m->block;
-    status = carnn__store_remake(&m->params, &t->given, 0, &m->allocator, error);
-    m->block = m->params.value;
-    return status;
-}
-
 /* Frees what a quantised model had where the training has begun; else the model has it again. */
 static void carnn__training_settle(carnn__training *t, int begun) {
     carnn_model *m = t->model;
@@ -26673,7 +26610,12 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     t.desc = *desc;
     status = carnn__training_check(&t, train, valid, error);
     if (status) return status;
-    if (quantised) status = carnn__training_floats(&t, error);
+    if (quantised) { /* training needs floats */
+        t.given = model->params;
+        t.given_block = model->block;
+        status = carnn__store_remake(&model->params, &t.given, 0, &model->allocator, error);
+        model->block = model->params.value;
+    }
     if (!status) status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
     if (quantised) carnn__training_settle(&t, !status);
@@ -26717,8 +26659,7 @@ typedef struct carnn__validation {
 static carnn_status carnn__validation_read(void *job) {
     carnn__validation *f = (carnn__validation *)job;
     carnn__lines lines;
-    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator,
-                                            f->error);
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator, f->error);
     if (status) return status;
     for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
