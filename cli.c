@@ -1,7 +1,7 @@
 /* The command line of carnn.h: `carnn help` says what it does.
 
    Options, data formats, predictions and explanations come from the library: here tasks have names
-   only in warnings, and in commands that are for one task alone. Results go to standard output,
+   only in messages, and in commands that are for one task alone. Results go to standard output,
    everything else to standard error. Exit codes: 0 done, 1 failure at run time, 2 usage, 3 bad
    data, 4 bad model file, 5 diverged, 130 interrupted. */
 
@@ -56,6 +56,7 @@ static void say(int code, const char *format, ...) {
 }
 
 static carnn_error error; /* the last one of the library */
+static int exit_code;     /* of a program that runs to its end */
 
 /* Writes options as they are typed: in the library they are fields. What is quoted stays. */
 static void name_options(char *message) {
@@ -166,7 +167,7 @@ static struct arguments { /* what the command line says */
 typedef struct command {
     const char *name, *files, *help, *examples;
     unsigned bit; /* in flag.commands */
-    int (*run)(void);
+    void (*run)(void);
     size_t least, most; /* files */
 } command;
 
@@ -305,12 +306,8 @@ static guess guess_for(const char *word) {
 /* Do the names have this one already? A command and a task may share it. */
 static int is_among(const char *names, const char *name) {
     size_t length = strlen(name);
-    while (*names) {
-        size_t one = strcspn(names, ",");
-        if (one == length && !strncmp(names, name, length)) return 1;
-        names += one;
-        names += strspn(names, ", ");
-    }
+    for (; *names; names += strcspn(names, ","), names += strspn(names, ", "))
+        if (strcspn(names, ",") == length && !strncmp(names, name, length)) return 1;
     return 0;
 }
 
@@ -489,8 +486,7 @@ static void read_option(const command *c, int count, char **argument, int *at) {
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
     if (name[length]) value = name + length + 1;
-    else if (!f && is_switch(o) && *next == '-' && !(next[1] >= '0' && next[1] <= '9'))
-        value = "1";
+    else if (!f && is_switch(o) && *next == '-' && !(next[1] >= '0' && next[1] <= '9')) value = "1";
     else if (!f || f->value) {
         if (!strncmp(next, "--", 2)) say(USAGE, "--%s needs a value", word);
         value = next;
@@ -567,9 +563,12 @@ static void add_escaped(line *to, const char *text, const char *special, const c
     }
 }
 
+static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix);
+
 /* Writes the format with ' as a quotation mark, %s as a JSON string (of NULL null), %z as a size_t,
-   %g as a double: all digits of a whole number, null for what is not finite. Between a value that
-   ended the last format and what this one begins with stands a comma. */
+   %g as a double: all digits of a whole number, null for what is not finite; %m as the metrics of
+   carnn_scores. Between a value that ended the last format and what this one begins with stands a
+   comma. */
 static void json(FILE *to, const char *format, ...) {
     static line quoted;
     static int ended;
@@ -580,7 +579,10 @@ static void json(FILE *to, const char *format, ...) {
         ended = strchr("%}]", *format) != NULL;
         if (*format != '%') fputc(*format == '\'' ? '"' : *format, to);
         else if (*++format == 'z') fprintf(to, "%zu", va_arg(values, size_t));
-        else if (*format == 'g') {
+        else if (*format == 'm') {
+            ended = 0; /* in the format a comma stands before it, if any */
+            json_metrics(to, va_arg(values, const carnn_scores *), "");
+        } else if (*format == 'g') {
             double number = va_arg(values, double);
             int whole = fabs(number) < 1e16 && number == floor(number);
             if (is_finite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
@@ -665,6 +667,8 @@ static const char *duration(double seconds) {
 
 static volatile sig_atomic_t interrupted, can_stop;
 
+static void await_interrupt(int number);
+
 /* The first interrupt asks a training to stop, a later one (or the first elsewhere) ends at once.
    What comes within a second is the same one: timeout signals the process, then its group. */
 static void on_interrupt(int number) {
@@ -673,11 +677,7 @@ static void on_interrupt(int number) {
     if (!can_stop || (interrupted && now - first > 1)) _Exit(INTERRUPTED);
     if (!interrupted) first = now;
     interrupted = 1;
-#ifdef _WIN32
-    signal(number, on_interrupt);
-#else
-    (void)number;
-#endif
+    await_interrupt(number); /* where the system has forgotten the handler: Windows */
 }
 
 /* signal() of -std=c99 is that of System V: a second one kills before the handler is set again. */
@@ -685,8 +685,7 @@ static void await_interrupt(int number) {
 #ifdef _WIN32
     signal(number, on_interrupt);
 #else
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
+    struct sigaction action = {0};
     action.sa_handler = on_interrupt;
     action.sa_flags = SA_RESTART;
     sigaction(number, &action, NULL);
@@ -703,7 +702,7 @@ static void end_writing(void) {
 
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
-#define MODELS 64 /* that are tested together at most */
+#define MODELS 64 /* that are tested together at most; so many runs, or graphs, are read together */
 static carnn_model *models[MODELS + 2], *model; /* model: the first one; behind them their ensemble
                                                    and a NULL */
 static carnn_dataset *data;
@@ -825,7 +824,7 @@ static void check_plain(const line *l) {
 }
 
 /* All of standard input. */
-static const line *read_input(void) {
+static carnn_source read_input(void) {
     static line all;
     if (all.number++) say(USAGE, "standard input can be read only once");
     while (!feof(stdin) && !ferror(stdin)) {
@@ -835,20 +834,16 @@ static const line *read_input(void) {
         if (!before) check_plain(&all);
     }
     if (ferror(stdin)) say(FAILED, STANDARD_INPUT ": %s", strerror(errno));
-    return &all;
+    return (carnn_source){STANDARD_INPUT, all.text, all.length};
 }
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
-    const line *all;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
-    for (i = 0; i < names->count; i++) {
-        sources[i] = (carnn_source){.name = names->item[i]};
-        if (strcmp(names->item[i], "-")) continue;
-        all = read_input();
-        sources[i] = (carnn_source){STANDARD_INPUT, all->text, all->length};
-    }
+    for (i = 0; i < names->count; i++)
+        sources[i] = strcmp(names->item[i], "-") ? (carnn_source){.name = names->item[i]}
+                                                 : read_input();
     return sources;
 }
 
@@ -901,14 +896,6 @@ static const char *words_called(const carnn_model *m) {
     return whole ? "words" : "characters";
 }
 
-/* Of the models the first one that reads alignments, else the first one. */
-static const carnn_model *reads_most(void) {
-    size_t i;
-    for (i = 0; models[i]; i++)
-        if (has_option(models[i], "alignment", "file")) return models[i];
-    return model;
-}
-
 /* Ends the program where no task has this name. */
 static size_t task_number(const char *name) {
     guess g = guess_for(name);
@@ -920,11 +907,14 @@ static size_t task_number(const char *name) {
 /* What the data of a task look like. */
 static const char *data_of(const char *task) { return carnn_task_data(task_number(task)); }
 
-/* The description of the model, which says how files are read. */
+/* The description of the model, which says how files are read: of several that of the first one
+   that reads alignments, else of the first one. */
 static const carnn_model_desc *reads_as(void) {
     static carnn_model_desc desc;
+    size_t i = 0;
     if (!model) return &arg.model;
-    desc = *carnn_model_describe(reads_most());
+    while (models[i] && !has_option(models[i], "alignment", "file")) i++;
+    desc = *carnn_model_describe(models[i] ? models[i] : model);
     if (arg.target) snprintf(desc.target, sizeof desc.target, "%s", arg.target);
     if (arg.group) snprintf(desc.group, sizeof desc.group, "%s", arg.group);
     return &desc;
@@ -1015,8 +1005,7 @@ static int next_line(line *l) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
         if (c == EOF || c == '\n') break;
         if (l->length == (size_t)1 << 24)
-            say(BAD_DATA, STANDARD_INPUT ":%zu: expected a line of at most 16 MiB",
-                l->number + 1);
+            say(BAD_DATA, STANDARD_INPUT ":%zu: expected a line of at most 16 MiB", l->number + 1);
         l->text[l->length++] = (char)c;
     }
     if (!l->number) check_plain(l);
@@ -1040,8 +1029,7 @@ static void print_metrics(const carnn_scores *s) {
     const char *gap = "";
     size_t i;
     for (i = 0; i < s->count; i++) {
-        if (s->metric[i].secondary && !arg.counts) continue;
-        if (!is_finite(s->metric[i].value)) continue;
+        if ((s->metric[i].secondary && !arg.counts) || !is_finite(s->metric[i].value)) continue;
         printf("%s%s %s", gap, s->metric[i].name, decimal(s->metric[i].value));
         gap = "  ";
     }
@@ -1078,10 +1066,8 @@ static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
     int pair = !strcmp(task_of(model), "pair");
     if (!first || (!pair && strcmp(task_of(model), "classify"))) return;
     if (!own && (!next || !is_choice(next) || is_choice(first))) return;
-    for (; i < count; i++) {
-        next = carnn_dataset_target(set, i);
-        if (next && !strcmp(first, next)) return;
-    }
+    for (; i < count; i++)
+        if ((next = carnn_dataset_target(set, i)) != NULL && !strcmp(first, next)) return;
     say(DONE, "%s: only the first example has the class %s; does its line name columns? They are "
         "called label and %s", called(file), first, pair ? "sentence1, sentence2" : "text");
 }
@@ -1152,11 +1138,7 @@ static void begin_log(FILE **f, const char *name) {
 
 static void log_epoch(const carnn_progress *p) {
     log_line(job.log, p, p->loss);
-    if (p->scores) {
-        json(job.log, "'valid': {");
-        json_metrics(job.log, p->scores, "");
-        json(job.log, "}");
-    }
+    if (p->scores) json(job.log, "'valid': {%m}", p->scores);
     json(job.log, "'best_epoch': %g, 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, "
          "'memory_mib': %g}\n", (double)p->best_epoch, p->lr, p->gradient_norm, p->rate, p->seconds,
          peak_memory());
@@ -1172,8 +1154,7 @@ static void log_probe(const carnn_progress *p) {
         snprintf(name, sizeof name, "log_norm_%zu", p->probe->step[i]);
         json(job.probe, "%s: %g", name, p->probe->log_norm[i]);
     }
-    json(job.probe, "}");
-    json(job.probe, "'activations': {");
+    json(job.probe, "}, 'activations': {");
     for (i = 0; i < CARNN_PROBE_BINS; i++) { /* from where */
         snprintf(name, sizeof name, "%g", -1.0 + 2.0 / CARNN_PROBE_BINS * (double)i);
         json(job.probe, "%s: %g", name, p->probe->share[i]);
@@ -1267,8 +1248,7 @@ static void print_start(void) {
 static void warn_of_training(void) {
     size_t examples = carnn_dataset_examples(data), classes = carnn_model_choice_count(model);
     size_t words, found = carnn_model_vectors_found(model, &words), i, k;
-    if (strcmp(arg.task, "dialog") &&
-        (classes == 1 || (classes > 2 && 2 * classes > examples)))
+    if (strcmp(arg.task, "dialog") && (classes == 1 || (classes > 2 && 2 * classes > examples)))
         say(DONE, "%s: examples: %zu, classes: %zu; is it as expected? (%s)",
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
@@ -1304,7 +1284,6 @@ static int run_training(void) {
     end_progress();
     result = kept ? DONE : failed();
     if (status == CARNN_ERR_IO && best && done) status = CARNN_OK, result = DONE; /* not needed */
-    if (result && !best) return result;
     if (best && carnn_model_save(model, arg.out, &error)) {
         result = failed();
         if (kept) say(result, "%s has all of it: once %s can be written, the same command with "
@@ -1335,19 +1314,14 @@ static void print_training(void) {
 static void json_training(const carnn_scores *s, const carnn_scores *sd) {
     const carnn_model_desc *d = carnn_model_describe(model);
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g, 'memory_mib': %g", d->task, d->cell, carnn_model_parameters(model),
-         (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory());
-    json_metrics(stdout, s, "");
+         "'seconds': %g, 'memory_mib': %g, %m", d->task, d->cell, carnn_model_parameters(model),
+         (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory(), s);
     if (sd) {
         json(stdout, "'folds': %z", job.fold - 1);
         json_metrics(stdout, sd, "_sd");
     } else json(stdout, "'best_epoch': %g, 'scored_on': %s, 'file': %s",
                 (double)carnn_model_best_epoch(model), job.valid ? "valid" : "train", arg.out);
-    if (job.test) {
-        json(stdout, "'test': {'examples': %z", job.tested.examples);
-        json_metrics(stdout, &job.tested, "");
-        json(stdout, "}");
-    }
+    if (job.test) json(stdout, "'test': {'examples': %z, %m}", job.tested.examples, &job.tested);
     json(stdout, "}\n");
 }
 
@@ -1394,9 +1368,9 @@ static void cross_validate(void) {
     }
 }
 
-static int train(void) {
+static void train(void) {
     const carnn_dataset *known[2];
-    int result = DONE, folds = arg.folds || arg.folds_by;
+    int folds = arg.folds || arg.folds_by;
 #ifdef SIGPIPE
     if (!folds) signal(SIGPIPE, SIG_IGN); /* progress that nobody reads ends no training */
 #endif
@@ -1423,12 +1397,11 @@ static int train(void) {
     warn_of_training();
     can_stop = 1;
     if (folds) cross_validate();
-    else result = run_training();
+    else exit_code = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
-    if (!result && !folds) tell_training();
+    if (!exit_code && !folds) tell_training();
     close_result(job.log, arg.log);
     close_result(job.probe, arg.probe);
-    return result;
 }
 
 /* ==== test =================================================================================== */
@@ -1446,30 +1419,24 @@ typedef struct report { /* what a model chose */
 
 static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
-    numbers parts[MODELS + 1];       /* likewise, of what each score is the mean of */
-    numbers weight;                  /* of the parts of the first model */
-    int unlike[MODELS + 1];          /* 1: the parts are other ones than those of the first */
+    numbers parts[MODELS + 1];       /* likewise, what each score is the mean of */
+    numbers weights[MODELS + 1];     /* of these parts */
     struct report report[MODELS + 1];
     line qrels, run;                 /* the files of these options */
     size_t voices;                   /* what is scored: the models, and their vote, if any */
     size_t chosen[MODELS];           /* the members of the ensemble */
-    int ranked;
 } tested;
 
 static void on_part(size_t number, double value, double weight, void *user) {
-    const numbers *w = &tested.weight;
-    size_t i = tested.parts[number].count;
     (void)user;
     add_number(&tested.parts[number], value);
-    if (!number) add_number(&tested.weight, weight);
-    tested.unlike[number] |= i >= w->count || weight != w->item[i];
+    add_number(&tested.weights[number], weight);
 }
 
 /* The files of a ranking have one score for each item: of several models that of their vote. */
 static void on_ranked(const carnn_ranked *r, void *user) {
     size_t group = r->group + 1, member = r->member + 1;
     (void)user;
-    tested.ranked = 1;
     if (r->model + 1 != tested.voices) return;
     add_text(&tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
     add_text(&tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
@@ -1479,9 +1446,10 @@ static void on_ranked(const carnn_ranked *r, void *user) {
    to compare, or their scores are means of different things: of words and characters, of sentences
    and chunks. */
 static double significance(size_t i) {
-    const numbers *w = &tested.weight, *p = tested.parts;
-    if (tested.unlike[i] || p[i].count != w->count || !w->count) return NAN;
-    return carnn_significance(w->count, p[0].item, p[i].item, w->item, 1);
+    const numbers *w = tested.weights, *p = tested.parts;
+    size_t bytes = w->count * sizeof *w->item;
+    if (!bytes || w[i].count != w->count || memcmp(w[i].item, w->item, bytes)) return NAN;
+    return carnn_significance(w->count, p->item, p[i].item, w->item, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -1513,17 +1481,6 @@ static int by_classes(const void *one, const void *two) {
     size_t x = a->right == b->right ? a->chosen : a->right;
     size_t y = a->right == b->right ? b->chosen : b->right;
     return (x > y) - (x < y);
-}
-
-/* Each pair of classes once. */
-static void count_taken(report *r) {
-    size_t i, n = 0;
-    if (r->count) qsort(r->pair, r->count, sizeof *r->pair, by_classes);
-    for (i = 0; i < r->count; i++) {
-        if (n && !by_classes(&r->pair[n - 1], &r->pair[i])) r->pair[n - 1].times++;
-        else r->pair[n++] = r->pair[i];
-    }
-    r->count = n;
 }
 
 #define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
@@ -1560,45 +1517,43 @@ static void print_matrix(const report *r, const size_t *shown, size_t count) {
     printf("\n");
 }
 
-/* A class: how often it is `right` and `chosen`, and from pair[at] on what was taken for it. */
-static void print_class(const report *r, size_t number, size_t right, size_t chosen, size_t at) {
+/* A class, which is `chosen` so often; from pair[at] on stands what it is taken for. Returns where
+   the next class begins. */
+static size_t print_class(const report *r, size_t number, size_t chosen, size_t at) {
     const char *name = class_name(r, number);
-    size_t both = 0, end;
+    size_t both = 0, right = 0, end;
     double precision, recall, f1;
-    for (end = at; end < r->count && r->pair[end].right == number; end++)
+    for (end = at; end < r->count && r->pair[end].right == number; end++) {
+        right += r->pair[end].times;
         if (r->pair[end].chosen == number) both = r->pair[end].times;
+    }
     precision = (double)both / fmax((double)chosen, 1.0);
     recall = (double)both / fmax((double)right, 1.0);
     f1 = 2.0 * (double)both / (double)(right + chosen);
-    if (!arg.json) {
-        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
-        return;
-    }
-    json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
-         "'predicted': {", name, right, precision, recall, f1);
-    for (; at < end; at++)
-        json(stdout, "%s: %z", class_name(r, r->pair[at].chosen), r->pair[at].times);
-    json(stdout, "}}");
+    if (arg.json) {
+        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
+             "'predicted': {", name, right, precision, recall, f1);
+        for (; at < end; at++)
+            json(stdout, "%s: %z", class_name(r, r->pair[at].chosen), r->pair[at].times);
+        json(stdout, "}}");
+    } else printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
+    return end;
 }
 
 /* The classes that are right or predicted somewhere, and what is taken for what. */
 static void print_report(const report *r) {
     size_t i, at = 0, count = 0, n = r->classes, shown[MATRIX];
-    size_t *right = (size_t *)resize(NULL, 2 * n, sizeof *right), *chosen = right + n;
-    memset(right, 0, 2 * n * sizeof *right);
-    for (i = 0; i < r->count; i++) {
-        right[r->pair[i].right] += r->pair[i].times;
-        chosen[r->pair[i].chosen] += r->pair[i].times;
-    }
+    size_t *chosen = (size_t *)resize(NULL, n, sizeof *chosen);
+    memset(chosen, 0, n * sizeof *chosen);
+    for (i = 0; i < r->count; i++) chosen[r->pair[i].chosen] += r->pair[i].times;
     if (arg.json) json(stdout, "'classes': [");
     else printf("\nprecision  recall      f1   count  class\n");
     for (i = 0; i < n; i++) {
-        if (!right[i] && !chosen[i]) continue;
+        if (!chosen[i] && (at == r->count || r->pair[at].right != i)) continue;
         if (count++ < MATRIX) shown[count - 1] = i;
-        print_class(r, i, right[i], chosen[i], at);
-        while (at < r->count && r->pair[at].right == i) at++;
+        at = print_class(r, i, chosen[i], at);
     }
-    free(right);
+    free(chosen);
     if (arg.json) json(stdout, "]");
     else if (count > MATRIX) print_confused(r);
     else print_matrix(r, shown, count);
@@ -1606,13 +1561,18 @@ static void print_report(const report *r) {
 
 static void make_report(report *r, const carnn_model *m) {
     carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
+    size_t i, n = 0;
     *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1,
                   .steps = has_option(m, "target-kind", "steps")};
     check(carnn_predict(m, data, &desc, &error));
-    count_taken(r);
     if (!r->count)
         say(USAGE, "test: --report needs a task that chooses, and targets; this is the task %s",
             task_of(m));
+    qsort(r->pair, r->count, sizeof *r->pair, by_classes);
+    for (i = 0; i < r->count; i++) /* each pair of classes once */
+        if (n && !by_classes(&r->pair[n - 1], &r->pair[i])) r->pair[n - 1].times++;
+        else r->pair[n++] = r->pair[i];
+    r->count = n;
 }
 
 /* What a line of scores is of: a model, or all of them together. */
@@ -1643,8 +1603,7 @@ static void json_score(size_t number) {
         if ((double)d->seed != seed) seed = NAN;
     }
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g", d->task, cell, parameters, seed, s->examples, s->seconds);
-    json_metrics(stdout, s, "");
+         "'seconds': %g, %m", d->task, cell, parameters, seed, s->examples, s->seconds, s);
     i = carnn_dataset_left_out(data);
     if (i) json(stdout, "'left_out': %z", i);
     if (number) json(stdout, "'p_value': %g", significance(number));
@@ -1688,13 +1647,6 @@ static void print_test(void) {
         if (models[1]) printf("\n%s\n", scored_name(i));
         print_report(&tested.report[i]);
     }
-}
-
-/* Has a metric another count, which --counts asks for? */
-static int counts_twice(const carnn_scores *s) {
-    size_t i = 0;
-    while (i < s->count && !s->metric[i].secondary) i++;
-    return i < s->count;
 }
 
 static void check_test(void) {
@@ -1753,7 +1705,7 @@ static void score_models(carnn_test_desc *desc) {
     check(status);
 }
 
-static int test(void) {
+static void test(void) {
     carnn_test_desc desc = {.threads = arg.training.threads,
                             .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
                             .ranked = arg.qrels || arg.run ? on_ranked : NULL,
@@ -1778,9 +1730,10 @@ static int test(void) {
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
     warn_of(&tested.scores[least_known], models[least_known], *arg.data.item);
-    if (desc.ranked && !tested.ranked)
+    if (desc.ranked && !tested.run.length)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
-    if (arg.counts && !counts_twice(tested.scores))
+    for (i = 0; i < tested.scores->count && !tested.scores->metric[i].secondary;) i++;
+    if (arg.counts && i == tested.scores->count)
         say(USAGE, "test: --counts: the metrics of %s have no other counts", task_of(model));
     for (i = 0; models[i] && arg.report; i++) make_report(&tested.report[i], models[i]);
     write_result(&tested.qrels, arg.qrels);
@@ -1790,7 +1743,6 @@ static int test(void) {
         check(carnn_model_save(models[arg.ensemble ? arg.files.count : 0], arg.out, &error));
     end_writing();
     (arg.json ? json_test : print_test)();
-    return DONE;
 }
 
 /* ==== predict, explain, chat, rank, generate ================================================= */
@@ -1833,15 +1785,13 @@ static int next_said(void) {
 static void on_prediction(const carnn_prediction *p, void *user) {
     static char *text;
     static size_t room;
-    size_t length = carnn_prediction_text(model, p, (size_t)arg.top, text, room);
+    size_t length;
     (void)user;
     if (arg.top && p->kind != CARNN_PREDICTS_CHOICES)
         say(USAGE, "--top is for models that choose; this one of the task %s does not",
             task_of(model));
-    if (length >= room) {
+    while ((length = carnn_prediction_text(model, p, (size_t)arg.top, text, room)) >= room)
         text = (char *)resize(text, room = length + 1, 1);
-        carnn_prediction_text(model, p, (size_t)arg.top, text, room);
-    }
     if (p->parts) fputs(text, stdout);
     putchar(p->part + 1 < p->parts ? ' ' : '\n');
     predicted += !p->part;
@@ -1883,7 +1833,7 @@ static void say_empty(int code, const char *verb) {
 
 /* Files are predicted in batches. A sequence of rows, and the sentences of a question, are read to
    the end on standard input, too, unless --stream asks for answers to single lines. */
-static int predict(void) {
+static void predict(void) {
     carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     int files, waits, whole; /* whole: all is read before the first answer */
     open_session(NULL);
@@ -1906,7 +1856,6 @@ static int predict(void) {
         check(carnn_predict(model, data, &desc, &error));
     } else predict_lines();
     if (!predicted) say_empty(DONE, "answer");
-    return DONE;
 }
 
 /* The numbers of a row of an explanation in the columns that are `shown`, or their titles (part
@@ -2066,7 +2015,7 @@ static void explain_example(size_t number) {
     free(part);
 }
 
-static int explain(void) {
+static void explain(void) {
     size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
     carnn_explanation e;
     carnn_prediction p;
@@ -2080,20 +2029,10 @@ static int explain(void) {
     check(carnn_session_example(session, data, i, 1, &p, &error));
     free(explained(&e)); /* not every ensemble can */
     for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
-    return DONE;
 }
 
-/* Answers what the user has said. */
-static void reply(void) {
-    const char *said;
-    check(carnn_session_reply(session, input.text, input.length, &said, &error));
-    puts(said);
-    if (!arg.explain) return;
-    free(print_parts(NULL, 3, 0.0));
-    putchar('\n');
-}
-
-static int chat(void) {
+static void chat(void) {
+    const char *reply;
     open_session("dialog");
     if (is_talk())
         fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
@@ -2103,34 +2042,35 @@ static int chat(void) {
         else if (*input.text == '\t')
             check(carnn_session_hear(session, CARNN_FACT, input.text + 1, input.length - 1,
                                      &error));
-        else reply();
+        else {
+            check(carnn_session_reply(session, input.text, input.length, &reply, &error));
+            puts(reply);
+            if (arg.explain) free(print_parts(NULL, 3, 0.0)), putchar('\n');
+        }
     }
-    return DONE;
 }
 
 typedef struct sentence {
     double score;
-    size_t number;
     carnn_text text;
 } sentence;
 
+/* The best first, of equal ones the first of the file. */
 static int by_score(const void *a_, const void *b_) {
     const sentence *a = (const sentence *)a_, *b = (const sentence *)b_;
     if (a->score > b->score || a->score < b->score) return a->score > b->score ? -1 : 1;
-    return a->number < b->number ? -1 : 1;
+    return a->text.at < b->text.at ? -1 : 1;
 }
 
-static int rank(void) {
+static void rank(void) {
     static sentence *sentences;
     size_t i, count = 0, room = 0, tabs = 0;
     carnn_text pair[2];
     carnn_prediction p;
-    const char *name;
     line text;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
     open_session("answer");
-    name = called(*arg.data.item);
     text = read_text(*arg.data.item);
     pair[0] = text_of(arg.question);
     while (cut_line(&text, &input)) {
@@ -2139,8 +2079,7 @@ static int rank(void) {
         if (carnn_session_compares(session))
             check(carnn_session_candidate(session, input.text, input.length, &error));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
-        sentences[count] = (sentence){0.0, count, {input.text, input.length}};
-        count++;
+        sentences[count++] = (sentence){0.0, {input.text, input.length}};
     }
     for (i = 0; i < count; i++) {
         pair[1] = sentences[i].text;
@@ -2148,7 +2087,7 @@ static int rank(void) {
         sentences[i].score = p.score;
     }
     if (!count || tabs)
-        say(DONE, "%s: %s", name,
+        say(DONE, "%s: %s", called(*arg.data.item),
             tabs ? "has tabs; each line is taken for one sentence" : "has no sentences to rank");
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
     for (i = 0; i < count && (!arg.top || i < (size_t)arg.top); i++) {
@@ -2156,10 +2095,9 @@ static int rank(void) {
         fwrite(sentences[i].text.at, 1, sentences[i].text.length, stdout);
         putchar('\n');
     }
-    return DONE;
 }
 
-static int generate(void) {
+static void generate(void) {
     const char *prompt = arg.prompt ? arg.prompt : "";
     size_t i, room, words, longest = 0, sentences = arg.sentences ? (size_t)arg.sentences : 10;
     static char *text;
@@ -2181,10 +2119,9 @@ static int generate(void) {
         puts(text);
         flush_output(FAILED);
     }
-    return DONE;
 }
 
-static int cloze(void) {
+static void cloze(void) {
     carnn_source *sources = open_sources(&arg.files), *asked = open_source(arg.asked);
     carnn_book_desc desc = {.sources = sources, .source_count = arg.files.count,
                             .sentences = arg.sentences, .stride = arg.stride,
@@ -2210,7 +2147,6 @@ static int cloze(void) {
     carnn_book_free(book);
     free(asked);
     free(sources);
-    return DONE;
 }
 
 /* ==== ask ==================================================================================== */
@@ -2281,7 +2217,7 @@ static void answer_question(const char *text, const char *names, int shown) {
     free(question);
 }
 
-static int ask(void) {
+static void ask(void) {
     int shown = arg.explain || is_terminal(stdout);
     char *text, *names, *at;
     size_t words = 1;
@@ -2303,41 +2239,37 @@ static int ask(void) {
     free(names);
     free(text);
     free(all.text);
-    return DONE;
 }
 
 /* ==== info =================================================================================== */
-static const char *rule_of(const carnn_model *m) {
-    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+static const char *rule_of_model(void) {
+    return carnn_model_rule(model) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
 }
 
-static void json_info(const char *file) {
+static void json_info(void) {
     const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_model *member;
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, 'choices': %z, "
-         "'parameters': %z, 'session': %z", file, carnn_model_size(model), d->task,
+         "'parameters': %z, 'session': %z", *arg.files.item, carnn_model_size(model), d->task,
          carnn_model_word_count(model), carnn_model_choice_count(model),
          carnn_model_parameters(model), carnn_session_size(model, NULL));
     for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
-        if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
+        if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of_model());
         json(stdout, "{");
         json_options(carnn_model_describe(member), NULL);
-        json(stdout, "'parameters': %z, 'scores': {", carnn_model_parameters(member));
-        json_metrics(stdout, carnn_model_scores(member), "");
-        json(stdout, "}}");
+        json(stdout, "'parameters': %z, 'scores': {%m}}", carnn_model_parameters(member),
+             carnn_model_scores(member));
     }
     if (i) json(stdout, "]");
     if (d->unsure) json(stdout, "'unsure': %s", d->unsure);
     json_options(d, NULL);
     json(stdout, "'training': {");
     json_options(d, carnn_model_training(model));
-    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z",
-         (double)carnn_model_best_epoch(model), s->examples);
-    json_metrics(stdout, s, "");
-    json(stdout, "}, 'tensors': [");
+    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, %m}, 'tensors': [",
+         (double)carnn_model_best_epoch(model), s->examples, s);
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
         json(stdout, "{'name': %s, 'rows': %z, 'columns': %z, 'bits': %z}", t.name, t.rows,
              t.columns, (size_t)t.bits);
@@ -2351,7 +2283,7 @@ static void print_members(void) {
     size_t i;
     for (i = 0; (m = carnn_model_member(model, i)) != NULL; i++) {
         const carnn_model_desc *d = carnn_model_describe(m);
-        if (!i) printf(FIELD "%s\n", "ensemble", rule_of(model));
+        if (!i) printf(FIELD "%s\n", "ensemble", rule_of_model());
         printf("member %-9zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
                (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
         print_metrics(carnn_model_scores(m));
@@ -2359,14 +2291,14 @@ static void print_members(void) {
     }
 }
 
-static void print_info(const char *file) {
+static void print_info(void) {
     const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_train_desc *trained = carnn_model_training(model);
     const carnn_scores *s = carnn_model_scores(model);
     const carnn_option *o;
     carnn_tensor t;
     size_t i;
-    printf(FIELD "%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
+    printf(FIELD "%s (%zu bytes, GGUF 3)\n", "file", *arg.files.item, carnn_model_size(model));
     printf(FIELD "%s\n", "task", d->task);
     print_members();
     for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
@@ -2392,10 +2324,9 @@ static void print_info(const char *file) {
                t.bits == 8 ? ", 8 bits" : "");
 }
 
-static int info(void) {
+static void info(void) {
     load_model(0);
-    (arg.json ? json_info : print_info)(arg.files.item[0]);
-    return DONE;
+    (arg.json ? json_info : print_info)();
 }
 
 /* ==== Pictures =============================================================================== */
@@ -2530,7 +2461,6 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
     while (cut_line(&rest, &l)) {
         double e[LOGGED];
         size_t fold = 0;
-        int right;
         if (is_cut_off(l.text)) {
             say(DONE, "%s:%zu: the line is cut off, and left out", name, l.number);
             continue;
@@ -2544,9 +2474,9 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
             *h = (history){.file = name, .fold = fold, .best = NAN};
         }
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
-        right = l.length <= LINE_MOST && read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 &&
-                e[EPOCH] <= 1e15 && (double)fold <= 1e15; /* drawable; "-1" is read as SIZE_MAX */
-        if (!right || !is_finite(e[TRAIN_LOSS]))
+        if (l.length > LINE_MOST || !read_epoch(h, e, l.text) || !is_finite(e[TRAIN_LOSS]) ||
+            !(e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15) || /* it could not be drawn */
+            (double)fold > 1e15)                      /* "-1" is read as SIZE_MAX */
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", name, l.number);
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
@@ -2650,8 +2580,7 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
     memset(field, ' ', sizeof field);
     for (i = 0; i < runs; i++)
         for (k = 0; k < LOGGED; k++)
-            text_curve(field, p, &h[i].curve[k],
-                       (char)((*logged[k].within ? 'A' : 'a') + i % 26));
+            text_curve(field, p, &h[i].curve[k], (char)((*logged[k].within ? 'A' : 'a') + i % 26));
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
         snprintf(label[row_of(p, mark)], sizeof *label, "%.6g", mark_value(p, mark));
     printf("%s\n", p->name);
@@ -2667,21 +2596,17 @@ static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                      "#e69f00", "#56b4e9", "#000000", "#999999"};
 
 static void svg_axes(const panel *p) {
-    double mark, x, y;
+    double mark;
     svg("<text y='-12' font-weight='bold'>%s</text>\n<path d='M0 0v%dh%d' stroke='#333' "
         "fill='none'/>\n<text x='%d' y='%d' text-anchor='end'>%s</text>\n", p->name, HIGH, WIDE,
         WIDE, HIGH + 36, axis_of(p));
-    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
-        y = HIGH * y_of(p, mark);
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
         svg("<path d='M0.0 %gh%d' stroke='#ddd'/><text x='-8.0' y='%g' text-anchor='end'>%n</text>"
-            "\n", y, WIDE, y + 4.0, mark_value(p, mark));
-    }
+            "\n", HIGH * y_of(p, mark), WIDE, HIGH * y_of(p, mark) + 4.0, mark_value(p, mark));
     mark = p->across * ceil(p->left / p->across) + 0.0; /* + 0: no -0 is shown */
-    for (; mark <= p->right; mark += p->across) {
-        x = WIDE * x_of(p, mark);
+    for (; mark <= p->right; mark += p->across)
         svg("<path d='M%g %gv5' stroke='#ddd'/><text x='%g' y='%g' text-anchor='middle'>%n</text>"
-            "\n", x, (double)HIGH, x, HIGH + 20.0, mark);
-    }
+            "\n", WIDE * x_of(p, mark), (double)HIGH, WIDE * x_of(p, mark), HIGH + 20.0, mark);
 }
 
 /* A dot for each point, as a curve may be one; that of the epoch `best` is larger. */
@@ -2719,7 +2644,7 @@ static void svg_panels(const panel *p, size_t panels, const history *h, size_t r
     end_picture();
 }
 
-static int plot(void) {
+static void plot(void) {
     static history h[MODELS];
     panel p[MODELS + LOGGED];
     size_t i, k, runs = 0, panels = 0;
@@ -2734,7 +2659,6 @@ static int plot(void) {
     for (i = 0; i < runs && !arg.out; i++)
         printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
     if (!arg.out) printf("  small letters: training, capitals: validation, *: several\n");
-    return DONE;
 }
 
 /* ==== gradcheck, bench ======================================================================= */
@@ -2758,12 +2682,12 @@ static void check_name(carnn_status status) {
     check(status);
 }
 
-static int gradcheck(void) {
+static void gradcheck(void) {
     int wrong = 0;
     check_name(carnn_gradcheck(only_name(), arg.model.seed ? arg.model.seed : 1, check_row, &wrong,
                                &error));
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
-    return wrong ? FAILED : DONE;
+    if (wrong) exit_code = FAILED;
 }
 
 static int bench_row(const carnn_measure *m, void *user) {
@@ -2785,41 +2709,36 @@ static int bench_row(const carnn_measure *m, void *user) {
     return 0;
 }
 
-static int bench(void) {
+static void bench(void) {
     size_t rows = 0;
     carnn_status status;
-    if (!carnn_simd_used(arg.simd, &error)) return failed(); /* or check_name blames the row */
+    if (!carnn_simd_used(arg.simd, &error)) exit(failed()); /* or check_name blames the row */
     status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows, &error);
     if (rows) json(stdout, "]}\n");
     check_name(status);
-    return DONE;
 }
 
 /* ==== depth ================================================================================== */
 static const struct {
-    const char *name, *title;
-    size_t offset;
-    const char *color; /* nearly those of the thesis */
+    const char *name, *title, *color; /* nearly the colours of the thesis */
 } measures[] = {
-    {"recurrent_depth", "recurrent depth", offsetof(carnn_graph_measures, recurrent_depth),
-     "#d55e00"},
-    {"feedforward_depth", "feedforward depth", offsetof(carnn_graph_measures, feedforward_depth),
-     "#f0c000"},
-    {"skip_coefficient", "skip coefficient", offsetof(carnn_graph_measures, skip_coefficient),
-     "#0072b2"},
+    {"recurrent_depth", "recurrent depth", "#d55e00"},
+    {"feedforward_depth", "feedforward depth", "#f0c000"},
+    {"skip_coefficient", "skip coefficient", "#0072b2"},
 };
 
 static const carnn_graph_value *measured(const carnn_graph_measures *m, size_t number) {
-    return (const carnn_graph_value *)(const void *)((const char *)m + measures[number].offset);
+    const carnn_graph_value *values[] = {&m->recurrent_depth, &m->feedforward_depth,
+                                         &m->skip_coefficient};
+    return values[number];
 }
 
 /* "3/2", "2", "none" */
 static const char *fraction(const carnn_graph_value *v) {
-    static line text;
-    text.length = 0;
-    add_text(&text, v->denominator ? "%lld" : "none", (long long)v->numerator);
-    if (v->denominator > 1) add_text(&text, "/%lld", (long long)v->denominator);
-    return text.text;
+    static char text[48];
+    const char *format = v->denominator > 1 ? "%lld/%lld" : v->denominator ? "%lld" : "none";
+    snprintf(text, sizeof text, format, (long long)v->numerator, (long long)v->denominator);
+    return text;
 }
 
 static void print_measure(const carnn_graph *g, size_t number, const carnn_graph_value *v) {
@@ -2922,33 +2841,30 @@ static void draw_edge(size_t number, int64_t t, int folded, const char *style) {
     const carnn_graph_edge *e = edge(number);
     double x = node_x(e->from, t), y = node_y(e->from), bend = 0.0, over = 0.0;
     double right = node_x(e->to, folded ? node(e->to)->time : t + e->delay) - x;
-    double down = node_y(e->to) - y, length = hypot(right, down), middle[2], from, to;
+    double down = node_y(e->to) - y, length = hypot(right, down), from, to;
+    double mx, my; /* from (x, y) to the point that bends the edge, then to the text */
     size_t i;
-    for (i = 0; folded && i < number; i++)
-        over += edge(i)->from == e->from && edge(i)->to == e->to;
+    for (i = 0; folded && i < number; i++) over += edge(i)->from == e->from && edge(i)->to == e->to;
     if (length < 1.0) { /* from a node to itself */
         over = 30.0 + 20.0 * over;
         svg("<path d='M%g %gc%g %g %g %g 0 14' %s/>", x + 11.0, y - 7.0, over, -0.5 * over, over,
             14.0 + 0.5 * over, style);
-        middle[0] = x + 20.0 + 0.75 * over, middle[1] = y + 4.0;
+        mx = 20.0 + 0.75 * over, my = 4.0;
     } else {
         if (folded ? e->delay || over > 0.0 || length > 1.5 * STEP
                    : length > 1.5 * STEP * (double)drawn.slots)
             bend = fmin(0.2 * length, 0.7 * STEP) + 14.0 * over;
-        middle[0] = x + 0.5 * right - bend * down / length;
-        middle[1] = y + 0.5 * down + bend * right / length;
-        from = RADIUS / hypot(middle[0] - x, middle[1] - y);
-        to = (RADIUS + 2) / hypot(middle[0] - x - right, middle[1] - y - down);
-        svg("<path d='M%g %gQ%g %g %g %g' %s/>", x + from * (middle[0] - x),
-            y + from * (middle[1] - y), middle[0], middle[1],
-            x + right + to * (middle[0] - x - right), y + down + to * (middle[1] - y - down),
-            style);
-        middle[0] += (0.5 * bend - 9.0) * down / length; /* beside the curve */
-        middle[1] += (9.0 - 0.5 * bend) * right / length + 4.0;
+        mx = 0.5 * right - bend * down / length;
+        my = 0.5 * down + bend * right / length;
+        from = RADIUS / hypot(mx, my);
+        to = (RADIUS + 2) / hypot(mx - right, my - down);
+        svg("<path d='M%g %gQ%g %g %g %g' %s/>", x + from * mx, y + from * my, x + mx, y + my,
+            x + right + to * (mx - right), y + down + to * (my - down), style);
+        mx += (0.5 * bend - 9.0) * down / length; /* beside the curve */
+        my += (9.0 - 0.5 * bend) * right / length + 4.0;
     }
     if (folded && e->delay && strstr(style, "marker"))
-        svg("<text x='%g' y='%g' text-anchor='middle'>%d</text>", middle[0], middle[1],
-            (int)e->delay);
+        svg("<text x='%g' y='%g' text-anchor='middle'>%d</text>", x + mx, y + my, (int)e->delay);
     svg("\n");
 }
 
@@ -3030,7 +2946,7 @@ static void draw_graph(const carnn_graph *g, const char *name) {
 }
 
 /* All graphs are read before any is printed: one that is not valid leaves no half of a result. */
-static int depth(void) {
+static void depth(void) {
     static carnn_graph *graph[MODELS];
     carnn_source *sources = open_sources(&arg.files);
     size_t i;
@@ -3043,18 +2959,16 @@ static int depth(void) {
     for (i = 0; i < arg.files.count; i++) print_graph(graph[i], sources[i].name);
     if (arg.json) json(stdout, "]}\n");
     free(sources);
-    return DONE;
 }
 
 /* ==== Commands and help ====================================================================== */
-static int version(void) {
+static void version(void) {
     const char *simd = carnn_simd_used(NULL, &error);
-    if (!simd) return failed();
+    if (!simd) exit(failed());
     printf("carnn %s (%s)\n", CARNN_VERSION, simd);
-    return DONE;
 }
 
-static int help(void);
+static void help(void);
 
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
@@ -3167,10 +3081,9 @@ static void print_help(const char *head, const char *text) {
 }
 
 static void print_option(const char *name, const char *value, const char *text) {
-    static line head;
-    head.length = 0;
-    add_text(&head, "  --%s%s%s", dashed(name), value ? " " : "", value ? value : "");
-    print_help(head.text, text);
+    char head[2 * LONGEST_NAME];
+    snprintf(head, sizeof head, "  --%s%s%s", dashed(name), value ? " " : "", value ? value : "");
+    print_help(head, text);
 }
 
 /* " [default, task its own default]": those that differ from the first are named. */
@@ -3221,7 +3134,7 @@ static void print_task(size_t number) {
 }
 
 /* All that can be said of the training of one task. */
-static int help_task(size_t number) {
+static void help_task(size_t number) {
     const char *task = carnn_task_name(number);
     printf("usage: carnn train --task %s --train FILE --out MODEL [options]\n", task);
     print_task(number);
@@ -3230,36 +3143,26 @@ static int help_task(size_t number) {
     printf("\nexamples:\n  carnn train --task %s --train train.txt --valid dev.txt --out m.gguf\n",
            task);
     puts("\nOptions for files and folds: carnn help train. What cells are: carnn help cells.");
-    return DONE;
 }
 
-static int help_cells(void) {
-    size_t i;
-    for (i = 0; carnn_cell_name(i); i++)
-        printf("  %-13s%s\n", carnn_cell_name(i), carnn_cell_title(i));
-    return DONE;
-}
-
-static int help_command(const command *c) {
+static void help_command(const command *c) {
     int trains = c->bit == TRAIN; /* else they are options like others, of no model or training */
     size_t i;
     if (is_man) printf(".SH carnn %s\n.B carnn %s\n", c->name, c->name), put_roff(c->files);
     else printf("usage: carnn %s %s", c->name, c->files);
     printf(is_man ? "\n.PP\n%s.\n" : "\n\n%s.\n\noptions:\n", c->help);
     for (i = 0; i < COUNT(flags); i++)
-        if (flags[i].commands & c->bit)
-            print_option(flags[i].name, flags[i].value, flags[i].help);
+        if (flags[i].commands & c->bit) print_option(flags[i].name, flags[i].value, flags[i].help);
     print_options(trains ? "model" : NULL, NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options(trains ? "training" : NULL, NULL, c->bit, CARNN_OPTION_OF_TRAINING);
     for (i = 0; trains && carnn_task_name(i); i++) print_task(i);
     fputs(is_man ? ".SS examples\n.nf\n" : "\nexamples:\n", stdout);
     if (is_man) put_roff(c->examples), puts(".fi");
     else fputs(c->examples, stdout);
-    return DONE;
 }
 
 /* All of help for man. */
-static int man_page(void) {
+static void man_page(void) {
     size_t i;
     is_man = 1;
     printf(".TH CARNN 1 \"\" \"carnn %s\"\n", CARNN_VERSION);
@@ -3271,7 +3174,6 @@ static int man_page(void) {
          ".SH FILES\n.TP\n.I MODEL.resume\nThe checkpoint of a training that has not ended.\n"
          ".SH EXIT STATUS\n0 done, 1 failure at run time, 2 usage, 3 bad data, 4 bad model file, "
          "5 diverged, 130 interrupted");
-    return DONE;
 }
 
 /* ==== Completion in shells =================================================================== */
@@ -3312,7 +3214,7 @@ static void put_cases(int zsh) {
     }
 }
 
-static int put_fish(void) {
+static void put_fish(void) {
     size_t i, k;
     printf("complete -c carnn -n '__fish_seen_subcommand_from help' -xa \"");
     put_commands(0), put_words(task_words(), "cells \"\n");
@@ -3329,15 +3231,17 @@ static int put_fish(void) {
         }
         puts("");
     }
-    return DONE;
 }
 
-static int complete(const char *shell) {
+static void complete(const char *shell) {
     guess g = guess_for(shell);
     int bash = is_word(&g, "bash"), zsh = is_word(&g, "zsh"), fish = is_word(&g, "fish");
     if (!bash && !zsh && !fish) unknown("shell", &g);
     add_entries();
-    if (fish) return put_fish();
+    if (fish) {
+        put_fish();
+        return;
+    }
     /* --cell=icarnn is three words of bash and one of zsh */
     puts(bash ? "_carnn() {\nlocal list=() at=$COMP_CWORD\n"
                 "local word=${COMP_WORDS[at]#=} before=${COMP_WORDS[at-1]}\n"
@@ -3354,10 +3258,9 @@ static int complete(const char *shell) {
                 "COMPREPLY=($(compgen -W \"${list[*]}\" -- \"$word\"))\n}\n"
                 "complete -o default -F _carnn carnn"
               : "esac\n[[ $word == -* ]] || list=(${list:#-*})\n_describe carnn list || _files");
-    return DONE;
 }
 
-static int list_commands(FILE *to) {
+static void list_commands(FILE *to) {
     size_t i;
     fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
@@ -3369,7 +3272,6 @@ static int list_commands(FILE *to) {
     fprintf(to, "\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
             "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
-    return to == stdout ? DONE : USAGE;
 }
 
 /* The command that `g` is about; NULL: none. */
@@ -3381,43 +3283,44 @@ static const command *command_named(guess *g) {
     return found;
 }
 
-static int help(void) {
+static void help(void) {
     guess g = guess_for(arg.files.count ? *arg.files.item : "");
     const command *c = command_named(&g);
-    size_t task;
+    size_t i, task = which_of(&g, carnn_task_name);
     if ((int)arg.files.count + arg.man + (arg.shell != NULL) > 1)
         say(USAGE, "help: expected one of NAME, --man and --complete SHELL");
-    if (arg.man) return man_page();
-    if (arg.shell) return complete(arg.shell);
-    if (!arg.files.count) return list_commands(stdout);
-    task = which_of(&g, carnn_task_name);
-    if (task && c) help_command(c), putchar('\n'); /* a name of both */
-    if (task) return help_task(task - 1);
-    if (is_word(&g, "cells")) return help_cells();
-    if (!c) unknown("command", &g);
-    return help_command(c);
+    if (arg.man) man_page();
+    else if (arg.shell) complete(arg.shell);
+    else if (!arg.files.count) list_commands(stdout);
+    else if (is_word(&g, "cells"))
+        for (i = 0; carnn_cell_name(i); i++)
+            printf("  %-13s%s\n", carnn_cell_name(i), carnn_cell_title(i));
+    else if (!c && !task) unknown("command", &g);
+    else {
+        if (c) help_command(c);
+        if (c && task) putchar('\n'); /* a name of both */
+        if (task) help_task(task - 1);
+    }
 }
 
-static int run(int count, char **argument) {
+static void run(int count, char **argument) {
     const char *word = count > 1 ? argument[1] : "", *name = word + strspn(word, "-");
     const command *c;
     guess g;
-    if (count < 2) return list_commands(stderr);
+    if (count < 2) list_commands(stderr), exit(USAGE);
     if (*word == '-' && (!strcmp(name, "h") || !strcmp(name, "help"))) word = "help";
     else if (*word == '-' && !strcmp(name, "version")) word = name;
     g = guess_for(word);
     c = command_named(&g);
     if (!c) unknown("command", &g);
     read_arguments(c, count, argument);
-    if (arg.help && arg.task) return help_task(task_number(arg.task));
-    if (arg.help) return help_command(c);
     if (arg.out && c->bit == TRAIN) arg.training.checkpoint = beside(arg.out, ".resume");
-    check_files();
-    return c->run();
+    if (!arg.help) check_files(), c->run();
+    else if (arg.task) help_task(task_number(arg.task));
+    else help_command(c);
 }
 
 int main(int count, char **argument) {
-    int result;
 #ifndef _WIN32
     FILE *spare;
     if (signal(SIGHUP, SIG_IGN) != SIG_IGN) await_interrupt(SIGHUP); /* else nohup has asked */
@@ -3429,7 +3332,7 @@ int main(int count, char **argument) {
 #endif
     await_interrupt(SIGINT);
     await_interrupt(SIGTERM);
-    result = run(count, argument);
-    flush_output(result ? result : FAILED);
-    return result;
+    run(count, argument);
+    flush_output(exit_code ? exit_code : FAILED);
+    return exit_code;
 }
