@@ -4437,11 +4437,10 @@ static inline float *carnn__piece(const carnn__store *store, float *array, size_
     return array + store->item[number].offset;
 }
 
-/* The weights of parameter `number`, also where they are blocks; w: the array. */
-static inline carnn__matrix carnn__matrix_of(const carnn__store *store, const float *w,
-                                             size_t number) {
+/* The weights of parameter `number`, also where they are blocks. */
+static inline carnn__matrix carnn__matrix_of(const carnn__store *store, size_t number) {
     const carnn__param *p = &store->item[number];
-    carnn__matrix m = carnn__floats_of(w + p->offset, p->columns);
+    carnn__matrix m = carnn__floats_of(store->value + p->offset, p->columns);
     if (!p->quantised) return m;
     m.q = (const unsigned char *)m.w;
     m.w = NULL;
@@ -5012,8 +5011,7 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
 
 static CARNN__INLINE void CARNN__K(lstm_forward)(const carnn__lanes *r) {
     vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), o = sigmoid(gate(r, 2));
-    vec z = tanh(gate(r, 3));
-    vec c = fma(f, get(r, r->c_before, 0), mul(i, z));
+    vec z = tanh(gate(r, 3)), c = fma(f, get(r, r->c_before, 0), mul(i, z));
     put(r, r->tape, 0, i);
     put(r, r->tape, 1, f);
     put(r, r->tape, 2, o);
@@ -5534,7 +5532,7 @@ typedef struct carnn__cell {
     size_t norm;        /* parameter number of its gains; CARNN__NORM_MEAN .. follow */
 } carnn__cell;
 
-/* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
+/* Declares a vector (1, n) of zeros, but `count` numbers from `from` on start at `value`. */
 static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const char *name,
                                  size_t n, size_t from, size_t count, float value) {
     size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
@@ -5550,12 +5548,11 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
     const size_t all = k->gates * h;
+    memset(cell, 0, sizeof *cell);
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
-    cell->skip = 0;
-    cell->normal = 0;
     cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_UNIFORM,
                                  0.0f);
     cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->set_gate * h, h,
@@ -5740,12 +5737,11 @@ static void carnn__population_plan(carnn__population *m, carnn__arena *arena,
 }
 
 /* Fills `now` with the population before the batch. */
-static void carnn__population_open(carnn__population *m, const carnn__store *store,
-                                   const float *w) {
+static void carnn__population_open(carnn__population *m, const carnn__store *store) {
     size_t i;
     for (i = 0; i < CARNN__COUNT(m->now); i++) {
         const carnn__param *p = &store->item[m->first + i];
-        memcpy(m->now[i], w + p->offset, p->rows * p->columns * sizeof(float));
+        memcpy(m->now[i], store->value + p->offset, p->rows * p->columns * sizeof(float));
     }
     m->moved = 1;
 }
@@ -5754,7 +5750,7 @@ static void carnn__population_open(carnn__population *m, const carnn__store *sto
    input; the scan's px and dpx are behind it, of every row. */
 typedef struct carnn__cell_norm {
     float *px, *dpx;   /* (U, gates h) Wx x and the gradient there */
-    float *ph;         /* (N, recurrent h) Wh h_{t-1} */
+    float *ph;         /* (N, recurrent gates h) Wh h_{t-1} */
     float *dc;         /* (B, h) gradient at what is normalised of c */
     size_t before;     /* steps before the first one */
     size_t last;       /* the last step of which the population is known */
@@ -5765,8 +5761,7 @@ typedef struct carnn__cell_norm {
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__cell_kind *kind; /* of the cell */
-    const carnn__store *store; /* names; the weights are in w, their gradients in g */
-    const float *w;
+    const carnn__store *store; /* the weights; their gradients are in g */
     float *g;
     carnn__scan scan;
     size_t inputs;      /* U */
@@ -5838,8 +5833,8 @@ static void carnn__cell_plan_back(carnn__cell_run *r, carnn__arena *arena, size_
    pass. The runs then take turns: each is projected and run forward before the next is projected,
    and backward each goes on to carnn__cell_project_back before the next begins. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
-                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
-                             size_t B, const carnn__cell_run *other) {
+                             float *g, carnn__arena *arena, size_t U, size_t N, size_t B,
+                             const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h;
     carnn__scan *s = &r->scan;
@@ -5851,7 +5846,6 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     r->cell = cell;
     r->kind = k;
     r->store = store;
-    r->w = w;
     r->g = g;
     r->zeros = carnn__floats(arena, B, h);
     if (r->zeros) memset(r->zeros, 0, B * h * sizeof(float));
@@ -5871,17 +5865,13 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
-    return r->w + r->store->item[number].offset;
-}
-
-static inline carnn__matrix carnn__cell_matrix(const carnn__cell_run *r, size_t number) {
-    return carnn__matrix_of(r->store, r->w, number);
+    return carnn__piece(r->store, r->store->value, number);
 }
 
 /* The weights of a product for a connection, as they are stored (gates h, h). */
 static carnn__matrix carnn__cell_product_weight(const carnn__cell_run *r,
                                                 const carnn__cell_product *p, size_t connection) {
-    carnn__matrix w = carnn__cell_matrix(r, carnn__cell_connection(r, connection));
+    carnn__matrix w = carnn__matrix_of(r->store, carnn__cell_connection(r, connection));
     return carnn__matrix_from(w, p->first * r->cell->h);
 }
 
@@ -5898,9 +5888,8 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
 }
 
 /* The gates whose bias is added to the projection of the inputs. */
-static size_t carnn__cell_biased(const carnn__cell *cell) {
-    const carnn__cell_kind *k = &carnn__cells[cell->kind];
-    return k->vectors || cell->normal ? 0 : k->bias_gates;
+static size_t carnn__cell_biased(const carnn__cell_run *r) {
+    return r->kind->vectors || r->cell->normal ? 0 : r->kind->bias_gates;
 }
 
 /* (U, gates h): the gradient at the projections of the inputs. */
@@ -5913,8 +5902,8 @@ static float *carnn__cell_dpx(const carnn__cell_run *r) {
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
     size_t h = r->cell->h, in = r->cell->e, width = r->kind->gates * h;
-    size_t biased = carnn__cell_biased(r->cell) * h;
-    carnn__matrix wx = carnn__cell_matrix(r, r->cell->input);
+    size_t biased = carnn__cell_biased(r) * h;
+    carnn__matrix wx = carnn__matrix_of(r->store, r->cell->input);
     float *px = (r->cell->normal ? r->norm.px : r->scan.px) + from * width;
     r->scan.x = x;
     r->inputs = to;
@@ -5936,7 +5925,8 @@ static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const floa
     if (!d) memset(r->scan.pc, 0, B * width * sizeof(float));
     else
         carnn__matmul_weights(e, CARNN__NT, B, width, d, c, d,
-                              carnn__cell_matrix(r, r->cell->context), NULL, r->scan.pc, width);
+                              carnn__matrix_of(r->store, r->cell->context), NULL, r->scan.pc,
+                              width);
 }
 
 /* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
@@ -5950,38 +5940,30 @@ static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *
     if (s->h) carnn__pieces(e, e->k->scan[kind][s->back], &job, s->h, width);
 }
 
-/* Where the recurrent products of step t are put. */
-static float *carnn__cell_ph(const carnn__cell_run *r, size_t t) {
-    const carnn__scan *s = &r->scan;
-    size_t row = r->kind->vectors || r->cell->normal ? s->seq->start[t] : 0;
-    return (r->cell->normal ? r->norm.ph : s->ph) +
-           (row + s->first) * r->kind->recurrent_gates * s->h;
-}
-
 /* The products of a stage of step t, which read states k steps back: ph = h_{t-1} Wh^T (+ b), then,
-   with a skip connection, ph += h_{t-k} Wk^T. The second of two stages reads the cell's k in
-   `reset`, e.g. q * h', in the place of h_{t-1}. */
+   with a skip connection, ph += h_{t-k} Wk^T (CARNN__ADD uses no b). The second of two stages
+   reads the cell's k in `reset`, e.g. q * h', in the place of h_{t-1}. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
-    size_t h = s->h, live = carnn__scan_end(s, t) - s->first, j;
+    size_t h = s->h, live = carnn__scan_end(s, t) - s->first, width = r->kind->recurrent_gates * h;
+    size_t row = r->kind->vectors || r->cell->normal ? s->seq->start[t] : 0, j; /* 0: of one step */
+    float *ph = (r->cell->normal ? r->norm.ph : s->ph) + (row + s->first) * width + p->first * h;
     const float *bias = NULL;
     if (r->kind->recurrent_bias)
         bias = carnn__cell_weight(r, r->cell->recurrent_bias) + p->first * h;
     for (j = 0; j < r->connections; j++) {
         size_t k = j ? r->cell->skip : 1;
         const float *past = j ? r->past : s->h0, *state; /* (k, B, h) before the first step */
-        int form = p->weight[j] ? CARNN__PACKED : CARNN__NT;
+        int form = (p->weight[j] ? CARNN__PACKED : CARNN__NT) | (j ? CARNN__ADD : 0);
+        carnn__matrix w = p->weight[j] ? carnn__floats_of(p->weight[j], 0)
+                                       : carnn__cell_product_weight(r, p, j);
         if (!j && s->stage) state = s->reset;
         else if (t >= k) state = s->out + s->seq->start[t - k] * h;
         else if (past) state = past + t * s->seq->sequences * h;
         else continue;
-        carnn__matmul_weights(e, j ? form | CARNN__ADD : form, live, p->gates * h, h,
-                              state + s->first * h, h,
-                              p->weight[j] ? carnn__floats_of(p->weight[j], 0)
-                                           : carnn__cell_product_weight(r, p, j),
-                              bias, carnn__cell_ph(r, t) + p->first * h,
-                              r->kind->recurrent_gates * h);
+        carnn__matmul_weights(e, form, live, p->gates * h, h, state + s->first * h, h, w, bias, ph,
+                              width);
     }
 }
 
@@ -6210,8 +6192,7 @@ static void carnn__band(const carnn__packed *seq, size_t count, size_t number, c
             left -= length;
             s->end++;
             length = s->end < seq->sequences ? carnn__rank_length(seq, s->end) : 0;
-        } while (seq->sequences - s->end > more &&
-                 cost * more < left + CARNN__BAND_STEP * length);
+        } while (seq->sequences - s->end > more && cost * more < left + CARNN__BAND_STEP * length);
     }
 }
 
@@ -6230,8 +6211,7 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     carnn__bands job = {r, e, 1};
     if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate && !r->cell->normal &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
-        job.count = carnn__min(carnn__pool_active(e->pool),
-                               seq->sequences / CARNN__BAND_SEQUENCES);
+        job.count = carnn__min(carnn__pool_active(e->pool), seq->sequences / CARNN__BAND_SEQUENCES);
     if (!r->products && !r->gate && !(r->gathers && r->scan.back))
         carnn__scan_steps(&r->scan, r->cell->kind, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
@@ -6246,7 +6226,7 @@ static void carnn__norm_open(carnn__cell_run *r) {
     m->index = r->scan.index;
     r->scan.index = NULL; /* its px is that of every row */
     for (m->last = 0; m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f;) m->last++;
-    if (r->g) carnn__population_open(&m->population, r->store, r->w);
+    if (r->g) carnn__population_open(&m->population, r->store);
     for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
         if (carnn__norm_own(r, t)) m->population.now[2][t] += 1.0f; /* `before` is 0 here */
 }
@@ -6283,8 +6263,7 @@ static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, 
     size_t t, first = past ? 0 : k;
     if (first >= seq->steps) return;
     for (t = first; k && t < seq->steps; t++)
-        memcpy(delayed + start[t] * h,
-               t < k ? past + t * seq->sequences * h : y + start[t - k] * h,
+        memcpy(delayed + start[t] * h, t < k ? past + t * seq->sequences * h : y + start[t - k] * h,
                (start[t + 1] - start[t]) * h * sizeof(float));
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, h, seq->rows - start[first],
                   da + start[first] * stride, stride, (k ? delayed : y) + start[first] * h, h, NULL,
@@ -6309,15 +6288,6 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
-/* Gradients of alpha, beta1, beta2 and the bias. */
-static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
-    size_t n = r->kind->gates * r->cell->h, i;
-    for (i = 0; i < 4; i++)
-        carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
-                           carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
-                                                              : r->cell->bias));
-}
-
 /* Backward over the batch of the last forward. dout (N, h), the gradient at the states, is changed:
    skip connections add to it, state gates clear it, and `gathers` adds what later steps bring. dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
@@ -6325,7 +6295,7 @@ static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *dout, float *dx) {
     carnn__scan *s = &r->scan;
-    size_t bytes = s->seq->sequences * s->h * sizeof(float), width = r->kind->gates * s->h, row;
+    size_t bytes = s->seq->sequences * s->h * sizeof(float), width = r->kind->gates * s->h, row, i;
     s->back = 1;
     s->dout = dout;
     s->dx = dx;
@@ -6344,7 +6314,10 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
         carnn__delayed_gradient(e, s->seq, r->cell->skip, r->kind->recurrent_gates * s->h, s->dph,
                                 r->kind->recurrent_gates * s->h, s->h, s->out, r->past, r->previous,
                                 carnn__piece(r->store, r->g, r->cell->skip_weight));
-    if (r->kind->vectors) carnn__cell_vectors_gradient(r, e);
+    for (i = 0; r->kind->vectors && i < 4; i++) /* alpha, beta1, beta2, the bias */
+        carnn__column_sums(e, s->seq->sequences, width, s->dvectors + i * width, 4 * width,
+                           carnn__piece(r->store, r->g,
+                                        i < 3 ? r->cell->alpha + i : r->cell->bias));
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -6367,7 +6340,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, dpx, width, r->scan.x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, carnn__cell_biased(r->cell) * h, dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(r) * h, dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
@@ -6476,8 +6449,7 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
    ============================================================================================= */
 
 /* --- position encoder ---------------------------------------------------------------------------
-   Sukhbaatar et al. 2015, section 4.1. A text of J words w_1 .. w_J (rows of the embedding, D
-   columns) becomes
+   Sukhbaatar et al. 2015, 4.1. A text of J words w_1 .. w_J (D), rows of the embedding, becomes
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
@@ -7019,10 +6991,11 @@ static void carnn__encode_texts_back(carnn__engine *e, const carnn__encoder *x) 
     carnn__split(e, e->k->encode_back, x, CARNN__ENCODE_SHARES, 1, x->texts * x->D * 8);
 }
 
-/* The ramp k/D of the position encoder. */
-static void carnn__encoder_ramp(float *ramp, size_t D) {
+/* Fills the ramp (D) of the position encoder, k/D, and returns it; NULL stays NULL. */
+static float *carnn__encoder_ramp(float *ramp, size_t D) {
     size_t k;
-    for (k = 0; k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
+    for (k = 0; ramp && k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
+    return ramp;
 }
 
 /* to[index[i]] += from[i]. */
@@ -7099,8 +7072,7 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
 
 /* --- cosine -------------------------------------------------------------------------------------
    S = x . y / |x| |y|; dx += dS (y / |x| |y| - S x / |x|^2), and so for y. Where one of them is
-   the zero vector, or so short that the square of its length is no normal float, S is 0 and does
-   not change. */
+   0, or so short that the square of its length is no normal float, S is 0 and constant. */
 
 /* |x| |y| from the squares; 0 where S is 0. */
 static float carnn__cosine_lengths(float xx, float yy) {
@@ -10585,8 +10557,9 @@ static carnn_status carnn__field_number(const carnn__parser *p, carnn__span fiel
     if (!carnn__number(field, &x))
         return carnn__expectedf(&p->lines, field, "a number in column %zu", column);
     if (fabs(x) > CARNN__NUMBER_MOST)
-        return carnn__expectedf(&p->lines, field, "a number from -" CARNN__STRING(CARNN__NUMBER_MOST)
-                                " to " CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu", column);
+        return carnn__expectedf(&p->lines, field,
+                                "a number from -" CARNN__STRING(CARNN__NUMBER_MOST) " to "
+                                CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu", column);
     *number = (float)x;
     return CARNN_OK;
 }
@@ -11964,7 +11937,7 @@ static const float *carnn__weight(const carnn__work *work, size_t number) {
 }
 
 static carnn__matrix carnn__weights(const carnn__work *work, size_t number) {
-    return carnn__matrix_of(&work->model->params, work->model->params.value, number);
+    return carnn__matrix_of(&work->model->params, number);
 }
 
 /* Are gradients asked for? Without training never: a compiler leaves out what they need. */
@@ -13063,8 +13036,7 @@ static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
 
-/* Copies n numbers of x, which begin at `from`, to y, where they begin at `to`. Backward:
-   dx += dy. */
+/* Copies n numbers of x, from number `from` on, to y, from `to` on. Backward: dx += dy. */
 static void carnn__mat_copy(const carnn__work *work, const carnn__mat *x, size_t from,
                             const carnn__mat *y, size_t to, size_t n, int backward) {
     if (backward) work->engine->k->add(y->d + to, x->d + from, n);
@@ -13086,7 +13058,7 @@ static size_t carnn__declare_words(carnn__plan *p, float deviation) {
 typedef struct carnn__embed {
     size_t table, e;      /* parameter E, from carnn__declare_words; its columns */
     size_t rows;          /* of E that are trained */
-    size_t vectors;       /* parameter that has the others, behind them */
+    size_t vectors;       /* parameter of the other words, whose numbers come after */
     carnn__mat y;         /* (U, e + more) */
 } carnn__embed;
 
@@ -13261,8 +13233,8 @@ typedef struct carnn__batch_norm {
     carnn__population population;
 } carnn__batch_norm;
 
-/* Puts a population on the list of the net. */
-static void carnn__plan_population(carnn__plan *p, carnn__population *m) {
+/* Puts a population on the list of the net, whose populations training stores after a step. */
+static void carnn__net_population(carnn__plan *p, carnn__population *m) {
     m->next = carnn__net_of(p->work)->normal;
     carnn__net_of(p->work)->normal = m;
 }
@@ -13275,7 +13247,7 @@ static void carnn__batch_norm_plan(carnn__plan *p, carnn__batch_norm *m, const c
     if (p->work->g)
         carnn__population_plan(&m->population, p->arena, &p->model->params,
                                m->gain + CARNN__NORM_MEAN);
-    carnn__plan_population(p, &m->population);
+    carnn__net_population(p, &m->population);
 }
 
 /* From v to y, or from dy, which is only read, to dv. `adds`: added to what y is. */
@@ -13299,7 +13271,7 @@ static void carnn__batch_norm_run(const carnn__work *work, carnn__batch_norm *m,
         s.dgain = carnn__gradient(work, m->gain);
         memcpy(s.d, y->d, rows * n * sizeof(float));
     } else if (work->g) {
-        carnn__population_open(&m->population, &work->model->params, work->model->params.value);
+        carnn__population_open(&m->population, &work->model->params);
         if (s.own) {
             m->population.now[2][0] += 1.0f;
             s.rate = carnn__norm_rate(*batches);
@@ -13354,9 +13326,8 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
     size_t in = x->columns, out = m->y.columns, i;
-    carnn__matmul_weights(work->engine,
-                          m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT, rows, out, in,
-                          x->x, in, carnn__weights(work, m->weight),
+    carnn__matmul_weights(work->engine, m->adds && !m->normal ? CARNN__NT | CARNN__ADD : CARNN__NT,
+                          rows, out, in, x->x, in, carnn__weights(work, m->weight),
                           m->biased ? carnn__weight(work, m->bias) : NULL,
                           m->normal ? m->norm.v.x : m->y.x, out);
     if (m->normal) carnn__batch_norm_run(work, &m->norm, &m->y, rows, m->adds, 0);
@@ -13470,9 +13441,8 @@ typedef struct carnn__position {
 static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
                                  const carnn__texts *t) {
     m->y = carnn__plan_mat(p, t->most_texts, D);
-    m->ramp = carnn__floats(p->arena, 1, D);
+    m->ramp = carnn__encoder_ramp(carnn__floats(p->arena, 1, D), D);
     m->text = carnn__indices(p->arena, t->most_texts);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
 /* x (U, D): the inputs of the batch. Backward adds to dx and spoils dy. */
@@ -13503,8 +13473,7 @@ typedef struct carnn__list_encoder {
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
     m->table = carnn__declare_words(p, 0.2f);
-    m->ramp = carnn__floats(p->arena, 1, D);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+    m->ramp = carnn__encoder_ramp(carnn__floats(p->arena, 1, D), D);
 }
 
 /* Encodes lists first .. first + count - 1 to the rows of y from `row` on. Backward: from their
@@ -13523,9 +13492,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 
 /* --- recurrent encoders -------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
-   The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The output of the last layer is packed or in reading
-   order.
+   The first layer reads inputs by index, so that a frequent word is projected once; the others read
+   the rows of the layer below. The output of the last layer is packed or in reading order.
 
    A BASE is one RNN of a layer. A plain layer has one. A layer of an RCRN (Tay et al. 2018, Eq. 1
    to 16) has three, which read the same inputs: s1 and s2, the states of the first two, control the
@@ -13694,8 +13662,7 @@ typedef struct carnn__unit { /* a node that is no input */
     size_t wires;       /* wires to it and to the units before it */
     size_t longest, c;  /* the longest delay of the edges from it; where its c begins in the state
                            of a sequence, in floats: `longest` past values stand before it */
-    float *dout;        /* (N, h) dval_v */
-    carnn__scan scan;
+    carnn__scan scan;   /* its dout: (N, h) dval_v */
 } carnn__unit;
 
 typedef struct carnn__multigraph { /* one direction */
@@ -13780,10 +13747,10 @@ static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
     v->scan.h0 = v->scan.pc = v->scan.dpc = v->scan.dh = m->zeros; /* they stay zeros */
     v->scan.ph = m->ph;
     v->scan.out = carnn__floats(p->arena, s->N, s->h);
-    v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
+    if (!v->linear) v->scan.tape = carnn__floats(p->arena, s->N, k->tape * s->h);
     if (!p->work->g) return;
-    v->scan.dout = v->dout = carnn__floats(p->arena, s->N, s->h);
-    v->scan.dph = v->linear ? v->dout : carnn__floats(p->arena, s->N, v->width);
+    v->scan.dout = carnn__floats(p->arena, s->N, s->h);
+    v->scan.dph = v->linear ? v->scan.dout : carnn__floats(p->arena, s->N, v->width);
     if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, s->h);
 }
 
@@ -13890,7 +13857,7 @@ static void carnn__wire_unit(const carnn__work *work, const carnn__multigraph *m
     if (backward)
         carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, v->width,
                       v->scan.dph + start[t] * v->width, v->width, w->backward, 0, NULL,
-                      u->dout + before, h);
+                      u->scan.dout + before, h);
     else
         carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, v->width, h,
                       t < w->delay ? in->state + (w->past + t * h) * in->packed->sequences
@@ -13925,19 +13892,20 @@ static void carnn__multigraph_steps(const carnn__work *work, const carnn__multig
 }
 
 /* Keeps the last `count` values of each sequence for the next call, oldest first: values are the
-   past ones and, behind them, those of the steps. past, next (count, P, columns). The value of
-   packed row i is row index[i], or i, of y (rows, stride). */
-static void carnn__past_keep(const carnn__packed *p, const float *past, float *next, size_t count,
-                             const float *y, size_t stride, const uint32_t *index,
-                             size_t columns) {
+   past ones and, behind them, those of the steps. They are (count, P, columns) of in->state and of
+   in->next, from float `at` on. The value of packed row i is row index[i], or i, of y (rows,
+   stride). */
+static void carnn__past_keep(const carnn__rnn_input *in, size_t at, size_t count, const float *y,
+                             size_t stride, const uint32_t *index, size_t columns) {
+    const carnn__packed *p = in->packed;
     size_t i, b, P = p->sequences;
     for (b = 0; b < P; b++) {
         size_t steps = carnn__rank_length(p, b);
         for (i = 0; i < count; i++) {
-            size_t at = steps + i, row = at < count ? 0 : p->start[at - count] + b;
-            const float *from = at < count ? past + (at * P + b) * columns
-                                           : y + (index ? index[row] : row) * stride;
-            memmove(next + (i * P + b) * columns, from, columns * sizeof(float));
+            size_t t = steps + i, row = t < count ? 0 : p->start[t - count] + b;
+            const float *from = t < count ? in->state + at + (t * P + b) * columns
+                                          : y + (index ? index[row] : row) * stride;
+            memmove(in->next + at + (i * P + b) * columns, from, columns * sizeof(float));
         }
     }
 }
@@ -13958,18 +13926,13 @@ static void carnn__multigraph_forward(const carnn__work *work, const carnn__mult
         if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
     carnn__multigraph_steps(work, m, in, in->index[direction], 0);
     for (w = m->wire; in->state && w < end; w++)
-        for (j = 0; w->input && j < w->U.y.columns; j += h) { /* gate by gate */
-            size_t at = (w->past + j * w->delay) * P;
-            carnn__past_keep(in->packed, in->state + at, in->next + at, w->delay, w->U.y.x + j,
+        for (j = 0; w->input && j < w->U.y.columns; j += h) /* gate by gate */
+            carnn__past_keep(in, (w->past + j * w->delay) * P, w->delay, w->U.y.x + j,
                              w->U.y.columns, in->index[direction], h);
-        }
     for (v = m->unit; in->state && v < m->unit + m->units; v++) {
-        size_t at = (v->c - v->longest * h) * P;
-        carnn__past_keep(in->packed, in->state + at, in->next + at, v->longest, v->scan.out, h,
-                         NULL, h);
-        if (tape) /* c stands last on it */
-            carnn__past_keep(in->packed, v->scan.c0, in->next + v->c * P, 1,
-                             v->scan.tape + (tape - 1) * h, tape * h, NULL, h);
+        carnn__past_keep(in, (v->c - v->longest * h) * P, v->longest, v->scan.out, h, NULL, h);
+        if (tape && !v->linear) /* c stands last on it */
+            carnn__past_keep(in, v->c * P, 1, v->scan.tape + (tape - 1) * h, tape * h, NULL, h);
     }
 }
 
@@ -13983,11 +13946,11 @@ static void carnn__multigraph_backward(const carnn__work *work, const carnn__mul
         v->scan.back = 1;
         v->scan.dpx = carnn__gradient(work, v->bias);
         if (v->scan.dc) memset(v->scan.dc, 0, v->scan.end * h * sizeof(float));
-        if (v != m->unit + m->output) memset(v->dout, 0, rows * h * sizeof(float));
+        if (v != m->unit + m->output) memset(v->scan.dout, 0, rows * h * sizeof(float));
     }
     carnn__multigraph_steps(work, m, in, in->index[direction], 1);
     for (v = m->unit; v < m->unit + m->units; v++)
-        if (v->linear) carnn__column_sums(work->engine, rows, h, v->dout, h, v->scan.dpx);
+        if (v->linear) carnn__column_sums(work->engine, rows, h, v->scan.dout, h, v->scan.dpx);
     for (w = m->wire; w < m->wire + m->unit[m->units - 1].wires; w++)
         if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
         else
@@ -14086,12 +14049,11 @@ static void carnn__bases_plan(carnn__plan *p, carnn__rnn *m, size_t l, const cha
             carnn__cell_remember(&one->cell, p->store, s->memory);
             if (s->normal) carnn__cell_declare_norm(&one->cell, p->store, prefix);
             if (!p->arena) continue;
-            carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->model->params.value,
-                             p->work->g, p->arena, s->U, s->N, s->P,
-                             at ? &first->run : NULL);
+            carnn__cell_plan(&one->run, &one->cell, &p->model->params, p->work->g, p->arena, s->U,
+                             s->N, s->P, at ? &first->run : NULL);
             one->run.shares = m->bases * m->directions > 1;
             one->run.gathers = p->work->probe && m->probed && l + 1 == s->layers;
-            if (s->normal) carnn__plan_population(p, &one->run.norm.population);
+            if (s->normal) carnn__net_population(p, &one->run.norm.population);
             if (p->work->g && !i && (b || !s->rcrn))
                 layer->dout[b] = carnn__floats(p->arena, s->N, s->h);
         }
@@ -14105,8 +14067,7 @@ static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const
     size_t i;
     layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
     if (layer->projects) {
-        carnn__linear_plan(p, &layer->project, name, "project", s.U, s.in, s.h, 0,
-                           CARNN__IDENTITY);
+        carnn__linear_plan(p, &layer->project, name, "project", s.U, s.in, s.h, 0, CARNN__IDENTITY);
         s.in = s.h;
     }
     carnn__bases_plan(p, m, l, name, &s);
@@ -14213,36 +14174,32 @@ static void carnn__rnn_base_forward(const carnn__work *work, const carnn__rnn *m
     const carnn__cell_kind *kind = run->kind;
     size_t h = run->cell->h, one = in->packed->sequences * h, at = (2 + m->skip) * b * one;
     const float *state = in->state ? in->state + at : NULL, *c = state ? state + one : NULL;
-    float *next = in->state ? in->next + at : NULL;
     run->past = state ? state + 2 * one : NULL;
     run->norm.before = state ? m->before : 0;
     carnn__cell_project(run, work->engine, x, 0, in->inputs);
     carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
     carnn__cell_forward(run, work->engine, in->packed, in->index[i], state, c);
     if (!state) return;
-    carnn__past_keep(in->packed, state, next, 1, run->scan.out, h, NULL, h);
+    carnn__past_keep(in, at, 1, run->scan.out, h, NULL, h);
     if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-        carnn__past_keep(in->packed, c, next + one, 1, run->scan.tape + (kind->tape - 1) * h,
-                         kind->tape * h, NULL, h);
-    carnn__past_keep(in->packed, run->past, next + 2 * one, run->cell->skip, run->scan.out, h,
-                     NULL, h);
+        carnn__past_keep(in, at + one, 1, run->scan.tape + (kind->tape - 1) * h, kind->tape * h,
+                         NULL, h);
+    carnn__past_keep(in, at + 2 * one, run->cell->skip, run->scan.out, h, NULL, h);
 }
 
-/* Runs a listener, or passes its gradient back to the bases. */
-static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m,
-                              const carnn__rnn_input *in, carnn__listener *l, size_t direction,
-                              int backward) {
+/* Runs the listener of direction i, or passes its gradient back to the bases. */
+static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
+                              const carnn__rnn_input *in, size_t i, int backward) {
     const carnn__kernels *k = work->engine->k;
-    size_t N = in->packed->rows;
+    carnn__listener *l = &layer->listener[i];
     size_t at = (2 + m->skip) * CARNN__BASES * in->packed->sequences * l->h; /* behind the bases' */
     l->seq = in->packed;
-    l->reversed = direction ? in->reversed : NULL;
+    l->reversed = i ? in->reversed : NULL;
     l->first = in->state ? in->state + at : NULL;
     if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
     carnn__split(work->engine, backward ? k->listen_back : k->listen, l, l->h, CARNN__LANES,
-                 16 * N * l->h);
-    if (in->state && !backward)
-        carnn__past_keep(in->packed, l->first, in->next + at, 1, l->c, l->h, NULL, l->h);
+                 16 * in->packed->rows * l->h);
+    if (in->state && !backward) carnn__past_keep(in, at, 1, l->c, l->h, NULL, l->h);
 }
 
 /* The states (N, h) of a layer in direction i, and their gradients: those of its only base, of the
@@ -14252,7 +14209,7 @@ static carnn__mat carnn__rnn_states(const carnn__rnn *m, const carnn__rnn_layer 
     carnn__mat s = {layer->listener[i].out, layer->listener[i].dout, m->h};
     if (m->bases > 1) return s;
     s.x = m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
-    s.d = m->bases ? layer->dout[0] : graph->unit[graph->output].dout;
+    s.d = m->bases ? layer->dout[0] : graph->unit[graph->output].scan.dout;
     return s;
 }
 
@@ -14293,7 +14250,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         }
         for (i = 0; i < m->directions; i++) {
             if (!m->bases) carnn__multigraph_forward(work, &layer->graph[i], &in, i);
-            if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 0);
+            if (m->bases > 1) carnn__rnn_listen(work, m, layer, &in, i, 0);
             carnn__rnn_rows(work, m, layer, &in, i, 0);
         }
         carnn__mat_clear(&layer->y, in.rows);
@@ -14347,7 +14304,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
         if (layer->projects) in.x = &layer->project.y;
         for (i = 0; i < m->directions; i++) {
             carnn__rnn_rows(work, m, layer, &in, i, 1);
-            if (m->bases > 1) carnn__rnn_listen(work, m, &in, &layer->listener[i], i, 1);
+            if (m->bases > 1) carnn__rnn_listen(work, m, layer, &in, i, 1);
             for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
             if (!m->bases) carnn__multigraph_backward(work, &layer->graph[i], &in, i);
             if (work->probe && m->probed && l + 1 == m->layers && !i)
@@ -14839,8 +14796,7 @@ static void carnn__reduce_declare(carnn__plan *p, carnn__reduce *m, size_t D, si
     bias->set_count = 1;
 }
 
-/* Memory for N rows of B sequences of T steps. The caller has set seq, D, index, m (which is e) and
-   dm of x. */
+/* Memory for N rows of B sequences of T steps. The caller has set seq, D, index, m (e), dm of x. */
 static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reduction x,
                                const carnn__mat *c, const carnn__mat *o, size_t B, size_t N,
                                size_t T) {
@@ -17707,21 +17663,22 @@ static const carnn__session_kind carnn__net_session = {
    The product of this sum with a vector y is exactly a sum over the steps t. What the bias adds to
    k_t is counted apart, as it belongs to no step. h_t, e_t, k_t, A_t, w_t, R_t, y (h) */
 
-/* What row t, a step of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t). Of a cell that
-   is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is A_{t+1} * R_{t+1}
-   and becomes A_t * R_t, so rows come last step first. What the biases add goes to *rest. */
-static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
+/* What step t of the sequence of rank b, the packed row `row`, adds to y . sum_t al_t (h_t + e_t).
+   Of a cell that is not additive it is al_t y . (h_t + e_t). e (h) NULL: e_t = 0. carry (h) is
+   A_{t+1} * R_{t+1} and becomes A_t * R_t, so the last step comes first. What the biases add goes
+   to *rest. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t row, const float *y,
                                 double alpha, const float *e, double *carry, double *rest) {
-    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
+    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[row] : row;
     double score = 0.0;
     for (j = 0; j < h; j++) {
         double w, A, k, bias, R = alpha + carry[j], input = e ? (double)e[j] : 0.0;
-        if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
+        if (carnn__cell_additive_step(r, b, row, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * input);
             *rest += (double)y[j] * w * R * bias;
             carry[j] = A * R;
         } else {
-            score += (double)y[j] * alpha * ((double)r->scan.out[t * h + j] + input);
+            score += (double)y[j] * alpha * ((double)r->scan.out[row * h + j] + input);
         }
     }
     return score;
@@ -17747,8 +17704,7 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     }
 }
 
-/* The listener of an RCRN (Tay et al. 2018, Eq. 15 and 16). Whatever its cells are, its last state
-   is exactly
+/* The listener of an RCRN (Tay et al. 2018, Eq. 15 and 16). Whatever its cells, h_n is exactly
 
      h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) * s3_t
 
@@ -20101,8 +20057,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D)
     m->Hy = carnn__floats(p->arena, 1, D);
     m->row = carnn__floats(p->arena, 1, D);
     if (m->has_cell)
-        carnn__cell_plan(&m->run, &m->cell, &p->model->params, p->model->params.value, work->g,
-                         p->arena, U, N, B, NULL);
+        carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->g, p->arena, U, N, B, NULL);
     carnn__dialog_plan_read(p, m, B, N);
 }
 
@@ -20162,8 +20117,7 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
 /* --- a step ---------------------------------------------------------------------------------- */
 
 /* Streams of a step's random numbers; o of the chunk from turn i on has CARNN__DROP_SUMMARY + i. */
-enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS,
-       CARNN__DROP_SUMMARY };
+enum { CARNN__DROP_UTTERANCES = CARNN__EXCHANGE_NAMES + 1, CARNN__DROP_WORDS, CARNN__DROP_SUMMARY };
 
 /* Drops words of the candidates in a step: word 0 is the unknown one. */
 static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
@@ -20182,8 +20136,7 @@ static void carnn__dialog_drop_words(const carnn__work *work, uint64_t key) {
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t L = m->kept.count, D = m->y.columns, i, end;
-    size_t width = work->g ? L : e->k->tile_columns;
+    size_t L = m->kept.count, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
     if (m->ready) return;
     carnn__match_ready(work, &m->match, &m->kept);
     if (m->has_cell) carnn__cell_ready(&m->run, e);
@@ -20252,8 +20205,7 @@ static void carnn__dialog_chunk(carnn__work *work, uint64_t key) {
 static void carnn__dialog_chunk_back(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
-    size_t L = m->kept.count;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->kept.count;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__match_state_back(work, &m->match, &m->o);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
@@ -20296,8 +20248,7 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
     return o;
 }
 
-/* Counts a turn by its logits z (L), but none of the odd ones, which training adds behind the
-   others. */
+/* Counts a turn by its logits z (L), but no odd one: training adds these behind the others. */
 static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const float *z, size_t L,
                                      uint32_t right, double *sum) {
     carnn__dialog *m = (carnn__dialog *)work->state;
@@ -20774,8 +20725,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (characters && data->spoken)
         return carnn__refuse(error, "lines speaker|text|act were read for a model of words: data "
                              "of characters are loaded with the model's description");
-    if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED &&
-        !carnn__spaced(data))
+    if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED && !carnn__spaced(data))
         return carnn__refuse(error, "--unit spaced: expected blanks between characters in the "
                              "data");
     if (!model->desc.from && !data->choice_count && *weight > 0.0)
@@ -20797,8 +20747,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 #endif
 
 /* --- parts --------------------------------------------------------------------------------------
-   A batch has B pieces of running text (@@BATCH) with at most N words; the pieces before them have
-   at most M. */
+   A batch has B pieces of running text (@@BATCH), N words at most; the pieces before them, M. */
 
 typedef struct carnn__lm {
     carnn__net net;
@@ -20851,7 +20800,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
     size_t e = (size_t)d->embedding, h = (size_t)d->hidden, B = m->net.corpus.most_items;
-    size_t labels = p->model->choices.count, table, N, M;
+    size_t labels = p->model->choices.count, table, tied, N, M;
     carnn__rnn_shape encoder = carnn__plain_shape(CARNN__CELL_ncarnn_free, e, h);
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     int contexts;
@@ -20876,9 +20825,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     m->cell.drops_top = 1;
     m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
-    carnn__word_softmax_plan(p, &m->output,
-                             carnn__option_whole(p->model, CARNN__LM_TIED) ? table : SIZE_MAX, N,
-                             h);
+    tied = carnn__option_whole(p->model, CARNN__LM_TIED) ? table : SIZE_MAX;
+    carnn__word_softmax_plan(p, &m->output, tied, N, h);
     if (m->looks_back && labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, labels, 1, CARNN__LOGITS);
     if (p->arena) carnn__lm_memory(p, m);
@@ -21016,8 +20964,7 @@ static void carnn__lm_report(const carnn__work *work, carnn__lm *m,
     memset(&m->sentence, 0, sizeof m->sentence);
 }
 
-/* Returns the sum of the words' losses. Sentences are reported in the order in which they are
-   read. */
+/* Returns the sum of the words' losses. Sentences are reported in reading order. */
 static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn__tally *tally) {
     const carnn__packed *packed = &m->seq->packed;
     double *sum = tally->sum, before = sum[CARNN__LM_NLL];
@@ -21213,8 +21160,7 @@ static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t 
     if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
 }
 
-/* Begins a piece with the input `id`: computes its context; its states are 0, or, in chunks, those
-   at hand. */
+/* Begins a piece with input `id`: computes its context; states are 0, in chunks those at hand. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__lm_push(s, id, 1);
@@ -21599,8 +21545,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 }
 
 /* Words of a pair, and entries of its alignment matrices. */
-static void carnn__answer_measure(const carnn__work *work, size_t item,
-                                  size_t size[CARNN__SIZES]) {
+static void carnn__answer_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     size_t first = work->data->items[item].first;
     size_t m = carnn__member_tokens(work, first).length;
     size_t n = carnn__member_tokens(work, first + 1).length;
@@ -21877,8 +21822,7 @@ enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY
 static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__classify *m = (carnn__classify *)state;
     carnn__texts *t = &m->net.texts;
-    const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, classes = p->model->choices.count, i;
+    size_t e = (size_t)p->model->desc.embedding, classes = p->model->choices.count, i;
     size_t directions = carnn__option_whole(p->model, CARNN__CLASSIFY_DIRECTIONS);
     size_t context = carnn__own_context(p->model, CARNN__CLASSIFY_CONTEXT, e);
     size_t ngrams = carnn__option_whole(p->model, CARNN__CLASSIFY_NGRAMS);
@@ -21894,8 +21838,8 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__pool_named(&m->layers.pool, p->model, CARNN__CLASSIFY_POOLING);
     carnn__layers_plan(p, &m->layers, "cell", s, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->layers.pool.y.columns,
-                       h, 1, CARNN__RELU);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h, classes, 1,
+                       s.h, 1, CARNN__RELU);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, s.h, classes, 1,
                        CARNN__LOGITS);
     m->z = m->output.y;
     if (ngrams) {
@@ -22137,9 +22081,8 @@ typedef struct carnn__pair {
 static void carnn__pair_parts(carnn__plan *p, void *state) {
     carnn__pair *m = (carnn__pair *)state;
     carnn__two *two = &m->two;
-    const carnn__texts *t = &two->net.texts;
     const carnn__names *classes = &p->model->choices;
-    size_t h = (size_t)p->model->desc.hidden, s, B;
+    size_t h = (size_t)p->model->desc.hidden, B;
     size_t grades = carnn__pair_grades(p->model->desc.option), K = grades ? grades : classes->count;
     if (!grades) m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
     two->highways = 1;
@@ -22153,10 +22096,9 @@ static void carnn__pair_parts(carnn__plan *p, void *state) {
     two->layers.pool.kind[1] = CARNN__POOL_MEAN;
     carnn__two_plan(p, two);
     carnn__grades_plan(p, &m->grades);
-    s = two->layers.pool.y.columns;
-    B = t->most_items;
+    B = two->net.texts.most_items;
     if (!two->compared) {
-        m->f = carnn__plan_mat(p, B, 4 * s);
+        m->f = carnn__plan_mat(p, B, 4 * two->layers.pool.y.columns);
         carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
         carnn__highway_plan(p, &m->above, "above", B, h);
         carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
@@ -22786,13 +22728,12 @@ enum { CARNN__SIGNAL_DROP_SUM = 1, CARNN__SIGNAL_DROP_LAYERS };
 static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__signal *m = (carnn__signal *)state;
     carnn__texts *t = &m->net.texts;
-    const carnn_model_desc *d = &p->model->desc;
-    size_t C = (size_t)d->embedding, D, outputs;
+    size_t C = (size_t)p->model->desc.embedding;
     size_t directions = carnn__option_whole(p->model, CARNN__SIGNAL_DIRECTIONS);
     size_t context = carnn__own_context(p->model, CARNN__SIGNAL_CONTEXT, C);
     carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__SIGNAL_ENCODER, directions, C,
                                               context);
-    D = s.directions * s.h;
+    size_t D = s.directions * s.h, outputs;
     m->steps = carnn__signal_is(p->model, CARNN__SIGNAL_STEPS);
     m->numbers = carnn__signal_is(p->model, CARNN__SIGNAL_NUMBER);
     carnn__texts_plan(p, t, 1, 0, NULL);
@@ -22910,8 +22851,7 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
     carnn__standard_forward(&s->work, &m->input, &m->net.texts);
     m->layers.rnn.before = m->seen; /* with --normalise batch each step has its own statistics */
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
-    carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen,
-                    m->sum);
+    carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen, m->sum);
     carnn__signal_logits(&s->work, m);
     carnn__session_decide(s, top, p);
     return CARNN_OK;
@@ -22952,8 +22892,7 @@ static const carnn__task carnn__signal_task = {
     carnn__signal_forward, carnn__signal_output, carnn__signal_loss,
     CARNN__TRAIN_ONLY(carnn__signal_backward), NULL,
     {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score, &carnn__signal_session,
-    NULL,
-    "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
+    NULL, "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
     carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
 
 #endif
@@ -23074,7 +23013,8 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
     size_t e = (size_t)p->model->desc.embedding, h = (size_t)p->model->desc.hidden, k;
     size_t directions = carnn__option_whole(p->model, CARNN__THOUGHT_DIRECTIONS);
     size_t N = m->net.corpus.most_size[1];
-    if (p->arena && carnn__in_session(p->work)) N = 0; /* a session only encodes */
+    carnn__plan around = *p; /* of the decoders: without memory in a session, which only encodes */
+    if (p->arena && carnn__in_session(p->work)) around.arena = NULL;
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p, 0.1f);
     carnn__embed_plan(p, &m->words, t, 0);
@@ -23083,9 +23023,9 @@ static void carnn__thought_parts(carnn__plan *p, void *state) {
     carnn__pool_named(&m->encoder.pool, p->model, CARNN__THOUGHT_POOLING);
     carnn__layers_plan(p, &m->encoder, "encoder",
                        carnn__encoder_shape(p->model, CARNN__THOUGHT_ENCODER, directions, e, 0), t);
-    for (k = 0; k < 2; k++) carnn__decoder_plan(p, m, k, N);
-    m->states = carnn__plan_mat(p, N, h);
-    carnn__word_softmax_plan(p, &m->output, SIZE_MAX, N, h);
+    for (k = 0; k < 2; k++) carnn__decoder_plan(&around, m, k, N);
+    m->states = carnn__plan_mat(&around, N, h);
+    carnn__word_softmax_plan(&around, &m->output, SIZE_MAX, N, h);
     carnn__embed_fixed(p, &m->words);
 }
 
@@ -23836,11 +23776,11 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
                                  "an option makes it %zu x %zu", to.name, from.rows, from.columns,
                                  to.rows, to.columns);
         carnn__matrix_rows(carnn__piece(&model->params, model->params.value, i),
-                           carnn__matrix_of(s, s->value, i), NULL, from.rows);
+                           carnn__matrix_of(s, i), NULL, from.rows);
     }
     for (i = 0; i < old->vector_words; i++)
         carnn__matrix_part(carnn__word_vector(model, carnn__trained_words(old) + i),
-                           carnn__matrix_of(s, s->value, olds), i, 0, (size_t)old->desc.embedding);
+                           carnn__matrix_of(s, olds), i, 0, (size_t)old->desc.embedding);
     return CARNN_OK;
 }
 
@@ -24262,8 +24202,7 @@ static void carnn__store_convert(const carnn__store *to, const carnn__store *fro
         if (p->quantised == from->item[i].quantised)
             memcpy(bytes, w, (size_t)carnn__param_bytes(p));
         else if (!p->quantised)
-            carnn__matrix_rows(to->value + p->offset, carnn__matrix_of(from, from->value, i), NULL,
-                               p->rows);
+            carnn__matrix_rows(to->value + p->offset, carnn__matrix_of(from, i), NULL, p->rows);
         else
             for (row = 0; row < p->rows; row++, w += p->columns)
                 for (at = 0; at < p->columns; at += CARNN__Q8_NUMBERS, bytes += CARNN__Q8_BYTES)
@@ -26877,12 +26816,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 
 /* Sizes: a full vector and a tail, and all three differ where the cell allows it. */
 enum {
-    CARNN__CHECK_H = 19,
-    CARNN__CHECK_E = 17,
-    CARNN__CHECK_D = 5,
-    CARNN__CHECK_B = 4,    /* sequences, of lengths 3, 5, 0, 1 */
-    CARNN__CHECK_STEPS = 5,
-    CARNN__CHECK_ROWS = 9,
+    CARNN__CHECK_H = 19, CARNN__CHECK_E = 17, CARNN__CHECK_D = 5,
+    CARNN__CHECK_B = 4,      /* sequences, of lengths 3, 5, 0, 1 */
+    CARNN__CHECK_STEPS = 5, CARNN__CHECK_ROWS = 9,
     CARNN__CHECK_INPUTS = 4, /* where rows share them */
     CARNN__CHECK_BATCH = 4   /* examples of a task */
 };
@@ -26923,7 +26859,7 @@ struct carnn__subject {
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
     carnn__checked x, c, h, h0, c0, out;
     float *scratch, *scratch_back;
-    float setting; /* of a part */
+    float setting; /* of a part, see carnn__check_part */
     carnn__store store;
     carnn__param param[CARNN__CELL_PARAMS];
     carnn__cell cell;
@@ -26968,12 +26904,12 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     }
 }
 
-/* The loss, with its gradients. */
-static double carnn__check_run(carnn__subject *s) {
+/* Computes the gradients. */
+static void carnn__check_run(carnn__subject *s) {
     size_t i;
     for (i = 0; i < s->arrays; i++)
         memset(s->array[i].gradient, 0, s->array[i].count * sizeof(float));
-    return s->loss(s);
+    s->loss(s);
 }
 
 /* The loss sum_i weight_i out_i of what a forward pass has put into `out`; its derivatives at
@@ -27040,7 +26976,7 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
         s->c0 = carnn__check_array(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
+    carnn__cell_plan(&s->run, &s->cell, &s->store, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B, NULL);
 }
 
@@ -27048,12 +26984,11 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     s->how = carnn__check_readings[s->variant];
-    if (s->variant == CARNN__CHECK_NORMAL && !(k->flags & CARNN__NORMALISES)) s->how = NULL;
-    if (!s->how) return CARNN_OK;
+    s->bends = s->variant == CARNN__CHECK_NORMAL;
+    if (!s->how || (s->bends && !(k->flags & CARNN__NORMALISES))) return CARNN_OK;
     carnn__check_sequences(s, s->variant);
     carnn__store_open(&s->store, s->param, CARNN__COUNT(s->param));
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
-    s->bends = s->variant == CARNN__CHECK_NORMAL;
     if (s->bends) carnn__cell_declare_norm(&s->cell, &s->store, "");
     s->carve = carnn__check_cell_carve;
     s->loss = carnn__check_cell_loss;
@@ -27666,8 +27601,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
         b->dc = carnn__bench_floats(b, B * h);
     }
     carnn__store_init(&b->store, 1);
-    carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
-                     B * T, B, NULL);
+    carnn__cell_plan(&b->run, &b->cell, &b->store, b->gradient, &b->arena, B * T, B * T, B, NULL);
 }
 
 /* What a training step does with a cell. */

@@ -60,7 +60,7 @@ static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
     for (i = 0; shared && i < s->rows; i++) s->index[i] = (uint32_t)(i * 5 % shared);
     carnn__store_open(&s->store, s->param, CARNN__CELL_PARAMS);
     carnn__cell_declare(&s->cell, &s->store, "", kind, e, h, d);
-    s->w = floats(s->store.size);
+    s->w = s->store.value = floats(s->store.size);
     s->g = floats(s->store.size);
     for (i = 0; i < s->store.count; i++)
         draw_all(carnn__piece(&s->store, s->w, i), s->store.item[i].rows * s->store.item[i].columns,
@@ -101,7 +101,7 @@ static void subject_run(subject *s, carnn__engine *e) {
     int pass;
     carnn__free_aligned(allocator(), s->memory);
     for (pass = 0; pass < 2; pass++) {
-        carnn__cell_plan(&s->run, &s->cell, &s->store, s->w, s->g, &arena, s->inputs, s->rows,
+        carnn__cell_plan(&s->run, &s->cell, &s->store, s->g, &arena, s->inputs, s->rows,
                          s->sequences, NULL);
         if (pass) break;
         s->memory = carnn__alloc_aligned(allocator(), arena.peak, 1);
@@ -550,7 +550,6 @@ static void test_initial_vectors(void) {
     for (i = 0; i < sizeof want / sizeof *want; i++) {
         subject s;
         subject_open(&s, carnn__cell_number(want[i].cell), 3, 5, 0, length, 1, 0);
-        s.store.value = s.w;
         carnn__store_init(&s.store, 1);
         for (j = 0; j < 5 * carnn__cells[s.cell.kind].gates; j++) {
             for (n = 0; n < 3; n++)
@@ -575,7 +574,6 @@ static void test_remembered(carnn__engine *e) {
         if (!carnn__cell_keeps(kind)) continue;
         subject_open(&s, kind, 6, 6, 3, length, 1, 0);
         carnn__cell_remember(&s.cell, &s.store, 11.0f);
-        s.store.value = s.w;
         carnn__store_init(&s.store, 1);
         for (i = 0; i < s.store.count; i++)
             if (i != s.cell.bias)
@@ -610,7 +608,6 @@ static void test_remembered_elsewhere(void) {
             subject_open(&s, kind, h, h, 2, length, 1, 0);
             carnn__cell_remember(&s.cell, &s.store, 9.0f);
             plain.store.value = plain.w;
-            s.store.value = s.w;
             carnn__store_init(&plain.store, 1);
             carnn__store_init(&s.store, 1);
             for (number = 0; number < s.store.count; number++) {

@@ -630,6 +630,7 @@ int main(void) {
     test_write("chars.graph", delays, strlen(delays));
     for (i = 0; i < CARNN__COUNT(rows); i++) chars_rows(rows[i]);
     chars_gradient("cell=lstm encoder=graph graph=chars.graph chunk=3");
+    chars_filled("unit=char min_count=1 cell=lstm encoder=graph graph=chars.graph chunk=3");
     remove("chars.graph");
     chars_same_bytes("cell=lstm chunk=4 skip=2");
     chars_same_bytes("cell=rnn encoder=graph graph=td chunk=4");

@@ -49,7 +49,7 @@ static void bn_open(bn_subject *s, size_t kind, size_t skip, int trains) {
     carnn__cell_declare(&s->cell, &s->store, "", kind, BN_E, BN_H, 0);
     carnn__cell_declare_skip(&s->cell, &s->store, "", skip);
     carnn__cell_declare_norm(&s->cell, &s->store, "");
-    s->w = bn_floats(s->store.size, 1, 0.5f);
+    s->w = s->store.value = bn_floats(s->store.size, 1, 0.5f);
     s->g = bn_floats(s->store.size, 1, 0.0f);
     s->x = bn_floats(BN_INPUTS * BN_E, 2, 1.0f);
     s->dx = bn_floats(BN_INPUTS * BN_E, 2, 0.0f);
@@ -166,8 +166,8 @@ static void *bn_run(bn_subject *s, carnn__engine *e) {
     carnn__arena arena = {NULL, 0, 0, 0};
     int pass;
     for (pass = 0; pass < 2; pass++) {
-        carnn__cell_plan(&s->run, &s->cell, &s->store, s->w, s->trains ? s->g : NULL, &arena,
-                         BN_INPUTS, s->seq.rows, BN_B, NULL);
+        carnn__cell_plan(&s->run, &s->cell, &s->store, s->trains ? s->g : NULL, &arena, BN_INPUTS,
+                         s->seq.rows, BN_B, NULL);
         if (pass) break;
         carnn__arena_open(&arena, &e->allocator, NULL);
         memset(arena.base, 0xFF, arena.size); /* NaN: nothing may be read that was not written */
