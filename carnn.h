@@ -1608,10 +1608,7 @@ CARNN_API size_t carnn_thread_count(int64_t threads) {
 
 #define carnn__get(p) (*(p))
 #define carnn__put(p, value) ((void)(*(p) = (value)))
-struct carnn__pool { /* there is none: every pool is NULL */
-    size_t threads;
-    long active;
-};
+struct carnn__pool { size_t threads; long active; }; /* there is none: every pool is NULL */
 
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     (void)threads;
@@ -11049,7 +11046,7 @@ static int carnn__book_is_name(const carnn_book *b, size_t word) {
     return same == CARNN__NO_INDEX || 10 * b->word[same].lower <= capital;
 }
 
-/* Adds a word that is not in the list yet. */
+/* Adds a word, unless it is in the list. */
 static void carnn__book_add(carnn__book_names *names, uint32_t word) {
     size_t i = 0;
     while (i < names->count && names->word[i] != word) i++;
@@ -11428,9 +11425,8 @@ static carnn_status carnn__graph_read(carnn__graph_work *w) {
 static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
     carnn__span span = {name, length};
     size_t node = carnn__graph_find(g, span);
-    carnn_node_kind kind = *name == 'x'   ? CARNN_NODE_IN
-                           : *name == 'y' ? CARNN_NODE_OUT
-                                          : CARNN_NODE_HIDDEN;
+    carnn_node_kind kind = *name == 'x' ? CARNN_NODE_IN : *name == 'y' ? CARNN_NODE_OUT
+                                                                       : CARNN_NODE_HIDDEN;
     if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
     return node;
 }
@@ -15056,8 +15052,7 @@ static void carnn__asked_plan(carnn__plan *p, carnn__asked *m, size_t D, size_t 
     carnn__additive_plan(p, &m->attention, "attend", D, h, t);
     m->joined = carnn__plan_mat(p, S, width);
     carnn__linear_plan(p, &m->top, "hidden", "weight", S, width, e, 0, CARNN__TANH);
-    if (m->normal)
-        carnn__linear_plan(p, &m->other, "hidden", "other", S, D, e, 0, CARNN__IDENTITY);
+    if (m->normal) carnn__linear_plan(p, &m->other, "hidden", "other", S, D, e, 0, CARNN__IDENTITY);
 }
 
 /* [r; g], or r. Backward adds to df, dg and the gradient at s. */
@@ -15430,8 +15425,7 @@ static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape sh
     m->pack.most_texts = t->most_items;
     m->pack.most_rows = t->most_rows;
     carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
-    if (p->arena)
-        carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
+    if (p->arena) carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
 }
 
 static void carnn__aligned_gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
@@ -15513,11 +15507,8 @@ static void carnn__aligned_read(const carnn__aligned *m, const carnn__texts *t) 
         size_t third = t->work->data->items[t->item[b]].first + 2, X = 2 * b + m->first;
         carnn__list links = carnn__member_tokens(t->work, third);
         for (i = 0; i < links.length; i++) {
-            size_t word[2], x, y;
-            word[0] = links.ids[i] >> 16;
-            word[1] = links.ids[i] & 0xFFFF;
-            x = t->at[X] + word[m->first];
-            y = t->at[X ^ 1] + word[m->first ^ 1];
+            size_t word[2] = {links.ids[i] >> 16, links.ids[i] & 0xFFFF};
+            size_t x = t->at[X] + word[m->first], y = t->at[X ^ 1] + word[m->first ^ 1];
             if (x < t->at[X + 1] && y < t->at[(X ^ 1) + 1] && m->with[y] == CARNN__NO_INDEX)
                 m->with[y] = (uint32_t)x; /* texts may have been cut */
         }
@@ -15983,8 +15974,7 @@ typedef struct carnn__traits {
     size_t columns;        /* K */
 } carnn__traits;
 
-static void carnn__traits_plan(carnn__plan *p, carnn__traits *m, const char *name,
-                               size_t columns) {
+static void carnn__traits_plan(carnn__plan *p, carnn__traits *m, const char *name, size_t columns) {
     const carnn__names *words = &p->model->words;
     size_t w;
     m->columns = columns;
@@ -16165,8 +16155,7 @@ static void carnn__shares_explain(const carnn__work *work, const carnn__shares *
     size_t i, first = carnn__min(t->at[1], count);
     for (i = 0; i < count; i++) out[i].has |= CARNN_HAS_SCORE;
     carnn__overlap_explain(work, m, overlap, t, first, out);
-    if (m->redundancy.sum)
-        carnn__redundancy_explain(work, m, t, count - first, out + first);
+    if (m->redundancy.sum) carnn__redundancy_explain(work, m, t, count - first, out + first);
 }
 
 /* --- two texts through the same layers ----------------------------------------------------------
@@ -16298,12 +16287,10 @@ static void carnn__two_plan(carnn__plan *p, carnn__two *m) {
         carnn__pool_plan(p, &m->layers.pool, D, h, t);
     } else carnn__layers_plan(p, &m->layers, "cell", shape, t);
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
-    if (m->attends == CARNN__ATTENDS_BOTH)
-        carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    if (m->attends == CARNN__ATTENDS_BOTH) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
     else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, h, t);
-    if (m->compared)
-        carnn__similarity_plan(p, &m->match, m->layers.pool.y.columns, m->compared, t);
-    if (p->arena && m->matches && t->most_items == 1 && !p->work->g)
+    if (m->compared) carnn__similarity_plan(p, &m->match, m->layers.pool.y.columns, m->compared, t);
+    if (p->arena && m->matches && carnn__in_session(p->work))
         m->alignment = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
 }
 
@@ -18468,8 +18455,8 @@ static void carnn__classes_columns(carnn__classes_search *x) {
     }
 }
 
-/* The class of each column, a bit of bits (n): where two columns share at least half of what the
-   smaller one has, their classes become one, which has the smaller number. */
+/* The class of each column a, which is bit a of bits (n): where two columns share at least half of
+   what the smaller one has, their classes become one, which has the smaller number. */
 static void carnn__classes_merge(const uint64_t *bits, size_t n, uint32_t *class_of) {
     size_t times[CARNN__NAME_COLUMNS] = {0}; /* how often each bit is set */
     size_t both, a, b, i, k;
@@ -18488,8 +18475,7 @@ static void carnn__classes_merge(const uint64_t *bits, size_t n, uint32_t *class
         }
 }
 
-/* Fills of (V): the class of each word whose columns are all of one class, else
-   CARNN__NO_INDEX. */
+/* Fills `of` (V): the class of a word whose columns are all of one class, else CARNN__NO_INDEX. */
 static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
     size_t V = x->work->model->words.count, i, a;
     uint32_t class_of[CARNN__NAME_COLUMNS];
@@ -18950,14 +18936,10 @@ static uint32_t carnn__speaker_word(uint32_t speaker) { return CARNN__DIALOG_SPE
 static size_t carnn__history_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                     uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    int starts = role == CARNN__START_ROLE;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text, ids, carnn__min(max, most));
-    uint32_t last = carnn__speaker_word(role);
-    n = carnn__min(n, most);
-    if (role == CARNN__START_ROLE) {
-        n = 0;
-        last = CARNN__START_WORD;
-    }
-    if (n < max) ids[n] = last;
+    n = starts ? 0 : carnn__min(n, most);
+    if (n < max) ids[n] = starts ? (uint32_t)CARNN__START_WORD : carnn__speaker_word(role);
     return n + 1;
 }
 
@@ -19152,8 +19134,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_choices = m->choices.count + (exchanges ? R : 0);
     m->exchange.choices = m->choices;
     if (exchanges)
-        m->choice_words =
-            carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
+        m->choice_words = carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->turns = m->lists.count = m->marked = 0;
     if (carnn__in_session(work)) return; /* it lists nothing, but encodes what it hears */
@@ -19389,8 +19370,7 @@ typedef struct carnn__match {
     carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
     unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
                                 are not matched */
-    size_t noted;            /* `who` takes account of the dialog's lines before this one; 0: of
-                                none */
+    size_t noted;            /* `who` has the dialog's lines before this one; 0: none */
     /* of the chunk at hand */
     const carnn__work *work;
     const carnn__history *read;
@@ -19519,8 +19499,7 @@ static size_t carnn__match_note(unsigned char *who, carnn__list said, uint32_t s
 
 /* Sets `who` for turn i of the batch and lists the changes, whose number it returns: those since
    turn i - 1, or *first is 1 and they are those since nobody has said anything. */
-static size_t carnn__match_note_turn(carnn__match *m, size_t i, carnn__change *change,
-                                     int *first) {
+static size_t carnn__match_note_turn(carnn__match *m, size_t i, carnn__change *change, int *first) {
     const carnn__history *read = m->read;
     size_t item = read->turn[i], begin = read->begin[item] + 1; /* behind $start */
     int odd = i >= read->turns - read->odd;                     /* its user says something else */
@@ -23256,10 +23235,9 @@ static const carnn__task *carnn__task_at(size_t number) {
 }
 
 static const carnn__task *carnn__task_named(const char *name) {
-    size_t i;
-    for (i = 0; carnn__task_at(i); i++)
-        if (!strcmp(carnn__task_at(i)->name, name)) return carnn__task_at(i);
-    return NULL;
+    size_t i = 0;
+    while (carnn__task_at(i) && strcmp(carnn__task_at(i)->name, name)) i++;
+    return carnn__task_at(i);
 }
 
 CARNN_API const char *carnn_task_name(size_t number) {
@@ -23422,8 +23400,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     }
     if (option->kind == CARNN_OPTION_NAME) {
         v = carnn__choice_named(option, value);
-        if (v < 0.0)
-            return carnn__refuse(error, "unknown %s \"%.60s\"", option->name, value);
+        if (v < 0.0) return carnn__refuse(error, "unknown %s \"%.60s\"", option->name, value);
     } else {
         if (!carnn__number(text, &v) || !carnn__in_range(option, v))
             return carnn__out_of_range(option, value, error);
@@ -23485,8 +23462,7 @@ static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *tr
         const carnn_option *o;
         snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
         value = strchr(name, '=');
-        if (!value)
-            return carnn__refuse(error, "\"%s\" sets no option", name);
+        if (!value) return carnn__refuse(error, "\"%s\" sets no option", name);
         *value++ = 0;
         o = unset ? carnn__option_named(model->task, name) : NULL;
         if (o && carnn__option_value(o, model, train) != 0.0) continue;
@@ -23531,8 +23507,7 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     double lr;
     carnn_status status;
     if (!train) train = (carnn_train_desc *)memset(&unused, 0, sizeof unused);
-    if (!task)
-        return carnn__refuse(error, "unknown task \"%.60s\"", model->task);
+    if (!task) return carnn__refuse(error, "unknown task \"%.60s\"", model->task);
     if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__refuse(error, "unknown optimizer \"%.60s\"", train->optimizer);
@@ -23616,16 +23591,14 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     if (model->desc.unsure) {
         model->unsure = carnn__names_find(&model->choices, carnn__span_of(model->desc.unsure));
         if (model->unsure == CARNN__NO_INDEX ||
-            carnn__names_find(&model->words, carnn__span_of(CARNN__UNSURE_WORD)) ==
-                CARNN__NO_INDEX)
+            carnn__names_find(&model->words, carnn__span_of(CARNN__UNSURE_WORD)) == CARNN__NO_INDEX)
             return carnn__refuse(error, "nothing says that it is unsure");
         model->desc.unsure = carnn__names_get(&model->choices, model->unsure);
     }
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     status = carnn__encoder_check(model, error);
     if (status) return status;
-    if (!model->words.count)
-        return carnn__refuse(error, "the vocabulary is empty, without <unk>");
+    if (!model->words.count) return carnn__refuse(error, "the vocabulary is empty, without <unk>");
     for (i = 0; i < task->reserved_count; i++)
         if (carnn__names_find(&model->words, carnn__span_of(task->reserved[i])) != i + 1)
             return carnn__refuse(error, "word %zu of the vocabulary is not %s", i + 1,
@@ -23656,8 +23629,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
     v->most = model->desc.vector_words > 0 ? (size_t)model->desc.vector_words : 0;
     v->kind = model->task->roles[0].tokenizer;
     for (i = 0; !status && i < desc->vector_count; i++)
-        status = carnn__vectors_read(v, &desc->vectors[i], &model->words, &model->allocator,
-                                     error);
+        status = carnn__vectors_read(v, &desc->vectors[i], &model->words, &model->allocator, error);
     if (!status)
         status = carnn__model_add_words(model, v->more.bytes, v->more.at, v->more.count, error);
     if (!status) model->vector_words = v->more.count;
@@ -23740,8 +23712,7 @@ static carnn_status carnn__check_unsure(const carnn_model *model, const carnn_da
     if (!own.length || carnn__trim(own).length != own.length || strpbrk(text, "\t\r\n"))
         return carnn__refuse(error, "unsure: expected a line of text without tabs and without "
                              "blanks at its ends, found \"%.60s\"", text);
-    known = from && !from->desc.unsure &&
-            carnn__names_find(&from->choices, own) != CARNN__NO_INDEX;
+    known = from && !from->desc.unsure && carnn__names_find(&from->choices, own) != CARNN__NO_INDEX;
     for (i = 0; i < data->choice_count; i++)
         known += (size_t)carnn__is(text, carnn__trim(carnn__string(data->shown, data->shown_at, i)),
                                    0);
@@ -23787,13 +23758,14 @@ static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *o
 /* The graph of a new model: that of the model to go on from, unless another is named. */
 static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_desc *desc,
                                        carnn_error *error) {
-    carnn_source source = {NULL, NULL, 0};
-    source.name = model->desc.graph;
+    const carnn_model *from = desc->from;
+    carnn_source source = {model->desc.graph, NULL, 0};
     if (!*source.name) return CARNN_OK;
-    if (*desc->graph) return carnn_graph_load(&model->graph, &source, &model->allocator, error);
+    if (*desc->graph || !from || !from->graph) /* the name may be the task's default */
+        return carnn_graph_load(&model->graph, &source, &model->allocator, error);
     model->graph = (carnn_graph *)carnn__alloc(&model->allocator, 1, sizeof *model->graph);
     if (!model->graph) return carnn__out_of_memory(error);
-    *model->graph = *desc->from->graph;
+    *model->graph = *from->graph;
     model->graph->allocator = model->allocator;
     /* its measures would have the paths of the other */
     memset(model->graph->measures, 0, sizeof model->graph->measures);
@@ -23841,8 +23813,7 @@ static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *as
     carnn__option_put(o, &usual, NULL, 0.0);
     if (!(value > 0.0)) return 1;
     return (!usual.from || !carnn__from_options(&usual, NULL)) &&
-           !carnn_defaults(&usual, NULL, NULL) &&
-           carnn__option_value(o, &usual, NULL) == value;
+           !carnn_defaults(&usual, NULL, NULL) && carnn__option_value(o, &usual, NULL) == value;
 }
 
 /* Has an option that is named in `of` ("a", "a or b") one of these values (NULL: above 0)? */
@@ -27465,20 +27436,18 @@ static float *carnn__bench_floats(carnn__bench *b, size_t count) {
     return x;
 }
 
-/* The allocator that counts: each block remembers its size in front of itself. */
-#define CARNN__BENCH_FRONT 64
-
+/* The allocator that counts: each block remembers its size in CARNN__ALIGN bytes in front of it. */
 static void *carnn__bench_realloc(void *block, size_t bytes, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    char *front = block ? (char *)block - CARNN__BENCH_FRONT : NULL;
+    char *front = block ? (char *)block - CARNN__ALIGN : NULL;
     size_t before = 0;
     if (front) memcpy(&before, front, sizeof before);
-    front = (char *)realloc(front, bytes + CARNN__BENCH_FRONT);
+    front = (char *)realloc(front, bytes + CARNN__ALIGN);
     if (!front) return NULL;
     memcpy(front, &bytes, sizeof bytes);
     b->live = b->live - before + bytes;
     b->most = carnn__max(b->most, b->live);
-    return front + CARNN__BENCH_FRONT;
+    return front + CARNN__ALIGN;
 }
 
 static void *carnn__bench_alloc(size_t bytes, void *user) {
@@ -27487,9 +27456,9 @@ static void *carnn__bench_alloc(size_t bytes, void *user) {
 
 static void carnn__bench_free(void *block, void *user) {
     size_t bytes;
-    memcpy(&bytes, (char *)block - CARNN__BENCH_FRONT, sizeof bytes);
+    memcpy(&bytes, (char *)block - CARNN__ALIGN, sizeof bytes);
     ((carnn__bench *)user)->live -= bytes;
-    free((char *)block - CARNN__BENCH_FRONT);
+    free((char *)block - CARNN__ALIGN);
 }
 
 /* --- peaks, of all threads together ---------------------------------------------------------- */
