@@ -2476,7 +2476,7 @@ static void read_histories(history runs[MODELS], size_t *count, const char *file
         for (i = 0; i < LOGGED; i++) e[i] = NAN;
         if (l.length > LINE_MOST || !read_epoch(h, e, l.text) || !is_finite(e[TRAIN_LOSS]) ||
             !(e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15) || /* it could not be drawn */
-            (double)fold > 1e15)                      /* "-1" is read as SIZE_MAX */
+            fold > 1000000000)                        /* "-1" is read as SIZE_MAX */
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", name, l.number);
         if (is_finite(e[BEST_EPOCH])) h->best = e[BEST_EPOCH];
