@@ -441,10 +441,11 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
                                  const char *value, carnn_error *error);
 
 /* Fills every zero field with the default of the task (and, for the model, of the cell), and checks
-   all ranges. train may be NULL. carnn_model_create and carnn_train call it themselves: a program
-   that has called it sets `embedding` to 0 again where it shall be the size of `vectors` or of
-   rows, before it makes the model. It does not look at `from`: do not call it where that is set, as
-   what it fills in is not taken from there any more. */
+   all ranges; an unknown cell, graph or `simd` is refused when the model is made. train may be
+   NULL. carnn_model_create and carnn_train call it themselves: a program that has called it sets
+   `embedding` to 0 again where it shall be the size of `vectors` or of rows, before it makes the
+   model. It does not look at `from`: do not call it where that is set, as what it fills in is not
+   taken from there any more. */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error);
 
@@ -790,8 +791,8 @@ CARNN_API void carnn_tensor_row(const carnn_tensor *tensor, size_t row, float *t
    description. Its words, choices and description are those of its first member. */
 typedef enum carnn_ensemble_rule {
     CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
-    CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
-                            mean) / (members + 1) */
+    CARNN_ENSEMBLE_VOTE  /* plurality, of tasks that predict choices; ties by the mean: a choice has
+                            the probability (votes + mean) / (members + 1) */
 } carnn_ensemble_rule;
 
 typedef struct carnn_ensemble_desc {
@@ -926,9 +927,10 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error);
 
-/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers,
-   and predicts from the rows so far, in the same time and memory for every row. CARNN_ERR_ARGUMENT
-   where the model was not made with directions 1 and context none: use carnn_predict then. */
+/* signal: reads the next row of a sequence, which a reset begins, of carnn_session_columns numbers
+   from -1e30 to 1e30, and predicts from the rows so far, in the same time and memory for every row.
+   CARNN_ERR_ARGUMENT where the model was not made with directions 1 and context none: use
+   carnn_predict then. */
 CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *row, size_t columns,
                                          size_t top, carnn_prediction *prediction,
                                          carnn_error *error);
@@ -8661,6 +8663,8 @@ typedef struct carnn__item {
     uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
 
+#define CARNN__NUMBER_MOST 1e30 /* in a row of numbers; its square is a double, too */
+
 struct carnn_dataset {
     carnn_allocator allocator;
     const char *task;
@@ -10501,8 +10505,6 @@ static const carnn__reader carnn__cloze_reader = {
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack the target, in images the file of labels, and rows. */
-
-#define CARNN__NUMBER_MOST 1e30 /* its square is a double, too */
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
 enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_NAMED }; /* kinds of columns */
@@ -18190,9 +18192,10 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
     if (columns != wanted)
         return carnn__refuse(error, "expected a row of %zu numbers, found %zu", wanted, columns);
     for (i = 0; i < columns; i++)
-        if (!(fabsf(row[i]) <= FLT_MAX))
-            return carnn__refuse(error, "expected a finite number in column %zu, found %f", i + 1,
-                                 (double)row[i]);
+        if (!(fabsf(row[i]) <= (float)CARNN__NUMBER_MOST)) /* as in files, whose 1e30 is rounded */
+            return carnn__refuse(error, "expected a number from -" CARNN__STRING(CARNN__NUMBER_MOST)
+                                 " to " CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu, found "
+                                 "%g", i + 1, (double)row[i]);
     for (i = session->members; !status && i-- > 0;) { /* the first one comes last */
         carnn_session *s = session->member[i];
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
