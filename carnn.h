@@ -161,8 +161,8 @@
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
    longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
    take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most, and products
-   with 1024 or 2048 dimensions 40 KB more with AVX2 and AVX-512; threads that are started here have
-   256 KB.
+   with a multiple of 1024 dimensions 40 KB more with AVX2 and AVX-512; threads that are started
+   here have 256 KB.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
@@ -2419,6 +2419,7 @@ typedef union carnn__lanes_room {
 #define CARNN__BLOCKS_MOST 4 /* where B is blocks: for more rows a panel is packed once */
 #define CARNN__BLOCK_GROUPS 2 /* times 16 rows of B at a time, for one row: one sum would wait */
 #define CARNN__PAGE 1024 /* floats: rows so far apart compete for the lines of one set of a cache */
+#define CARNN__CROWDED 512 /* floats: rows so far apart, for those of two sets */
 #define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
@@ -2501,7 +2502,7 @@ typedef struct carnn__kernels {
     const char *name;
     size_t tile_rows, tile_columns; /* of a tile of C; tile_columns, a multiple of 16, is also the
                                        width of a panel */
-    size_t dots_rows; /* for so many rows of A, some at a time, few_rows is faster than panels */
+    size_t dots_rows; /* up to so many rows of A, some at a time, few_rows is faster than panels */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
     CARNN__TRAINING_KERNELS(CARNN__KERNEL_FIELD)
@@ -3627,11 +3628,11 @@ static CARNN__INLINE void CARNN__K(add_rows)(size_t rows, size_t n, const float 
    the last: each piece of a panel would be in another page. The sums wait in C. At three quarters
    of the speed at which the cache that holds B is read (gemv A B). */
 static void CARNN__K(one_row)(const carnn__panel *job) {
-    const float *a = job->a, *b = job->b;
     size_t p, rows;
     if (!job->add && job->start) memcpy(job->c, job->start, job->n * sizeof *job->c);
     else if (!job->add) memset(job->c, 0, job->n * sizeof *job->c);
-    for (p = 0; p < job->k; p += rows, a += rows * job->a_column, b += rows * job->b_row) {
+    for (p = 0; p < job->k; p += rows) {
+        const float *a = job->a + p * job->a_column, *b = job->b + p * job->b_row;
         rows = job->k - p < 4 ? 1 : 4;
         if (rows == 4) CARNN__K(add_rows)(4, job->n, a, job->a_column, b, job->b_row, job->c);
         else CARNN__K(add_rows)(1, job->n, a, job->a_column, b, job->b_row, job->c);
@@ -3741,7 +3742,7 @@ static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k,
                                                    size_t lda, const float *b, size_t ldb, float *c,
                                                    size_t ldc) {
     const size_t w = CARNN__DOT_ROWS, half = k / 2, groups = CARNN__DOT_GROUPS(m);
-    const int crowded = ldb % 512 == 0, large = k == ldb && n * k >= CARNN__FAR;
+    const int crowded = ldb % CARNN__CROWDED == 0, large = k == ldb && n * k >= CARNN__FAR;
     const ptrdiff_t rows = (ptrdiff_t)(w * ldb), right = (ptrdiff_t)half;
     const CARNN__K(apart) one = {0, 0, 0}, below = {0, rows, (ptrdiff_t)w};
     const CARNN__K(apart) above = {right, right - rows, -(ptrdiff_t)w};
@@ -3788,7 +3789,7 @@ static CARNN__INLINE void CARNN__K(dots)(size_t m, size_t n, size_t k, const flo
             }
         }
         for (; p < k; p += CARNN__LANES) {
-            vec edge[CARNN__LANES]; /* a block would be in memory, too */
+            vec edge[CARNN__LANES]; /* not `block`, which would then be in memory, too */
             CARNN__K(transpose_edge)(n, k, b, ldb, j, p, edge);
             for (s = 0; s < CARNN__LANES && s < k - p; s++) {
                 CARNN__UNROLL for (i = 0; i < m; i++)
@@ -4238,10 +4239,11 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
-/* The most rows of a product with a B that is stored (n, k) for which it is transposed in
-   registers: once, where row_dots cannot do it or rows of B are slow to read. */
+/* For so many rows and fewer a B that is stored (n, k) is transposed in registers. That is done
+   anew for every CARNN__DOTS_MOST of them: for more it pays only where row_dots does it. With
+   AVX-512 it does not where the rows of B compete for the cache. */
 static size_t carnn__few(const carnn__product *x) {
-    const int fast = x->k % 4 == 0 && x->n >= CARNN__LANES && x->b.columns % CARNN__PAGE;
+    const int fast = x->k % 4 == 0 && x->n >= CARNN__LANES && x->b.columns % CARNN__CROWDED;
     if (x->b.q) return CARNN__BLOCKS_MOST;
     return fast ? x->e->k->dots_rows : CARNN__DOTS_MOST;
 }
@@ -5941,12 +5943,13 @@ static void carnn__scan_steps(const carnn__scan *s, size_t kind, carnn__engine *
 
 /* The products of a stage of step t, which read states k steps back: ph = h_{t-1} Wh^T (+ b), then,
    with a skip connection, ph += h_{t-k} Wk^T (CARNN__ADD uses no b). The second of two stages
-   reads the cell's k in `reset`, e.g. q * h', in the place of h_{t-1}. */
+   reads the cell's k in `reset`, e.g. q * h', in the place of h_{t-1}. Of most cells ph has the
+   rows of one step alone, else those of all. */
 static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
     size_t h = s->h, live = carnn__scan_end(s, t) - s->first, width = r->kind->recurrent_gates * h;
-    size_t row = r->kind->vectors || r->cell->normal ? s->seq->start[t] : 0, j; /* 0: of one step */
+    size_t j, row = r->kind->vectors || r->cell->normal ? s->seq->start[t] : 0;
     float *ph = (r->cell->normal ? r->norm.ph : s->ph) + (row + s->first) * width + p->first * h;
     const float *bias = NULL;
     if (r->kind->recurrent_bias)

@@ -1072,8 +1072,9 @@ static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
         "called label and %s", called(file), first, pair ? "sentence1, sentence2" : "text");
 }
 
-/* Says so where groups have hardly two sentences each: of a question whose lines do not stand
-   together each sentence is ranked by itself, and so first; skip-thought learns from neighbours. */
+/* Says so where groups have fewer than two sentences each on average: of a question whose lines do
+   not stand together each sentence is ranked by itself, and so first; skip-thought learns from
+   neighbours. */
 static void warn_of_groups(const carnn_dataset *set, const char *file) {
     size_t examples = carnn_dataset_examples(set), groups = carnn_dataset_groups(set);
     int answer = !strcmp(task_of(model), "answer");

@@ -149,6 +149,24 @@ static void check_few_rows(void) {
         }
 }
 
+/* A B whose rows are not transposed by row_dots is transposed once: where they lie half a page
+   apart, too, and where k is no multiple of four. */
+static void check_few_most(void) {
+    static const size_t sizes[][3] = {{512, 512, 0}, {1024, 1024, 0}, {1536, 1536, 0},
+                                      {510, 510, 0}, {508, 508, 1},   {508, 520, 1}};
+    size_t e, i;
+    for (e = 0; e < engine_count; e++)
+        for (i = 0; i < CARNN__COUNT(sizes); i++) {
+            carnn__product x;
+            memset(&x, 0, sizeof x);
+            x.e = &engines[e];
+            x.n = 50;
+            x.k = sizes[i][0];
+            x.b = carnn__floats_of(NULL, sizes[i][1]);
+            CHECK_INT(carnn__few(&x), sizes[i][2] ? x.e->k->dots_rows : CARNN__DOTS_MOST);
+        }
+}
+
 /* Large enough for several blocks of rows and for threads. */
 static void check_large(void) {
     static const shape shapes[] = {{CARNN__NN, 530, 101, 300, 300, 103, 101, 1},
@@ -237,6 +255,7 @@ int main(void) {
     check_products();
     check_packed_parts();
     check_few_rows();
+    check_few_most();
     check_large();
     check_special();
     check_column_sums();
