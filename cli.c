@@ -1567,8 +1567,8 @@ static void make_report(report *r, const carnn_model *m) {
                   .steps = has_option(m, "target-kind", "steps")};
     check(carnn_predict(m, data, &desc, &error));
     if (!r->count)
-        say(USAGE, "test: --report needs a model that chooses, and targets; this one is of the task "
-            "%s", task_of(m));
+        say(USAGE, "test: --report needs a model that chooses, and targets; this one is of the "
+            "task %s", task_of(m));
     qsort(r->pair, r->count, sizeof *r->pair, by_classes);
     for (i = 0; i < r->count; i++) /* each pair of classes once */
         if (n && !by_classes(&r->pair[n - 1], &r->pair[i])) r->pair[n - 1].times++;
