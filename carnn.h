@@ -12028,8 +12028,8 @@ struct carnn__task {
     const carnn__role *roles;
     /* model */
     const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    const char *defaults;        /* of options, "cell=gru hidden=24", but not of the optimiser; lr is
-                                    that of Adam */
+    const char *defaults;        /* of options, "cell=gru hidden=24", but not of the optimiser; lr
+                                    is that of Adam */
     void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) further defaults, which
                                                                         depend on what is chosen */
     const char *choices_key;     /* (*) the name of its choices in a model file */
