@@ -905,7 +905,7 @@ run 2 test q.gguf --data "$data/answer-test.tsv" --qrels none --report
 check 'a refused run left a file' [ ! -e none ]
 check 'a file of a ranking that there is not' [ ! -e none ]
 run 2 test q.gguf --data "$data/answer-test.tsv" --report
-says err 'needs a task that chooses'
+says err 'needs a model that chooses'
 empty out
 run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
