@@ -2439,6 +2439,12 @@ typedef struct carnn__panel {
     int fetch;              /* prefetch a packed b, which lies beyond the second-level cache */
 } carnn__panel;
 
+/* Sets n numbers of a row of C to their start value; start NULL: zero. */
+static inline void carnn__start_row(float *c, const float *start, size_t n) {
+    if (start) memcpy(c, start, n * sizeof *c);
+    else memset(c, 0, n * sizeof *c);
+}
+
 /* The kernels of an instruction set: name, type of the result, arguments. */
 #define CARNN__KERNELS(X)                                                                          \
     X(reorders, int, (void))                                                                       \
@@ -3629,8 +3635,7 @@ static CARNN__INLINE void CARNN__K(add_rows)(size_t rows, size_t n, const float 
    of the speed at which the cache that holds B is read (gemv A B). */
 static void CARNN__K(one_row)(const carnn__panel *job) {
     size_t p, rows;
-    if (!job->add && job->start) memcpy(job->c, job->start, job->n * sizeof *job->c);
-    else if (!job->add) memset(job->c, 0, job->n * sizeof *job->c);
+    if (!job->add) carnn__start_row(job->c, job->start, job->n);
     for (p = 0; p < job->k; p += rows) {
         const float *a = job->a + p * job->a_column, *b = job->b + p * job->b_row;
         rows = job->k - p < 4 ? 1 : 4;
@@ -4258,8 +4263,7 @@ static void carnn__product_few(const carnn__product *x, size_t i0, size_t m, siz
         float *c = x->c + i0 * x->ldc + j0;
         m = carnn__min(each, end - i0);
         for (i = 0; i < m && !(x->form & CARNN__ADD); i++)
-            if (x->bias) memcpy(c + i * x->ldc, x->bias + j0, n * sizeof *c);
-            else memset(c + i * x->ldc, 0, n * sizeof *c);
+            carnn__start_row(c + i * x->ldc, x->bias ? x->bias + j0 : NULL, n);
         if (b->q) x->e->k->few_blocks(m, n, x->k, a, x->lda, b->q + j0 * row, row, c, x->ldc);
         else
             x->e->k->few_rows(m, n, x->k, a, x->lda, b->w + j0 * b->columns, b->columns, c, x->ldc);
@@ -8011,9 +8015,9 @@ static carnn_status carnn__misread_at(const carnn__lines *l, size_t number, cons
                        carnn__name_end(l->name), number, expected, found);
 }
 
-/* That of the line at hand. */
+/* That of the line at hand, the first one before any is read. */
 static carnn_status carnn__misread(const carnn__lines *l, const char *expected, const char *found) {
-    return carnn__misread_at(l, l->number, expected, found);
+    return carnn__misread_at(l, carnn__max(l->number, 1), expected, found);
 }
 
 /* "trn.txt:381: expected a line number, found "abc"" */
@@ -8667,6 +8671,8 @@ typedef struct carnn__item {
 } carnn__item;
 
 #define CARNN__NUMBER_MOST 1e30 /* in a row of numbers; its square is a double, too */
+#define CARNN__NUMBER_WANTED                                                                       \
+    "a number from -" CARNN__STRING(CARNN__NUMBER_MOST) " to " CARNN__STRING(CARNN__NUMBER_MOST)
 
 struct carnn_dataset {
     carnn_allocator allocator;
@@ -10559,9 +10565,7 @@ static carnn_status carnn__field_number(const carnn__parser *p, carnn__span fiel
     if (!carnn__number(field, &x))
         return carnn__expectedf(&p->lines, field, "a number in column %zu", column);
     if (fabs(x) > CARNN__NUMBER_MOST)
-        return carnn__expectedf(&p->lines, field,
-                                "a number from -" CARNN__STRING(CARNN__NUMBER_MOST) " to "
-                                CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu", column);
+        return carnn__expectedf(&p->lines, field, CARNN__NUMBER_WANTED " in column %zu", column);
     *number = (float)x;
     return CARNN_OK;
 }
@@ -10775,8 +10779,7 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
         stbds_arrput(r->order, (uint32_t)pixel);
     }
     if (status || stbds_arrlenu(r->order) == size) return status;
-    return carnn__misread_at(&in->lines, carnn__max(in->lines.number, 1),
-                             "as many numbers as an image has pixels", "fewer");
+    return carnn__misread(&in->lines, "as many numbers as an image has pixels", "fewer");
 }
 
 /* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
@@ -11002,12 +11005,6 @@ static size_t carnn__book_sentences(const carnn_book *b) {
     return b->at ? stbds_arrlenu(b->at) - 1 : 0;
 }
 
-/* The file at hand has none of what it should have. */
-static carnn_status carnn__book_lacks(const carnn_book *b, const char *expected) {
-    const carnn__lines *l = &b->input.lines;
-    return carnn__misread_at(l, carnn__max(l->number, 1), expected, "none");
-}
-
 /* The words of a line are a sentence. A bar, which stands between candidates, separates words. */
 static carnn_status carnn__book_line(carnn_book *b, carnn__span line) {
     size_t room = 2 * line.length + 1, before = stbds_arrlenu(b->token), i;
@@ -11078,7 +11075,7 @@ static carnn_status carnn__book_read(carnn_book *b) {
     while (!status && carnn__next_line(&b->input.lines))
         status = carnn__book_line(b, b->input.lines.line);
     if (!status && !carnn__book_sentences(b))
-        status = carnn__book_lacks(b, "sentences, one a line");
+        status = carnn__misread(&b->input.lines, "sentences, one a line", "none");
     carnn__input_close(&b->input);
     if (status) return status;
     for (i = 0; i < b->words.count; i++) b->word[i].is_name = carnn__book_is_name(b, i);
@@ -11225,7 +11222,8 @@ static carnn_status carnn__book_begin(void *job) {
         else if (word.length && carnn__names_add(&b->asked, word, 0) == CARNN__NO_INDEX)
             status = carnn__too_many_words(b->error);
     }
-    if (!status && !b->asked.count) status = carnn__book_lacks(b, "words, one a line");
+    if (!status && !b->asked.count)
+        status = carnn__misread(&b->input.lines, "words, one a line", "none");
     carnn__input_close(&b->input);
     return status;
 }
@@ -11713,8 +11711,7 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
                                  "no closed walk of delay 0 (condition 3)", found);
     }
     if (cycles) return CARNN_OK;
-    return carnn__misread_at(&w->lines, carnn__max(w->lines.number, 1),
-                             "a directed cycle (condition 2)", "none");
+    return carnn__misread(&w->lines, "a directed cycle (condition 2)", "none");
 }
 
 /* 4. No edge leads to an input or from an output, edges lead to and from every hidden node. That
@@ -18196,9 +18193,8 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
         return carnn__refuse(error, "expected a row of %zu numbers, found %zu", wanted, columns);
     for (i = 0; i < columns; i++)
         if (!(fabsf(row[i]) <= (float)CARNN__NUMBER_MOST)) /* as in files, whose 1e30 is rounded */
-            return carnn__refuse(error, "expected a number from -" CARNN__STRING(CARNN__NUMBER_MOST)
-                                 " to " CARNN__STRING(CARNN__NUMBER_MOST) " in column %zu, found "
-                                 "%g", i + 1, (double)row[i]);
+            return carnn__refuse(error, "expected " CARNN__NUMBER_WANTED " in column %zu, found %g",
+                                 i + 1, (double)row[i]);
     for (i = session->members; !status && i-- > 0;) { /* the first one comes last */
         carnn_session *s = session->member[i];
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);

@@ -1084,6 +1084,12 @@ static void warn_of_groups(const carnn_dataset *set, const char *file) {
         answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
 
+/* What may be wrong with data that are to be scored. */
+static void warn_of_data(const carnn_dataset *set, const char *file) {
+    warn_of_names(set, file, 0);
+    warn_of_groups(set, file);
+}
+
 /* ==== train ================================================================================== */
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
@@ -1254,10 +1260,8 @@ static void warn_of_training(void) {
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
     warn_of_groups(data, *arg.train.item);
-    if (job.valid) warn_of_names(job.valid, *arg.valid.item, 0);
-    if (job.valid) warn_of_groups(job.valid, *arg.valid.item);
-    if (job.test) warn_of_names(job.test, *arg.test.item, 0);
-    if (job.test) warn_of_groups(job.test, *arg.test.item);
+    if (job.valid) warn_of_data(job.valid, *arg.valid.item);
+    if (job.test) warn_of_data(job.test, *arg.test.item);
     for (i = 0; i < arg.train.count; i++)
         for (k = 0; k < arg.valid.count; k++)
             if (is_same_file(arg.train.item[i], arg.valid.item[k]))
@@ -1725,8 +1729,7 @@ static void test(void) {
     }
     if (arg.ensemble) make_ensemble();
     data = load_data(&arg.data, NULL, arg.clean, 0);
-    warn_of_names(data, *arg.data.item, 0);
-    warn_of_groups(data, *arg.data.item);
+    warn_of_data(data, *arg.data.item);
     score_models(&desc);
     for (i = 1; i < arg.files.count; i++)
         if (tested.scores[i].unknown > tested.scores[least_known].unknown) least_known = i;
