@@ -3173,6 +3173,21 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t m, ptrdiff_t groups, CARNN__
             CARNN__X86(storeu)(c + i * ldc + g * apart.c, sum[i][g]);
     }
 }
+
+/* The last k % 4 products of those sums, of which the first have been added. */
+static CARNN__INLINE void CARNN__V(last_dots)(size_t m, size_t k, const float *a, size_t lda,
+                                              const float *b, size_t ldb, float *c, size_t ldc) {
+    CARNN__K(part) sum[CARNN__DOTS_MOST], column[4];
+    const size_t rest = k % 4;
+    size_t i, s;
+    CARNN__UNROLL for (i = 0; i < m; i++) sum[i] = CARNN__X86(loadu)(c + i * ldc);
+    CARNN__V(four_columns)(b + k - 4, ldb, column);
+    for (s = 4 - rest; s < 4; s++) {
+        CARNN__UNROLL for (i = 0; i < m; i++)
+            sum[i] = CARNN__X86(fmadd)(CARNN__X86(set1)(a[i * lda + k - 4 + s]), column[s], sum[i]);
+    }
+    CARNN__UNROLL for (i = 0; i < m; i++) CARNN__X86(storeu)(c + i * ldc, sum[i]);
+}
 #endif
 
 #undef CARNN__PARTS
@@ -3746,17 +3761,19 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
 static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k, const float *a,
                                                    size_t lda, const float *b, size_t ldb, float *c,
                                                    size_t ldc) {
-    const size_t w = CARNN__DOT_ROWS, half = k / 2, groups = CARNN__DOT_GROUPS(m);
+    const size_t w = CARNN__DOT_ROWS, groups = CARNN__DOT_GROUPS(m);
+    const size_t whole = k - k % 4, half = k / 2;
     const int crowded = ldb % CARNN__CROWDED == 0, large = k == ldb && n * k >= CARNN__FAR;
     const ptrdiff_t rows = (ptrdiff_t)(w * ldb), right = (ptrdiff_t)half;
     const CARNN__K(apart) one = {0, 0, 0}, below = {0, rows, (ptrdiff_t)w};
     const CARNN__K(apart) above = {right, right - rows, -(ptrdiff_t)w};
-    size_t j = 0;
-    if (k % 4 || (crowded && w > 8)) return 0;
+    size_t j = 0, i;
+    if (k < 4 || (crowded && w > 8)) return 0;
+    if (!crowded && w == 8 && (m == 3 || m == 4)) return 0; /* sixteen at a time are faster */
     for (; !crowded && j + groups * w <= n; j += groups * w)
-        CARNN__V(row_dots)(m, (ptrdiff_t)groups, below, k, a, lda, b + j * ldb, ldb,
+        CARNN__V(row_dots)(m, (ptrdiff_t)groups, below, whole, a, lda, b + j * ldb, ldb,
                            large ? b + (j + groups * w) * ldb : NULL, c + j, ldc);
-    if (crowded && groups > 1 && half % 4 == 0 && w <= n) {
+    if (crowded && groups > 1 && k % 8 == 0 && w <= n) {
         CARNN__V(row_dots)(m, 1, one, half, a, lda, b, ldb, NULL, c, ldc);
         for (j = w; j + w <= n; j += w)
             CARNN__V(row_dots)(m, 2, above, half, a, lda, b + j * ldb, ldb,
@@ -3765,8 +3782,10 @@ static CARNN__INLINE size_t CARNN__K(dots_of_rows)(size_t m, size_t n, size_t k,
                            c + j - w, ldc);
     }
     for (; j + w <= n; j += w)
-        CARNN__V(row_dots)(m, 1, one, k, a, lda, b + j * ldb, ldb,
+        CARNN__V(row_dots)(m, 1, one, whole, a, lda, b + j * ldb, ldb,
                            large ? b + (j + w) * ldb : NULL, c + j, ldc);
+    for (i = 0; whole < k && i < j; i += w)
+        CARNN__V(last_dots)(m, k, a, lda, b + i * ldb, ldb, c + i, ldc);
     return j;
 }
 #endif
@@ -4245,12 +4264,14 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 #define CARNN__STRIPS_COLUMNS 128
 
 /* For so many rows and fewer a B that is stored (n, k) is transposed in registers. That is done
-   anew for every CARNN__DOTS_MOST of them: for more it pays only where row_dots does it. With
-   AVX-512 it does not where the rows of B compete for the cache. */
+   anew for every CARNN__DOTS_MOST of them: for more it pays only where row_dots does it, for more
+   than sixteen only where the rows of B are long. With AVX-512 it does not where they compete for
+   the cache. */
 static size_t carnn__few(const carnn__product *x) {
-    const int fast = x->k % 4 == 0 && x->n >= CARNN__LANES && x->b.columns % CARNN__CROWDED;
+    const int fast = x->k >= 4 && x->n >= CARNN__LANES && x->b.columns % CARNN__CROWDED;
     if (x->b.q) return CARNN__BLOCKS_MOST;
-    return fast ? x->e->k->dots_rows : CARNN__DOTS_MOST;
+    if (!fast) return CARNN__DOTS_MOST;
+    return x->k < 128 ? carnn__min(x->e->k->dots_rows, 16) : x->e->k->dots_rows;
 }
 
 /* That product for m rows, as many at a time as the kernels take. */

@@ -130,6 +130,8 @@ static void check_packed_parts(void) {
    multiple of eight, of four or not, rows of B that lie a page apart, and rows of A with them. */
 static void check_few_rows(void) {
     static const size_t sizes[][4] = {{50, 40, 40, 40},       {33, 30, 35, 30},
+                                      {50, 43, 43, 43},       {20, 5, 5, 5},
+                                      {70, 301, 301, 302},    {20, 3, 4, 3},
                                       {100, 64, 512, 64},     {40, 513, 1024, 513},
                                       {21, 516, 1024, 516},   {24, 1024, 1024, 1024},
                                       {37, 1100, 2048, 2048}};
@@ -149,21 +151,24 @@ static void check_few_rows(void) {
         }
 }
 
-/* A B whose rows are not transposed by row_dots is transposed once: where they lie half a page
-   apart, too, and where k is no multiple of four. */
+/* A B that is read once for every eight rows of A is transposed once where there are more of them:
+   where its rows are short, or lie half a page apart. */
 static void check_few_most(void) {
-    static const size_t sizes[][3] = {{512, 512, 0}, {1024, 1024, 0}, {1536, 1536, 0},
-                                      {510, 510, 0}, {508, 508, 1},   {508, 520, 1}};
+    static const size_t sizes[][3] = {{512, 512, 0},  {1024, 1024, 0}, {1536, 1536, 0},
+                                      {510, 510, 40}, {508, 520, 40},  {130, 130, 40},
+                                      {126, 126, 16}, {50, 52, 16},    {3, 3, 0}};
     size_t e, i;
     for (e = 0; e < engine_count; e++)
         for (i = 0; i < CARNN__COUNT(sizes); i++) {
+            const size_t most = engines[e].k->dots_rows;
             carnn__product x;
             memset(&x, 0, sizeof x);
             x.e = &engines[e];
             x.n = 50;
             x.k = sizes[i][0];
             x.b = carnn__floats_of(NULL, sizes[i][1]);
-            CHECK_INT(carnn__few(&x), sizes[i][2] ? x.e->k->dots_rows : CARNN__DOTS_MOST);
+            CHECK_INT(carnn__few(&x),
+                      sizes[i][2] ? carnn__min(most, sizes[i][2]) : CARNN__DOTS_MOST);
         }
 }
 
