@@ -341,6 +341,16 @@ static void unknown(const char *what, const guess *g) {
         g->best, *g->best ? "\"?" : "", g->names);
 }
 
+/* Which it is of these names, from 0; ends the program where it is none. */
+static size_t number_named(const char *what, const char *word, const char *(*name)(size_t number)) {
+    guess g = guess_for(word);
+    size_t which = which_of(&g, name);
+    if (!which) unknown(what, &g);
+    return which - 1;
+}
+
+static size_t task_number(const char *name) { return number_named("task", name, carnn_task_name); }
+
 /* ==== All options, of the library and of this program ======================================== */
 typedef struct entry { /* an option of some commands */
     char name[LONGEST_NAME + 1];
@@ -472,15 +482,16 @@ static void read_option(const command *c, int count, char **argument, int *at) {
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
     const carnn_option *o = NULL;
+    unsigned others;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
     for (i = 0; i < COUNT(flags); i++)
         if ((flags[i].commands & c->bit) && is_word(&g, flags[i].name)) f = &flags[i];
     for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, c->bit, &g);
-    if (!f && !o && commands_with(word))
-        say(USAGE, "--%s is an option of %s, not of %s", dashed(word),
-            command_names(commands_with(word)), c->name);
+    if (!f && !o && (others = commands_with(word)) != 0)
+        say(USAGE, "--%s is an option of %s, not of %s", dashed(word), command_names(others),
+            c->name);
     if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
@@ -518,10 +529,7 @@ static void read_arguments(const command *c, int count, char **argument) {
                                              : "; options begin with --");
     if (arg.labels.count > most(arg.typed.count, 1)) /* 1: standard input */
         say(USAGE, "--labels: expected a file for each file of images, found more");
-    if (arg.simd && *arg.simd) {
-        guess g = guess_for(arg.simd);
-        if (!which_of(&g, carnn_simd_name)) unknown("simd", &g);
-    }
+    if (arg.simd && *arg.simd) number_named("simd", arg.simd, carnn_simd_name);
 }
 
 /* ==== Characters, JSON ======================================================================= */
@@ -703,8 +711,8 @@ static void end_writing(void) {
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most; so many runs, or graphs, are read together */
-static carnn_model *models[MODELS + 2], *model; /* model: the first one; behind them their ensemble
-                                                   and a NULL */
+static carnn_model *models[MODELS + 2]; /* behind them their ensemble, if there is one, and NULL */
+static carnn_model *model;              /* the first one */
 static carnn_dataset *data;
 
 static carnn_model *load_file(const char *name) {
@@ -896,14 +904,6 @@ static const char *words_called(const carnn_model *m) {
     return whole ? "words" : "characters";
 }
 
-/* Ends the program where no task has this name. */
-static size_t task_number(const char *name) {
-    guess g = guess_for(name);
-    size_t which = which_of(&g, carnn_task_name);
-    if (!which) unknown("task", &g);
-    return which - 1;
-}
-
 /* What the data of a task look like. */
 static const char *data_of(const char *task) { return carnn_task_data(task_number(task)); }
 
@@ -1058,8 +1058,8 @@ static int is_choice(const char *target) {
 }
 
 /* Says so where the first example of a file of classes is the only one of its class: it may be a
-   line that names columns. own: the model's classes are those of the file; else its class is also
-   none of the model, as that of the second example is. */
+   line that names columns. own: the model's classes are those of the file; else the model does not
+   know this class, but that of the second example. */
 static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
     const char *first = carnn_dataset_target(set, 0), *next = carnn_dataset_target(set, 1);
     size_t i = 1, count = carnn_dataset_examples(set);
@@ -1284,7 +1284,7 @@ static int run_training(void) {
     const carnn_train_desc *used = carnn_model_training(model);
     int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int patient = patience > 0 && job.epochs - best >= patience, result;
-    int done = patient || job.epochs >= used->epochs;
+    int done = patient || job.epochs >= used->epochs; /* nothing is left for --resume */
     int kept = status == CARNN_OK || status == CARNN_ERR_STOPPED; /* in the checkpoint */
     end_progress();
     result = kept ? DONE : failed();
