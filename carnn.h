@@ -13558,7 +13558,10 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
                             "T: gates begin so that units remember 1 to T steps; 0: all the same")
 
 typedef struct carnn__rnn_shape {
-    size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context */
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context, which
+                                                  not every cell reads */
+    const char *projection;                    /* what the weights of P are called; NULL: as those
+                                                  of their layer */
     int rcrn, raw;                             /* raw: the output gate is s2, not sigmoid(s2) */
     size_t skip;                               /* K of skip connections; 0: none */
     int normal;                                /* batch normalisation */
@@ -14087,7 +14090,8 @@ static void carnn__rnn_layer_plan(carnn__plan *p, carnn__rnn *m, size_t l, const
     size_t i;
     layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
     if (layer->projects) {
-        carnn__linear_plan(p, &layer->project, name, "project", s.U, s.in, s.h, 0, CARNN__IDENTITY);
+        carnn__linear_plan(p, &layer->project, s.projection ? s.projection : name, "project", s.U,
+                           s.in, s.h, 0, CARNN__IDENTITY);
         s.in = s.h;
     }
     carnn__bases_plan(p, m, l, name, &s);
@@ -14502,11 +14506,9 @@ typedef struct carnn__sequences {
     carnn__packed packed;
     uint32_t *ids;          /* (N) word of each packed row */
     carnn__mat x;           /* (N, e) */
-    /* for the cell that reads them, see carnn__sequences_fit: */
-    const carnn__mat *c;    /* (P, h) contexts by rank, or NULL */
-    const carnn__mat *read; /* what the cell reads: x, or one of the next two */
-    carnn__linear project;  /* (N, h) x projected */
-    carnn__mat joined;      /* (N, e + h) [x; c] */
+    carnn__mat c;           /* (P, d) contexts by rank; without columns: none */
+    const carnn__mat *read; /* what the cell reads: x or joined */
+    carnn__mat joined;      /* (N, e + d) [x; c] */
 } carnn__sequences;
 
 static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
@@ -14519,31 +14521,18 @@ static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t ta
     m->ids = carnn__indices(p->arena, N);
 }
 
-/* The cell reads [x; c]. */
-static void carnn__sequences_plan_join(carnn__plan *p, carnn__sequences *m, size_t N) {
-    m->joined = carnn__plan_mat(p, N, m->x.columns + m->c->columns);
+/* Each sequence has a context. A cell that reads no context reads [x; c]. */
+static void carnn__sequences_context(carnn__plan *p, carnn__sequences *m, const char *cell,
+                                     size_t P, size_t N, size_t d) {
+    m->c = carnn__plan_mat(p, P, d);
+    if (carnn__reads_context(cell)) return;
+    m->joined = carnn__plan_mat(p, N, m->x.columns + d);
     m->read = &m->joined;
 }
 
-/* Fits the words to a cell of h units with contexts c (P, h) or NULL: a cell that reads no context
-   reads [x; c]; for others whose input is their candidate x is projected. */
-static void carnn__sequences_fit(carnn__plan *p, carnn__sequences *m, size_t N, size_t h,
-                                 const carnn__mat *c) {
-    const char *cell = p->model->desc.cell;
-    size_t e = m->x.columns;
-    m->c = c;
-    if (c && !carnn__reads_context(cell)) {
-        carnn__sequences_plan_join(p, m, N);
-    } else if ((carnn__cells[carnn__cell_number(cell)].flags & CARNN__INPUT_IS_CANDIDATE) &&
-               e != h) {
-        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        m->read = &m->project.y;
-    }
-}
-
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows, m->c, NULL, 0,
-                           NULL, NULL};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, m->read, m->packed.rows,
+                           m->c.columns ? &m->c : NULL, NULL, 0, NULL, NULL};
     return in;
 }
 
@@ -14551,14 +14540,14 @@ static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m) {
 static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
                                   int backward) {
     const carnn__packed *p = &m->packed;
-    const carnn__mat *c = m->c, *y = &m->joined;
-    size_t e = m->x.columns, h = c->columns, t, row;
+    const carnn__mat *y = &m->joined;
+    size_t e = m->x.columns, d = m->c.columns, t, row;
     if (!backward) carnn__mat_clear(y, p->rows);
     for (t = 0; t < p->steps; t++)
         for (row = p->start[t]; row < p->start[t + 1]; row++) {
-            size_t at = row * (e + h), b = row - p->start[t];
+            size_t at = row * (e + d), b = row - p->start[t];
             carnn__mat_copy(work, &m->x, row * e, y, at, e, backward);
-            carnn__mat_copy(work, c, b * h, y, at + e, h, backward);
+            carnn__mat_copy(work, &m->c, b * d, y, at + e, d, backward);
         }
 }
 
@@ -14567,14 +14556,12 @@ static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *
     carnn__matrix_rows(m->x.x, carnn__weights(work, m->table), m->ids, N);
     carnn__drop(work, m->x.x, N * e, key, m->drop);
     carnn__mat_clear(&m->x, N);
-    if (m->read == &m->project.y) carnn__linear_forward(work, &m->project, &m->x, N);
     if (m->read == &m->joined) carnn__sequences_join(work, m, 0);
 }
 
 static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
     size_t N = m->packed.rows, e = m->x.columns;
     if (m->read == &m->joined) carnn__sequences_join(work, m, 1);
-    if (m->read == &m->project.y) carnn__linear_backward(work, &m->project, &m->x, N);
     carnn__drop(work, m->x.d, N * e, key, m->drop);
     carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
 }
@@ -20598,14 +20585,14 @@ static const carnn__task carnn__dialog_task = {
 
    Tran et al. 2018, section 4.2. A sentence has the words w_1 .. w_n; its context c is the last
    state of an encoder, a CARNN without context, over the sentence before it, w'_1 .. w'_m. Both
-   read the same word embedding.
+   read words as rows x of the same embedding E.
 
-     c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
-     h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
+     c = last state of ncarnn-free(x'_1 .. x'_m, x of </s>)                           (Eq. 11)
+     h_0 .. h_n = cell(x of <s>, x_1 .. x_n; c)      P(w_{i+1}) = softmax(W h_i + b)
      L_w = the mean of -log P(w_i) over the words of a batch, </s> among them
      L_l = the mean of -log softmax(W_c c + b_c)[label] over its known labels         (Eq. 12)
-     loss = (1 - l) L_w + l L_l                           l = 1 - alpha: --label-weight  (Eq. 13)
-     W (V, h)   b (V)   W_c (labels, h)   b_c (labels)   h_i, c (h)
+     loss = alpha L_w + (1 - alpha) L_l                  1 - alpha: --label-weight    (Eq. 13)
+     E (V, e)   x_i (e)   h_i, c (h)   W (V, h)   b (V)   W_c (labels, h)   b_c (labels)
 
    A label is the dialog act of the sentence before, or the relation of this sentence to it
    (--label-row). At the start of a document, and always with --context none, c is a learned vector.
@@ -20755,17 +20742,17 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 typedef struct carnn__lm {
     carnn__net net;
     carnn__running text;
-    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none */
-    int looks_back;          /* the pieces before are read, for the context */
+    const uint32_t *piece;   /* (B) the number of each piece of the batch at hand */
     int characters;          /* words are characters */
-    size_t start;            /* parameter: the learned context (1, h) */
+    carnn__sequences before; /* the pieces before these, of length 0 where there is none */
     carnn__rnn encoder;      /* of the pieces before, if they are read; else c is always `start` */
-    carnn__mat c;            /* (B, h) by rank */
-    carnn__rnn cell;
+    size_t start;            /* parameter: the learned context (1, h) */
+    carnn__sequences seq;    /* the pieces themselves, with their contexts c (B, h) */
+    carnn__rnn cell;         /* h_i (N, h) */
     carnn__carried carried;  /* states of the cell */
     carnn__word_softmax output; /* W h_i + b (N, V) */
     carnn__linear label;     /* W_c c + b_c (B, labels); without columns: no labels */
-    uint32_t *piece, *label_target; /* (B) by rank */
+    uint32_t *label_target;  /* (B) by rank */
     double restarted;        /* of characters: the loss if each chunk begins with states of 0 */
     carnn_prediction sentence; /* of the sentence at hand, which is not yet complete */
     /* of a session: */
@@ -20785,13 +20772,11 @@ static void carnn__lm_lengths(carnn__lm *m, const carnn_model *model) {
     m->net.corpus.chunk = carnn__option_whole(model, CARNN__LM_CHUNKS);
 }
 
-/* Memory of a batch, and what a session keeps. */
+/* The states that go on, and what else a session keeps. */
 static void carnn__lm_memory(carnn__plan *p, carnn__lm *m) {
-    size_t B = m->net.corpus.most_items;
     int session = carnn__in_session(p->work), carries = session || m->net.corpus.chunk;
-    m->piece = carnn__indices(p->arena, B);
-    if (m->label.y.columns) m->label_target = carnn__indices(p->arena, B);
-    carnn__carried_plan(p, &m->carried, B, carries ? carnn__rnn_state_size(&m->cell) : 0);
+    carnn__carried_plan(p, &m->carried, m->net.corpus.most_items,
+                        carries ? carnn__rnn_state_size(&m->cell) : 0);
     if (!session) return;
     m->heap = carnn__indices(p->arena, m->output.V);
     m->text.ids = m->net.corpus.tokens.ids;
@@ -20806,32 +20791,33 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     size_t labels = p->model->choices.count, table, tied, N, M;
     carnn__rnn_shape encoder = carnn__plain_shape(CARNN__CELL_ncarnn_free, e, h);
     carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
-    int contexts;
+    int looks_back = carnn__lm_looks_back(p->model);
     carnn__lm_lengths(m, p->model);
     N = carnn__min(m->net.corpus.most_size[0], B * m->text.T);
     M = carnn__min(m->net.corpus.most_size[1], B * m->text.T);
-    m->looks_back = carnn__lm_looks_back(p->model);
     m->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
-    contexts = m->looks_back || carnn__reads_context(d->cell);
     table = carnn__declare_words(p, 0.1f);
-    m->c = carnn__plan_mat(p, B, h);
-    if (contexts)
+    carnn__sequences_plan(p, &m->seq, table, CARNN__LM_DROP_WORDS, B, N, m->text.T);
+    if (looks_back || carnn__reads_context(d->cell)) {
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    carnn__sequences_plan(p, &m->seq[0], table, CARNN__LM_DROP_WORDS, B, N, m->text.T);
-    if (m->looks_back) {
-        carnn__sequences_plan(p, &m->seq[1], table, CARNN__LM_DROP_BEFORE, B, M, m->text.T);
+        carnn__sequences_context(p, &m->seq, d->cell, B, N, h);
+    }
+    if (looks_back) {
+        carnn__sequences_plan(p, &m->before, table, CARNN__LM_DROP_BEFORE, B, M, m->text.T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
     }
-    carnn__sequences_fit(p, m->seq, N, h, contexts ? &m->c : NULL);
-    cell.in = m->seq->read->columns;
+    cell.in = m->seq.read->columns;
+    cell.projection = "word";
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     m->cell.probed = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     tied = carnn__option_whole(p->model, CARNN__LM_TIED) ? table : SIZE_MAX;
     carnn__word_softmax_plan(p, &m->output, tied, N, h);
-    if (m->looks_back && labels)
+    if (looks_back && labels) {
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, labels, 1, CARNN__LOGITS);
+        m->label_target = carnn__indices(p->arena, B);
+    }
     if (p->arena) carnn__lm_memory(p, m);
 }
 
@@ -20849,39 +20835,39 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
-/* Lists the pieces of the batch at hand, and their targets. */
+/* Lists the pieces of the batch at hand, those before them, and the targets. */
 static void carnn__lm_collect(const carnn__work *work, carnn__lm *m) {
     const carnn__corpus *c = &m->net.corpus;
     size_t number = m->net.number, B = c->batch_start[number + 1] - c->batch_start[number], i, k;
-    const uint32_t *queue = c->queue + c->batch_start[number], *ids = m->text.ids;
-    const carnn__piece_start *start = m->text.start;
-    const carnn__packed *packed = &m->seq->packed;
-    for (k = 0; k <= (size_t)m->looks_back; k++) {
-        carnn__packed *p = &m->seq[k].packed;
-        for (i = 0; i < B; i++) p->length[i] = (uint32_t)c->pieces[queue[i]].size[k];
-        carnn__pack_sequences(p, B);
+    const uint32_t *ids = m->text.ids;
+    m->piece = c->queue + c->batch_start[number];
+    for (k = 0; k <= (size_t)carnn__lm_looks_back(work->model); k++) {
+        carnn__sequences *seq = k ? &m->before : &m->seq;
+        for (i = 0; i < B; i++)
+            seq->packed.length[i] = (uint32_t)c->pieces[m->piece[i]].size[k];
+        carnn__pack_sequences(&seq->packed, B);
         for (i = 0; i < B; i++) /* of the pieces before (k 1) </s> is read, but not <s> */
-            carnn__packed_put(p, i, ids + start[queue[i]].at[k] + k, m->seq[k].ids);
+            carnn__packed_put(&seq->packed, i, ids + m->text.start[m->piece[i]].at[k] + k,
+                              seq->ids);
     }
     for (i = 0; i < B; i++) {
-        size_t b = packed->rank[i];
-        m->piece[b] = queue[i];
-        m->carried.fresh[b] = !number || !start[queue[i]].follows || work->probe;
-        carnn__packed_put(packed, i, ids + start[queue[i]].at[0] + 1, m->output.target);
+        const carnn__piece_start *start = &m->text.start[m->piece[i]];
+        m->carried.fresh[m->seq.packed.rank[i]] = !number || !start->follows || work->probe;
+        carnn__packed_put(&m->seq.packed, i, ids + start->at[0] + 1, m->output.target);
     }
-    carnn__probe_target(work, m->output.target, packed->rows);
+    carnn__probe_target(work, m->output.target, m->seq.packed.rows);
 }
 
 /* From the pieces before to c, the last states of their encoder; or backward from dc. */
 static void carnn__lm_context(carnn__work *work, carnn__lm *m, uint64_t key, int backward) {
-    carnn__sequences *before = m->looks_back ? &m->seq[1] : NULL;
+    carnn__sequences *before = carnn__lm_looks_back(work->model) ? &m->before : NULL;
     if (before && !backward) {
         carnn__sequences_forward(work, before, key);
         carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before), key);
     }
-    if (m->seq->c)
+    if (m->seq.c.columns)
         carnn__last_states(work, before ? &before->packed : NULL, &m->encoder.layer->y, m->start,
-                           &m->seq->packed, &m->c, backward);
+                           &m->seq.packed, &m->seq.c, backward);
     if (before && backward) {
         carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before), key);
         carnn__sequences_backward(work, before, key);
@@ -20890,7 +20876,7 @@ static void carnn__lm_context(carnn__work *work, carnn__lm *m, uint64_t key, int
 
 /* What the cell reads; `carried`: it begins with the states of the batch before. */
 static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
-    carnn__rnn_input in = carnn__sequences_input(m->seq);
+    carnn__rnn_input in = carnn__sequences_input(&m->seq);
     if (carried) {
         in.state = m->carried.state[0];
         in.next = m->carried.state[1];
@@ -20898,11 +20884,18 @@ static carnn__rnn_input carnn__lm_input(const carnn__lm *m, int carried) {
     return in;
 }
 
-/* From the inputs of the cell to losses and, in training, the gradient of the mean loss, times
-   `share`, with respect to the states of the cell. */
-static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, double share,
-                          int carried) {
-    const carnn__packed *packed = &m->seq->packed;
+/* 1 - alpha, the share of the labels in the loss; 0 where they are not learnt. */
+static double carnn__lm_label_share(const carnn__work *work) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    int learnt = work->g && !work->probe && m->label.y.columns;
+    return learnt ? carnn__option(work->model, CARNN__LM_LABEL_WEIGHT) : 0.0;
+}
+
+/* From the inputs of the cell to the losses of words and, in training, the gradient of alpha L_w
+   with respect to the states of the cell. Of a text that is probed it is that of its last loss. */
+static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, int carried) {
+    const carnn__packed *packed = &m->seq.packed;
+    double alpha = 1.0 - carnn__lm_label_share(work);
     if (carried) {
         carnn__rnn_carry(work, &m->cell, &m->carried, packed, 0);
         carnn__rnn_ready(work, &m->cell);
@@ -20910,14 +20903,7 @@ static void carnn__lm_run(const carnn__work *work, carnn__lm *m, uint64_t key, d
     carnn__rnn_forward(work, &m->cell, carnn__lm_input(m, carried), key);
     if (carried) carnn__rnn_carry(work, &m->cell, &m->carried, packed, 1);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), packed->rows,
-                            work->probe ? 1.0f : (float)(share / (double)packed->rows));
-}
-
-/* l, the share of the labels in the loss; 0 where they are not learnt. */
-static double carnn__lm_label_share(const carnn__work *work) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
-    int learnt = work->g && !work->probe && m->label.y.columns;
-    return learnt ? carnn__option(work->model, CARNN__LM_LABEL_WEIGHT) : 0.0;
+                            work->probe ? 1.0f : (float)(alpha / (double)packed->rows));
 }
 
 static void carnn__lm_forward(carnn__work *work, uint64_t key) {
@@ -20927,23 +20913,23 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__lm_collect(work, m);
     carnn__lm_context(work, m, key, 0);
     if (m->label.y.columns)
-        carnn__linear_forward(work, &m->label, &m->c, m->seq->packed.sequences);
-    carnn__sequences_forward(work, m->seq, key);
+        carnn__linear_forward(work, &m->label, &m->seq.c, m->seq.packed.sequences);
+    carnn__sequences_forward(work, &m->seq, key);
     m->cell.before = m->steps;
-    m->restarted = 0.0;
+    m->restarted = 0.0; /* in scoring the cell runs twice, first without the states at hand */
     if (carried && m->characters && !carnn__in_session(work) && !work->g && !work->predict) {
-        carnn__lm_run(work, m, 0, 0.0, 0);
-        for (i = 0; i < m->seq->packed.rows; i++) m->restarted += (double)m->net.word_loss[i];
+        carnn__lm_run(work, m, key, 0);
+        for (i = 0; i < m->seq.packed.rows; i++) m->restarted += (double)m->net.word_loss[i];
     }
-    carnn__lm_run(work, m, key, 1.0 - carnn__lm_label_share(work), carried);
+    carnn__lm_run(work, m, key, carried);
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     if (m->label.y.columns)
-        carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+        carnn__linear_backward(work, &m->label, &m->seq.c, m->seq.packed.sequences);
     carnn__rnn_backward(work, &m->cell, carnn__lm_input(m, m->net.corpus.chunk > 0), key);
-    carnn__sequences_backward(work, m->seq, key);
+    carnn__sequences_backward(work, &m->seq, key);
     carnn__lm_context(work, m, key, 1);
 }
 
@@ -20969,7 +20955,7 @@ static void carnn__lm_report(const carnn__work *work, carnn__lm *m,
 
 /* Returns the sum of the words' losses. Sentences are reported in reading order. */
 static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn__tally *tally) {
-    const carnn__packed *packed = &m->seq->packed;
+    const carnn__packed *packed = &m->seq.packed;
     double *sum = tally->sum, before = sum[CARNN__LM_NLL];
     size_t i, t;
     sum[CARNN__LM_CHARACTERS] = m->characters;
@@ -20977,7 +20963,7 @@ static double carnn__lm_words_loss(const carnn__work *work, carnn__lm *m, carnn_
     for (i = 0; i < packed->sequences; i++) {
         size_t b = work->predict ? packed->rank[i] : i;
         carnn__running_part part = {0, 0, 0, 0};
-        while (carnn__running_next(work, &m->text, m->piece[b], &part)) {
+        while (carnn__running_next(work, &m->text, m->piece[packed->order[b]], &part)) {
             size_t n = part.to - part.from;
             double nll = 0.0, last = 0.0;
             for (t = part.from; t < part.to; t++) {
@@ -21011,10 +20997,11 @@ static uint32_t carnn__lm_label(const carnn__work *work, size_t piece) {
 /* Finds the labels of a batch, and counts those whose logit is the largest. A label that the model
    does not know counts as wrong, but has no loss. Returns how many it knows. */
 static double carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *tally) {
+    const carnn__packed *packed = &m->seq.packed;
     size_t K = m->label.y.columns, b;
     double known = 0.0;
-    for (b = 0; b < m->seq->packed.sequences; b++) {
-        uint32_t label = m->label_target[b] = carnn__lm_label(work, m->piece[b]);
+    for (b = 0; b < packed->sequences; b++) {
+        uint32_t label = m->label_target[b] = carnn__lm_label(work, m->piece[packed->order[b]]);
         if (label == CARNN__UNSCORED) continue;
         known += label != CARNN__NO_INDEX;
         tally->sum[CARNN__LM_LABELS] += 1.0;
@@ -21026,8 +21013,8 @@ static double carnn__lm_labels(carnn__work *work, carnn__lm *m, carnn__tally *ta
 /* The loss times the words of the batch; without gradients that of the words alone. */
 static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__packed *packed = &m->seq->packed;
-    double share = carnn__lm_label_share(work), labels = 0.0; /* l, L_l */
+    const carnn__packed *packed = &m->seq.packed;
+    double share = carnn__lm_label_share(work), labels = 0.0; /* 1 - alpha, L_l */
     if (m->label.y.columns) {
         double known = carnn__lm_labels(work, m, tally);
         labels = carnn__softmax_loss(work, &m->label.y, packed->sequences, m->label_target, share,
@@ -21041,7 +21028,7 @@ static double carnn__lm_loss(carnn__work *work, carnn__tally *tally) {
    probabilities. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, carnn__tally *tally) {
     carnn__lm *first = (carnn__lm *)works[0]->state;
-    size_t B = first->seq->packed.sequences, K = first->label.y.columns, i, b;
+    size_t B = first->seq.packed.sequences, K = first->label.y.columns, i, b;
     first->restarted = 0.0; /* no vote on it */
     tally->loss += carnn__lm_words_loss(works[0], first, tally);
     if (!K) return;
@@ -21074,8 +21061,9 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[5].value = sum[CARNN__LM_NLL] / tokens / log(2.0);
     scores->metric[6].value = sum[CARNN__LM_RESTARTED] / tokens / log(2.0);
     /* label_accuracy, bpc and bpc_chunked only where there are labels, characters, chunks */
-    for (scores->count = i = 4; i < CARNN__COUNT(needs) + 4; i++)
-        if (sum[needs[i - 4]] > 0.0) scores->metric[scores->count++] = scores->metric[i];
+    scores->count = 4;
+    for (i = 0; i < CARNN__COUNT(needs); i++)
+        if (sum[needs[i]] > 0.0) scores->metric[scores->count++] = scores->metric[4 + i];
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -21138,7 +21126,7 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
     size_t i, t;
     for (i = 0; i < s->members; i++) carnn__lm_forward(&s->member[i]->work, 0);
     if (s->work.members) carnn__word_softmax_mean(s->work.members, s->members);
-    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->net.word_loss[t];
+    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->net.word_loss[t];
     p->score += nll;
     p->tokens += t;
 }
@@ -21152,12 +21140,14 @@ static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t 
     int more = 1;
     (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
-    for (carnn__lm_push(s, id, 1); more; carnn__lm_push(s, id, 0)) {
+    carnn__lm_push(s, id, 1);
+    while (more) {
         if (carnn__lm_full(m)) {
             carnn__lm_read(s, p);
             carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
+        carnn__lm_push(s, id, 0);
     }
     carnn__lm_read(s, p);
     if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
@@ -21179,10 +21169,10 @@ static void carnn__lm_step(carnn_session *s) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     size_t n = m->net.corpus.pieces->size[0];
     m->cell.before = m->steps + n;
-    m->seq->ids[0] = m->text.ids[m->at_hand.at[0] + n];
-    m->seq->packed.length[0] = 1;
-    carnn__pack_sequences(&m->seq->packed, 1);
-    carnn__sequences_forward(&s->work, m->seq, 0);
+    m->seq.ids[0] = m->text.ids[m->at_hand.at[0] + n];
+    m->seq.packed.length[0] = 1;
+    carnn__pack_sequences(&m->seq.packed, 1);
+    carnn__sequences_forward(&s->work, &m->seq, 0);
     carnn__rnn_forward(&s->work, &m->cell, carnn__lm_input(m, 1), 0);
 }
 
@@ -21201,58 +21191,59 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, carn
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
     const char *between = carnn__lm_by_character(s->model) ? "" : " ";
     uint32_t id = m->last;
-    int more = 1;
+    int prompted = 1; /* the word is the prompt's; 0: it is drawn */
+    int ends = 0;     /* it is the </s> behind the sentence */
     carnn__lm_generate_from(s, id);
-    do {
+    while (!ends) {
         const char *word, *gap = at ? between : "";
         if (carnn__lm_full(m)) carnn__lm_generate_from(s, id);
         carnn__lm_step(s);
-        if (more) id = carnn__lm_next(s, &w, &more);
-        if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__RUNNING_END;
+        if (prompted) id = carnn__lm_next(s, &w, &prompted);
+        if (!prompted) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__RUNNING_END;
+        ends = !prompted && id == CARNN__RUNNING_END; /* in a prompt </s> is a word */
+        carnn__lm_push(s, id, 0);
         word = carnn__names_get(&s->model->words, id);
         if (at + strlen(word) + strlen(gap) + 1 > size) size = 0; /* full: writes no more */
-        if (size && (more || id != CARNN__RUNNING_END)) /* a prompt may have the word </s> */
-            at += (size_t)snprintf(text + at, size - at, "%s%s", gap, word);
-        carnn__lm_push(s, id, 0);
-    } while (more || id != CARNN__RUNNING_END);
+        if (size && !ends) at += (size_t)snprintf(text + at, size - at, "%s%s", gap, word);
+    }
     if (m->net.corpus.chunk) m->last = id;
 }
 
-/* The logit W_y h_n + b_y of the most probable next word y is a sum over the words that were read,
-   of their scores. c = sum_t v_t is a sum over the words t of the sentence before, whose shares are
-   v_t . c / c . c. */
+/* The logit W_y h + b_y of the most probable next word y, h the last state, is a sum over the N
+   words that were read, of their scores. c = sum_t v_t is a sum over the M words of the piece
+   before, whose shares are v_t . c / c . c. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    const carnn__corpus *c = &m->net.corpus;
+    const size_t *size = m->net.corpus.pieces->size;
+    const carnn__mat *c = &m->seq.c;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].base->run;
-    const uint32_t *before = c->tokens.ids + 1, *ids = c->tokens.ids + m->at_hand.at[0];
-    size_t first = m->looks_back ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
-    double squares = first ? carnn__exact_squares(m->c.x, m->c.columns) : 0.0, biases = 0.0;
+    const uint32_t *before = m->text.ids + 1, *ids = m->text.ids + m->at_hand.at[0];
+    size_t N = size[0], M = carnn__lm_looks_back(s->model) ? size[1] : 0, best, i;
+    double squares = M ? carnn__exact_squares(c->x, c->columns) : 0.0, biases = 0.0;
     const float *y;
     float *z;
     e->exact = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
-    e->count = first + n;
-    for (i = 0; i < carnn__min(e->count, count); i++) {
-        uint32_t id = i < first ? before[i] : ids[i - first];
+    e->count = M + N;
+    for (i = 0; i < carnn__min(M + N, count); i++) {
+        uint32_t id = i < M ? before[i] : ids[i - M];
         carnn_contribution word = {"word", carnn__names_get(&s->model->words, id), CARNN_HAS_SCORE,
                                    0, 0, 0};
-        if (i < first) word.role = "before", word.has = CARNN_HAS_SHARE;
+        if (i < M) word.role = "before", word.has = CARNN_HAS_SHARE;
         out[i] = word;
     }
     if (squares > 0.0)
-        carnn__explain_run(s, &m->encoder.layer->base->run, 0, first, 0, m->c.x, 1.0 / squares, out,
+        carnn__explain_run(s, &m->encoder.layer->base->run, 0, M, 0, c->x, 1.0 / squares, out,
                            count, &biases);
-    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
+    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), N - 1, 1);
     z[CARNN__RUNNING_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->rest = (double)z[best];
-    first = carnn__min(first, count);
     y = carnn__matrix_row(carnn__weights(&s->work, m->output.weight), best, m->output.room);
     if (e->exact)
-        carnn__explain_run(s, run, 0, n, 0, y, 1.0, out ? out + first : NULL, count - first,
-                           &e->rest);
+        carnn__explain_run(s, run, 0, N, 0, y, 1.0, count > M ? out + M : NULL,
+                           count - carnn__min(M, count), &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -22972,9 +22963,9 @@ static size_t carnn__thought_session_words(const carnn_model *model) {
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__decoder {
-    carnn__sequences seq; /* the neighbour of each sentence of the batch; none: of length 0 */
+    carnn__sequences seq; /* the neighbour of each sentence of the batch, of length 0 where there is
+                             none, with v (D) of the sentence as its context */
     carnn__rnn cell;
-    carnn__mat c;         /* (B, D) by rank: v of the sentence */
 } carnn__decoder;
 
 typedef struct carnn__thought {
@@ -22998,13 +22989,11 @@ static void carnn__decoder_plan(carnn__plan *p, carnn__thought *m, size_t k, siz
     size_t B = m->net.texts.most_items, D = m->encoder.pool.y.columns;
     carnn__rnn_shape s = carnn__plain_shape(carnn__cell_number(cell), 0,
                                             (size_t)p->model->desc.hidden);
-    d->c = carnn__plan_mat(p, B, D);
     carnn__sequences_plan(p, &d->seq, m->words.table, CARNN__THOUGHT_DROP_AROUND + k, B, N,
                           m->net.corpus.most_steps);
-    d->seq.c = &d->c;
-    if (carnn__reads_context(cell)) s.d = D;
-    else carnn__sequences_plan_join(p, &d->seq, N);
+    carnn__sequences_context(p, &d->seq, cell, B, N, D);
     s.in = d->seq.read->columns;
+    s.d = D;
     d->cell.drop = CARNN__THOUGHT_DROP_STATES + k;
     d->cell.drops_top = 1;
     carnn__rnn_plan(p, &d->cell, k ? "previous" : "next", s, N, N, B);
@@ -23080,11 +23069,15 @@ static void carnn__decoder_collect(const carnn__work *work, carnn__thought *m, s
 /* c of each sequence is v of its sentence; or backward from dc to dv. */
 static void carnn__decoder_context(const carnn__work *work, const carnn__thought *m,
                                    const carnn__decoder *d, int backward) {
-    const carnn__mat *v = &m->encoder.pool.y;
+    const carnn__mat *v = &m->encoder.pool.y, *c = &d->seq.c;
+    const uint32_t *order = d->seq.packed.order;
     size_t B = d->seq.packed.sequences, D = v->columns;
-    if (backward) carnn__scatter_rows(work->engine, v->d, d->c.d, d->seq.packed.order, B, D);
-    else carnn__matrix_rows(d->c.x, carnn__floats_of(v->x, D), d->seq.packed.order, B);
-    if (!backward) carnn__mat_clear(&d->c, B);
+    if (backward) {
+        carnn__scatter_rows(work->engine, v->d, c->d, order, B, D);
+    } else {
+        carnn__matrix_rows(c->x, carnn__floats_of(v->x, D), order, B);
+        carnn__mat_clear(c, B);
+    }
 }
 
 /* From v to the states of both decoders, and to losses. */
@@ -23150,15 +23143,14 @@ static double carnn__thought_loss(carnn__work *work, carnn__tally *tally) {
     double sum = 0.0;
     size_t i, k, r;
     tally->examples += t->count;
-    for (i = 0; i < t->count; i++) {
-        const float *loss = m->net.word_loss;
+    for (i = 0; work->predict && i < t->count; i++) { /* the sentences were only encoded */
+        carnn_prediction p = carnn__thought_vector(m, i);
+        work->predict->example(&p, work->predict->user);
+    }
+    for (i = 0; !work->predict && i < t->count; i++) {
+        const float *loss = m->net.word_loss; /* of the next sentences, then of the previous ones */
         double both = 0.0;
         size_t words = 0;
-        if (work->predict) { /* the sentences were only encoded */
-            carnn_prediction p = carnn__thought_vector(m, i);
-            work->predict->example(&p, work->predict->user);
-            continue;
-        }
         for (k = 0; k < 2; k++) {
             const carnn__packed *p = &m->decoder[k].seq.packed;
             double nll = 0.0;

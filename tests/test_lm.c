@@ -482,6 +482,21 @@ static void test_lm_explain(void) {
     carnn_dataset_free(data);
 }
 
+/* Words of another size than the states are projected, by weights with this name in model files. */
+static void test_lm_projection(void) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model("scarnn", NULL, data);
+    carnn_tensor P = carnn_model_tensor(model, 0);
+    size_t i;
+    for (i = 1; P.name && strcmp(P.name, "word.project") != 0; i++)
+        P = carnn_model_tensor(model, i);
+    CHECK(P.name != NULL);
+    CHECK_INT(P.rows, 19);
+    CHECK_INT(P.columns, 13);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* Of a long sentence each piece of 256 words is a sentence of its own, behind the one before. */
 static void test_lm_explain_pieces(void) {
     static char text[2 * 300];
@@ -895,6 +910,7 @@ int main(void) {
     test_lm_predict("ncarnn", NULL);
     test_lm_predict("gru", "previous");
     test_lm_predict("lstm", "none");
+    test_lm_projection();
     test_lm_explain();
     test_lm_explain_pieces();
     test_lm_explain_no_context();

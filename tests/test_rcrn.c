@@ -362,9 +362,10 @@ static void rcrn_parameters(void) {
     static carnn__rnn rnn;
     carnn__store store;
     carnn__plan p = {&store, NULL, NULL, NULL};
-    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0, 0, 0, NULL,
-                              0.0f, 0.0f, 0, 0, 0};
+    carnn__rnn_shape shape = carnn__plain_shape(CARNN__CELL_lstm, 1024, 1024);
     size_t i, sum = 0;
+    shape.directions = 2;
+    shape.rcrn = 1;
     carnn__store_open(&store, param, CARNN__PARAMS_MAX);
     carnn__rnn_plan(&p, &rnn, "cell", shape, 1, 1, 1);
     for (i = 0; i < store.count; i++) sum += store.item[i].rows * store.item[i].columns;
