@@ -18399,11 +18399,14 @@ typedef struct carnn__name_classes { /* of a data set */
     uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
 } carnn__name_classes;
 
+/* Where dialogs have a word: in facts and api_calls alone, or also in other lines. */
+enum { CARNN__NOWHERE, CARNN__IN_FACTS, CARNN__IN_TURNS };
+
 typedef struct carnn__classes_search { /* for classes: where words stand */
     const carnn__work *work;
     const carnn__lists *choices; /* (L) words of the candidates, without the speaker's */
     uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
-    unsigned char *turn; /* (V) 1: a turn has the word; 2: only facts and api_calls; 0: neither */
+    unsigned char *where; /* (V) dialogs have a word */
     uint64_t *columns;   /* (V) bit k: the word is in column k */
     uint32_t relation[CARNN__NAME_COLUMNS - CARNN__CALL_SLOTS]; /* those that have a column */
     size_t relations;    /* their number */
@@ -18414,18 +18417,16 @@ static int carnn__classes_calls(const carnn__classes_search *x, carnn__list word
     return words.length > 1 && words.ids[0] == x->call;
 }
 
-/* Fills x->turn. */
-static void carnn__classes_turns(carnn__classes_search *x) {
+/* Fills x->where. */
+static void carnn__classes_where(carnn__classes_search *x) {
     const carnn_dataset *data = x->work->data;
     size_t i, k;
     for (i = 0; i < data->member_count; i++) {
         carnn__list words = carnn__member_tokens(x->work, i);
-        int turn = data->members[i].role != CARNN_FACT && !carnn__classes_calls(x, words);
-        for (k = 0; k < words.length; k++) {
-            unsigned char *said = &x->turn[words.ids[k]];
-            if (turn) *said = 1;
-            else if (!*said) *said = 2;
-        }
+        int fact = data->members[i].role == CARNN_FACT || carnn__classes_calls(x, words);
+        unsigned char here = fact ? CARNN__IN_FACTS : CARNN__IN_TURNS;
+        for (k = 0; k < words.length; k++)
+            if (x->where[words.ids[k]] < here) x->where[words.ids[k]] = here;
     }
 }
 
@@ -18447,7 +18448,8 @@ static void carnn__classes_columns(carnn__classes_search *x) {
         carnn__list fact = carnn__member_tokens(x->work, i);
         size_t column;
         if (data->members[i].role != CARNN_FACT || fact.length != 4 || fact.ids[0] == x->call ||
-            x->turn[fact.ids[1]] != 2 || (column = carnn__classes_column(x, fact.ids[1])) == 0)
+            x->where[fact.ids[1]] != CARNN__IN_FACTS ||
+            (column = carnn__classes_column(x, fact.ids[1])) == 0)
             continue;
         x->columns[fact.ids[0]] |= 1;
         x->columns[fact.ids[2]] |= (uint64_t)1 << column;
@@ -18492,13 +18494,12 @@ static void carnn__classes_words(const carnn__classes_search *x, uint32_t *of) {
     uint32_t class_of[CARNN__NAME_COLUMNS];
     carnn__classes_merge(x->columns, V, class_of);
     for (i = 0; i < V; i++) {
-        int classes = 0;
-        for (a = 0; a < CARNN__NAME_COLUMNS; a++) {
-            if (!(x->columns[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
-            of[i] = class_of[a];
-            classes++;
-        }
-        if (classes != 1) of[i] = CARNN__NO_INDEX;
+        uint64_t classes = 0;
+        of[i] = CARNN__NO_INDEX;
+        for (a = 0; a < CARNN__NAME_COLUMNS; a++)
+            if (x->columns[i] >> a & 1) classes |= (uint64_t)1 << class_of[a];
+        for (a = 0; a < CARNN__NAME_COLUMNS; a++)
+            if (classes == (uint64_t)1 << a) of[i] = (uint32_t)a;
     }
 }
 
@@ -18559,7 +18560,7 @@ static uint64_t carnn__classes_key(const carnn__classes_search *x, const uint32_
     size_t j;
     for (j = 0; j < words.length; j++) {
         uint32_t word = words.ids[j];
-        int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
+        int any = of[word] != CARNN__NO_INDEX || x->where[word] == CARNN__NOWHERE;
         key = carnn__stream(key, any ? UINT64_MAX : word);
     }
     return key;
@@ -18577,33 +18578,28 @@ static uint64_t *carnn__classes_there(uint64_t key, size_t k, uint64_t *table, s
     return &there[slot];
 }
 
-/* Enters the classes of all names; or, when all are there, gives words that no dialog has (fills)
-   the first of the classes in their place. By its key no other word is in the place of a name. */
-static void carnn__classes_place(const carnn__classes_search *x, uint32_t *of, uint64_t *table,
-                                 size_t slots, int fills) {
-    size_t i, k;
-    for (i = 0; i < x->choices->count; i++) {
-        carnn__list words = carnn__list_at(x->choices, i);
-        uint64_t key = carnn__classes_key(x, of, words);
-        for (k = 0; k < words.length; k++) {
-            uint32_t word = words.ids[k], first = 0;
-            uint64_t *classes = carnn__classes_there(key, k, table, slots);
-            int named = of[word] != CARNN__NO_INDEX;
-            if (!fills && named) *classes |= (uint64_t)1 << of[word];
-            if (!fills || named || !*classes) continue;
-            while (!(*classes >> first & 1)) first++;
-            of[word] = first;
-        }
-    }
-}
-
-/* Extends classes to words that no dialog has; merges those that share places. `table`: zeros. */
+/* Extends classes to words that no dialog has: first enters the classes of all names where these
+   stand, then gives such words the first class of their place. By its key no other word is in the
+   place of a name. Last, merges classes that share places. table (2, slots): zeros. */
 static void carnn__classes_places(const carnn__classes_search *x, uint32_t *of, uint64_t *table,
                                   size_t slots) {
     uint32_t class_of[CARNN__NAME_COLUMNS];
-    size_t i;
-    carnn__classes_place(x, of, table, slots, 0);
-    carnn__classes_place(x, of, table, slots, 1);
+    size_t i, k;
+    int extends;
+    for (extends = 0; extends < 2; extends++)
+        for (i = 0; i < x->choices->count; i++) {
+            carnn__list words = carnn__list_at(x->choices, i);
+            uint64_t key = carnn__classes_key(x, of, words);
+            for (k = 0; k < words.length; k++) {
+                uint64_t *classes = carnn__classes_there(key, k, table, slots);
+                uint32_t *own = &of[words.ids[k]], first = 0;
+                int named = *own != CARNN__NO_INDEX;
+                if (!extends && named) *classes |= (uint64_t)1 << *own;
+                if (!extends || named || !*classes) continue;
+                while (!(*classes >> first & 1)) first++;
+                *own = first;
+            }
+        }
     carnn__classes_merge(table + slots, slots, class_of);
     for (i = 0; i < x->work->model->words.count; i++)
         if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
@@ -18647,18 +18643,19 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
     x.work = work;
     x.choices = choices;
     x.call = carnn__names_find(&model->words, carnn__span_of("api_call"));
-    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
+    x.where = (unsigned char *)carnn__own(&scratch, a, V, 1);
     x.columns = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.columns);
     table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
     e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__NAME_COLUMNS + 1, sizeof *e->at);
     e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
     e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
-    if (x.turn && x.columns && table && e->at && e->name && e->of) {
-        memset(x.turn, 0, V);
+    if (x.where && x.columns && table && e->at && e->name && e->of) {
+        memset(x.where, CARNN__NOWHERE, V);
         memset(x.columns, 0, V * sizeof *x.columns);
-        x.turn[0] = 1; /* <unk> is no name; nor is the word of the unsure reply */
-        if (model->unsure < L) x.turn[choices->ids[choices->at[model->unsure]]] = 1;
-        carnn__classes_turns(&x);
+        x.where[0] = CARNN__IN_TURNS; /* <unk> is no name; nor is the word of the unsure reply */
+        if (model->unsure < L)
+            x.where[choices->ids[choices->at[model->unsure]]] = CARNN__IN_TURNS;
+        carnn__classes_where(&x);
         carnn__classes_columns(&x);
         carnn__classes_words(&x, e->of);
         memset(table, 0, 3 * V * sizeof *table);
@@ -18674,7 +18671,8 @@ static carnn_status carnn__classes_find(carnn__work *work, carnn__name_classes *
 /* --- an exchange of names, in a batch -------------------------------------------------------- */
 
 typedef struct carnn__exchange {
-    const carnn__name_classes *classes;
+    carnn__name_classes names; /* of 0 classes: nothing is exchanged, and the choices below are the
+                                  candidates */
     carnn__lists choices;    /* (L + R) words of the candidates, then of replies that are none */
     uint32_t *drawn;         /* (V) the names, permuted in each class */
     uint32_t *image;         /* (V) what each word becomes in the dialog at hand; NULL: itself */
@@ -18698,14 +18696,12 @@ static uint32_t *carnn__exchange_slot(const carnn__exchange *m, size_t choice) {
 
 /* The caller has set m->choices to the candidates, which are copied. most: L + R. Returns how many
    words the choices have at most. */
-static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m,
-                                   const carnn__name_classes *e, size_t most) {
+static size_t carnn__exchange_plan(carnn__plan *p, carnn__exchange *m, size_t most) {
     const carnn__lists own = m->choices;
     size_t V = p->model->words.count, L = own.count, longest = 0, words, i;
     for (m->slots = 2; m->slots / 2 < most;) m->slots *= 2;
     for (i = 0; i < L; i++) longest = carnn__max(longest, carnn__list_length(&own, i));
     words = own.at[L] + (most - L) * longest;
-    m->classes = e;
     m->drawn = carnn__indices(p->arena, V);
     m->image = carnn__indices(p->arena, V);
     m->choices.at = carnn__sizes(p->arena, most + 1);
@@ -18732,7 +18728,7 @@ static void carnn__exchange_clear(carnn__exchange *m, size_t L) {
 
 /* Draws the permutations of the names for the dialog that begins with the item `first`. */
 static void carnn__exchange_draw(carnn__exchange *m, uint64_t key, size_t first) {
-    const carnn__name_classes *e = m->classes;
+    const carnn__name_classes *e = &m->names;
     size_t i;
     key = carnn__stream(key, first);
     memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
@@ -18757,7 +18753,7 @@ static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
     carnn__list words;
     if (target == CARNN__NO_INDEX) return target;
     words = carnn__list_at(&m->choices, target);
-    if (!carnn__classes_has(m->classes, words)) return target;
+    if (!carnn__classes_has(&m->names, words)) return target;
     carnn__exchange_add(m, &m->choices, words);
     slot = carnn__exchange_slot(m, choice);
     if (*slot == CARNN__NO_INDEX) *slot = (uint32_t)choice;
@@ -19008,9 +19004,7 @@ typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told 
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     size_t choice_words;     /* of `choices`; in training at most so many in all of a batch's */
-    carnn__name_classes name_classes;
-    carnn__exchange exchange; /* choices: those of the batch at hand; the rest is of training, where
-                                 there are such classes */
+    carnn__exchange exchange; /* of names, in training; its choices are always those of the batch */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog $start, then what is kept */
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
@@ -19076,7 +19070,7 @@ static carnn_status carnn__history_pieces(carnn__work *work, carnn__history *m,
     if (!l->at || !l->ids) return carnn__out_of_memory(error);
     carnn__history_candidates(work->model, l);
     if (work->g && carnn__option_whole(work->model, CARNN__DIALOG_EXCHANGE))
-        status = carnn__classes_find(work, &m->name_classes, l, error);
+        status = carnn__classes_find(work, &m->exchange.names, l, error);
     return status ? status : carnn__corpus_cut(work, error);
 }
 
@@ -19133,7 +19127,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     const carnn__corpus *c = carnn__corpus_of(work);
     size_t R = c->most_items, lists = c->tokens.count + 1, words = 0, U, each, i;
     size_t odd = work->g && p->model->unsure < m->choices.count ? R / CARNN__ODD_SHARE + 1 : 0;
-    int exchanges = m->name_classes.classes > 0;
+    int exchanges = m->exchange.names.classes > 0;
     uint32_t **of_turn[] = {&m->turn, &m->answer, &m->latest};
     carnn__history_plan_facts(p, m);
     carnn__history_plan_lines(p, m);
@@ -19145,7 +19139,7 @@ static void carnn__history_plan(carnn__plan *p, carnn__history *m) {
     m->most_choices = m->choices.count + (exchanges ? R : 0);
     m->exchange.choices = m->choices;
     if (exchanges)
-        m->choice_words = carnn__exchange_plan(p, &m->exchange, &m->name_classes, m->most_choices);
+        m->choice_words = carnn__exchange_plan(p, &m->exchange, m->most_choices);
     carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), m->most_turns);
     m->turns = m->lists.count = m->marked = 0;
     if (carnn__in_session(work)) return; /* it lists nothing, but encodes what it hears */
@@ -19167,14 +19161,15 @@ static carnn__list carnn__history_said(const carnn__work *work, const carnn__his
     return said;
 }
 
-/* The first line behind $start, which is line `begin`, that a line of the system can tell: as many
-   lines before it as a history has. */
+/* The oldest fact that a line of the system can tell: it looks back over as many lines as a history
+   has, but not beyond `begin`, the $start of its dialog. */
 static size_t carnn__history_remembered(const carnn_model *model, size_t begin, size_t line) {
     return carnn__max(begin + 1, line - carnn__min(line, carnn__history_length(model)));
 }
 
-/* Sets the marks of the facts in an item's history as they are in its turn. Goes on from the item
-   before where it can; else it begins with the first line that one of this history could tell. */
+/* Sets the marks of the facts in an item's history as they are in its turn. Goes on from the marks
+   of the item before where it can; else it begins with the oldest fact that a line of this history
+   can tell. */
 static void carnn__history_mark(const carnn__work *work, carnn__history *m, size_t item) {
     size_t begin = m->begin[item], oldest, i;
     if (!m->fact) return;
@@ -19220,7 +19215,7 @@ static void carnn__history_forget(const carnn__work *work, carnn__history *m,
                                   const carnn__batch_piece *dialog, int named) {
     size_t line = m->begin[dialog->first], end = m->end[dialog->first + dialog->count - 1];
     for (; line <= end; line++)
-        if (!named || carnn__classes_has(&m->name_classes, carnn__history_said(work, m, line)))
+        if (!named || carnn__classes_has(&m->exchange.names, carnn__history_said(work, m, line)))
             memset(m->number[m->seq[line]], 0xFF, sizeof *m->number);
 }
 
@@ -19280,7 +19275,7 @@ static void carnn__history_odd(const carnn__work *work, carnn__history *m, uint6
 static void carnn__history_collect(const carnn__work *work, carnn__history *m, size_t number,
                                    uint64_t key) {
     const carnn__corpus *c = carnn__corpus_of(work);
-    carnn__exchange *x = m->exchange.image ? &m->exchange : NULL;
+    carnn__exchange *x = m->exchange.names.classes ? &m->exchange : NULL;
     size_t i, j, at = 0; /* turns */
     m->lists.count = m->lists.at[0] = m->turns = m->odd = 0;
     if (x) carnn__exchange_clear(x, m->choices.count);
@@ -19320,8 +19315,9 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
      + o . sum_{w in l} r_w S[s_w]                S (4, D), zeros at first
      r_w = log(L / n_w) / 10                      n_w: how often the candidates have w
 
-   r_w is a tenth of the logarithm, as a step of training in S moves all logits. It is negative for
-   a word that occurs more often in the candidates than there are candidates. In training L and n_w
+   r_w is a tenth of the inverse document frequency of w, as a step of training in S moves all
+   logits; n_w counts a word as often as a candidate has it. So r_w is negative for a word that
+   occurs more often in the candidates than there are candidates. In training L and n_w
    count the candidates of the batch at hand, with the replies that an exchange of names adds, or
    with the words that are dropped: these are the unknown word here, too. All words that a model
    does not know are one word w; the speakers' words at the end of utterances are none. s_w knows of
@@ -19344,7 +19340,12 @@ static void carnn__history_collect(const carnn__work *work, carnn__history *m, s
    first time, or by a speaker who counts before the one that has said it, M[w, s_w] changes for the
    candidates that have the word. So the first sum of a turn is that of the turn before, with these
    CHANGES, and the gradient of a change is the sum of dz over its candidates, in this turn and in
-   all that go on from it. The second sum is
+   all that go on from it:
+
+     z_l(i) = z_l(i - 1) + sum_{w in l, changed} M[w, to] - M[w, from]
+     g_w = sum_{j >= i} sum_{l has w} dz_l(j)      dM[w, to] += g_w      dM[w, from] -= g_w
+
+   The second sum is
 
      sum_s q_s R_{s,l}        q = S o (4)        R_{s,l} = sum_{w in l, s_w = s} r_w        R (4, L)
 
@@ -19365,20 +19366,25 @@ typedef struct carnn__change { /* of who has said a word */
     unsigned char from, to;
 } carnn__change;
 
+typedef struct carnn__match_sums { /* of a turn */
+    float *z; /* (L) the first sum, to which the others are added */
+    float *R; /* (4, L); NULL: there is no S */
+} carnn__match_sums;
+
 /* What a session has heard. */
 typedef struct carnn__heard {
     unsigned char *who; /* (V) who has said each word */
     uint32_t *in;       /* (V) the number of the utterance that has set `who` */
-    float *z;           /* (L) the first sum */
-    float *R;           /* (4, L) */
+    carnn__match_sums sums;
 } carnn__heard;
 
 typedef struct carnn__match {
     size_t weight, speaker;  /* parameters M (V, 4), S (4, D) */
-    float *rarity;           /* (V) r_w; NULL: there is no S, and no R */
+    float *rarity;           /* (V) r_w; NULL: there is no S */
     carnn__mat base;         /* (1, L) z where nobody has said anything */
     float *base_R;           /* (L) row `nobody` of R there; the others are zeros */
-    carnn__lists has;        /* (V) the candidates that have a word, as often as they have it */
+    carnn__lists has;        /* (V) an inverted index: the candidates that have a word, as often as
+                                they have it */
     unsigned char *who;      /* (V) who has said each word up to the turn at hand; NULL: candidates
                                 are not matched */
     size_t noted;            /* `who` has the dialog's lines before this one; 0: none */
@@ -19386,8 +19392,7 @@ typedef struct carnn__match {
     const carnn__work *work;
     const carnn__history *read;
     const carnn__packed *seq;
-    float *z;                /* (B, L) by rank */
-    float *R;                /* (B, 4, L) by rank */
+    carnn__match_sums sums;  /* (B, L), (B, 4, L) by rank */
     carnn__mat q;            /* (B, 4) by rank */
     const carnn__lists *choices; /* (L) of the batch at hand */
     size_t L;                    /* their number */
@@ -19396,7 +19401,8 @@ typedef struct carnn__match {
     carnn__change *change;
     float *gained;           /* their gradients */
     /* of a session */
-    carnn__heard before, now; /* now: with what the user says before the reply */
+    carnn__heard before;     /* the user's words that ask for the reply */
+    uint32_t *in;            /* (V) as before.in, with these words, as who and sums */
 } carnn__match;
 
 /* Is there S, the vectors of the speakers? */
@@ -19416,13 +19422,14 @@ static void carnn__match_declare(carnn__plan *p, carnn__match *m, size_t D) {
 /* The most changes of a run, or of an utterance in a session. A word changes three times at most:
    a fact has said it, then the system, then the user. */
 static size_t carnn__match_most(const carnn__work *work) {
-    const carnn_dataset *data = work->data;
-    size_t V = work->model->words.count, longest = 0, words = 0, item = 0, i;
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t V = work->model->words.count, longest = 0, i, k;
     if (carnn__in_session(work)) return carnn__min(V, CARNN__UTTERANCE_WORDS); /* of an utterance */
-    for (i = 0; i < data->member_count; i++) {
-        for (; item < data->item_count && data->items[item].first <= i; item++)
-            if (carnn__group_begins(data, item)) words = 0;
-        words += carnn__member_tokens(work, i).length;
+    for (i = 0; i < c->piece_count; i++) { /* a piece is a dialog: its last item has all lines */
+        size_t last = c->pieces[i].first + c->pieces[i].count - 1, words = 0;
+        const carnn__item *x = &work->data->items[last];
+        for (k = 0; k < x->count; k++)
+            words += carnn__member_tokens(work, x->first + k).length;
         longest = carnn__max(longest, words);
     }
     return carnn__min(longest + CARNN__ODD_WORDS, V * (CARNN__SPEAKERS - 1));
@@ -19439,7 +19446,7 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     m->who = (unsigned char *)carnn__take(p->arena, V, 1);
     m->read = read;
     m->seq = seq;
-    m->z = z;
+    m->sums.z = z;
     m->run = carnn__sizes(p->arena, B + 1);
     m->at = carnn__sizes(p->arena, B + 1);
     m->change = (carnn__change *)carnn__take(p->arena, most, sizeof *m->change);
@@ -19447,47 +19454,45 @@ static void carnn__match_plan(carnn__plan *p, carnn__match *m, const carnn__hist
     if (!carnn__match_has_speakers(p->model)) return;
     m->rarity = carnn__floats(p->arena, 1, V);
     m->base_R = carnn__floats(p->arena, 1, L);
-    m->R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
+    m->sums.R = carnn__floats(p->arena, B * CARNN__SPEAKERS, L);
     m->q = carnn__plan_mat(p, B, CARNN__SPEAKERS);
 }
 
-/* Sets r_w, and R where nobody has said anything. */
-static void carnn__match_ready_speakers(carnn__match *m) {
+/* Lists the candidates by their words, each list in their order: a counting sort. */
+static void carnn__match_index(carnn__match *m) {
     const carnn__lists *choices = m->choices;
-    size_t l, i;
-    for (i = 0; i < m->has.count; i++) {
-        size_t n = carnn__list_length(&m->has, i);
-        m->rarity[i] = n ? 0.1f * logf((float)m->L / (float)n) : 0.0f;
-    }
-    for (l = 0; l < m->L; l++) {
-        m->base_R[l] = 0.0f;
+    size_t V = m->has.count, *at = m->has.at, l, i;
+    memset(at, 0, (V + 1) * sizeof *at);
+    for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i]]++;
+    for (i = 0; i < V; i++) at[i + 1] += at[i]; /* the end of each list, which becomes its begin */
+    for (l = m->L; l-- > 0;)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
-            m->base_R[l] += m->rarity[choices->ids[i]];
-    }
+            m->has.ids[--at[choices->ids[i]]] = (uint32_t)l;
 }
 
-/* Lists the candidates by their words, and sets what they have before anybody has said anything. */
+/* Sets r_w and the sums that candidates have before anybody has said anything. */
 static void carnn__match_ready(const carnn__work *work, carnn__match *m,
                                const carnn__lists *choices) {
     const float *M;
-    size_t V = m->has.count, *at = m->has.at, l, i;
+    size_t l, i;
     if (!m->who) return;
     M = carnn__weight(work, m->weight);
     m->choices = choices;
     m->L = choices->count;
-    memset(at, 0, (V + 1) * sizeof *at);
-    for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i] + 1]++;
-    for (i = 0; i < V; i++) at[i + 1] += at[i];
+    carnn__match_index(m);
+    for (i = 0; m->rarity && i < m->has.count; i++) {
+        size_t n = carnn__list_length(&m->has, i);
+        m->rarity[i] = n ? 0.1f * logf((float)m->L / (float)n) : 0.0f;
+    }
+    carnn__mat_clear(&m->base, 1);
     memset(m->base.x, 0, m->L * sizeof(float));
+    if (m->base_R) memset(m->base_R, 0, m->L * sizeof(float));
     for (l = 0; l < m->L; l++)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++) {
-            m->has.ids[at[choices->ids[i]]++] = (uint32_t)l;
-            m->base.x[l] += M[choices->ids[i] * CARNN__SPEAKERS + CARNN__NOBODY];
+            size_t word = choices->ids[i];
+            m->base.x[l] += M[word * CARNN__SPEAKERS + CARNN__NOBODY];
+            if (m->base_R) m->base_R[l] += m->rarity[word];
         }
-    memmove(at + 1, at, V * sizeof *at); /* each has become that of the next word */
-    *at = 0;
-    carnn__mat_clear(&m->base, 1);
-    if (m->rarity) carnn__match_ready_speakers(m);
 }
 
 /* --- changes --------------------------------------------------------------------------------- */
@@ -19543,59 +19548,44 @@ static void carnn__match_list(carnn__match *m, size_t from) {
     m->run[m->runs] = B;
 }
 
-/* Adds to z (L) and R (4, L; NULL: there is none) what changes for the candidates. */
+/* Adds to the sums what changes for the candidates. */
 static void carnn__match_change(const carnn__work *work, const carnn__match *m,
-                                const carnn__change *change, size_t count, float *z, float *R) {
+                                const carnn__change *change, size_t count, carnn__match_sums to) {
     const float *M = carnn__weight(work, m->weight);
     size_t k, i;
     for (k = 0; k < count; k++) {
         carnn__list has = carnn__list_at(&m->has, change[k].word);
         const float *of = M + change[k].word * CARNN__SPEAKERS;
         float more = of[change[k].to] - of[change[k].from];
-        for (i = 0; i < has.length; i++) z[has.ids[i]] += more;
-        for (i = 0; R && i < has.length; i++) {
-            R[change[k].to * m->L + has.ids[i]] += m->rarity[change[k].word];
-            R[change[k].from * m->L + has.ids[i]] -= m->rarity[change[k].word];
+        for (i = 0; i < has.length; i++) to.z[has.ids[i]] += more;
+        for (i = 0; to.R && i < has.length; i++) {
+            to.R[change[k].to * m->L + has.ids[i]] += m->rarity[change[k].word];
+            to.R[change[k].from * m->L + has.ids[i]] -= m->rarity[change[k].word];
         }
-    }
-}
-
-/* Sets the gradients of changes by dz (L). */
-static void carnn__match_change_back(const carnn__match *m, const carnn__change *change,
-                                     size_t count, const float *dz, float *gained) {
-    size_t k, i;
-    for (k = 0; k < count; k++) {
-        carnn__list has = carnn__list_at(&m->has, change[k].word);
-        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* one addition need not wait for the last */
-        for (i = 0; i < has.length; i++) sum[i & 3] += dz[has.ids[i]];
-        gained[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
 }
 
 /* --- a chunk --------------------------------------------------------------------------------- */
 
-/* z and R (NULL: there is none) of turn i of the chunk. */
-static float *carnn__match_z(const carnn__match *m, size_t i) {
-    return m->z + m->seq->rank[i] * m->L;
+/* Those of turn i of the chunk. */
+static carnn__match_sums carnn__match_of_turn(const carnn__match *m, size_t i) {
+    carnn__match_sums sums = m->sums;
+    sums.z += m->seq->rank[i] * m->L;
+    if (sums.R) sums.R += m->seq->rank[i] * CARNN__SPEAKERS * m->L;
+    return sums;
 }
 
-static float *carnn__match_R(const carnn__match *m, size_t i) {
-    return m->R ? m->R + m->seq->rank[i] * CARNN__SPEAKERS * m->L : NULL;
+/* They become those before anybody has said anything. */
+static void carnn__match_begin(const carnn__match *m, carnn__match_sums to) {
+    memcpy(to.z, m->base.x, m->L * sizeof *to.z);
+    if (!to.R) return;
+    memset(to.R, 0, CARNN__SPEAKERS * m->L * sizeof *to.R);
+    memcpy(to.R + CARNN__NOBODY * m->L, m->base_R, m->L * sizeof *to.R);
 }
 
-/* z (L) and R (4, L) become those before anybody has said anything. */
-static void carnn__match_begin(const carnn__match *m, float *z, float *R) {
-    memcpy(z, m->base.x, m->L * sizeof *z);
-    if (!R) return;
-    memset(R, 0, CARNN__SPEAKERS * m->L * sizeof *R);
-    memcpy(R + CARNN__NOBODY * m->L, m->base_R, m->L * sizeof *R);
-}
-
-/* z and R go on from those of another turn. */
-static void carnn__match_go_on(const carnn__match *m, const float *from_z, const float *from_R,
-                               float *z, float *R) {
-    memcpy(z, from_z, m->L * sizeof *z);
-    if (R) memcpy(R, from_R, CARNN__SPEAKERS * m->L * sizeof *R);
+static void carnn__match_copy(const carnn__match *m, carnn__match_sums from, carnn__match_sums to) {
+    memcpy(to.z, from.z, m->L * sizeof *to.z);
+    if (to.R) memcpy(to.R, from.R, CARNN__SPEAKERS * m->L * sizeof *to.R);
 }
 
 static void carnn__match_run(void *job, size_t run, size_t worker) {
@@ -19603,23 +19593,28 @@ static void carnn__match_run(void *job, size_t run, size_t worker) {
     size_t i;
     (void)worker;
     for (i = m->run[run]; i < m->run[run + 1]; i++) {
-        float *z = carnn__match_z(m, i), *R = carnn__match_R(m, i);
-        if (i == m->run[run]) carnn__match_begin(m, z, R);
-        else carnn__match_go_on(m, carnn__match_z(m, i - 1), carnn__match_R(m, i - 1), z, R);
-        carnn__match_change(m->work, m, m->change + m->at[i], m->at[i + 1] - m->at[i], z, R);
+        carnn__match_sums sums = carnn__match_of_turn(m, i);
+        if (i == m->run[run]) carnn__match_begin(m, sums);
+        else carnn__match_copy(m, carnn__match_of_turn(m, i - 1), sums);
+        carnn__match_change(m->work, m, m->change + m->at[i], m->at[i + 1] - m->at[i], sums);
     }
 }
 
-/* Adds dz of each turn to that of the turn before. */
+/* Sets the gradients of a turn's changes by its dz, which is then added to that of the turn before.
+   Each is summed in four parts, so that one addition need not wait for the last. */
 static void carnn__match_run_back(void *job, size_t run, size_t worker) {
     const carnn__match *m = (const carnn__match *)job;
-    size_t i;
+    size_t i, j, k;
     (void)worker;
     for (i = m->run[run + 1]; i-- > m->run[run];) {
-        size_t at = m->at[i];
-        float *dz = carnn__match_z(m, i);
-        carnn__match_change_back(m, m->change + at, m->at[i + 1] - at, dz, m->gained + at);
-        if (i > m->run[run]) m->work->engine->k->add(dz, carnn__match_z(m, i - 1), m->L);
+        float *dz = carnn__match_of_turn(m, i).z;
+        for (k = m->at[i]; k < m->at[i + 1]; k++) {
+            carnn__list has = carnn__list_at(&m->has, m->change[k].word);
+            float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            for (j = 0; j < has.length; j++) sum[j & 3] += dz[has.ids[j]];
+            m->gained[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+        if (i > m->run[run]) m->work->engine->k->add(dz, carnn__match_of_turn(m, i - 1).z, m->L);
     }
 }
 
@@ -19636,25 +19631,26 @@ static void carnn__match_forward(const carnn__work *work, carnn__match *m, size_
 static void carnn__match_state(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
     carnn__engine *e = work->engine;
     size_t B, D = o->columns, b;
-    if (!m->R) return;
+    if (!m->sums.R) return;
     B = m->seq->sequences;
     carnn__matmul_weights(e, CARNN__NT, B, CARNN__SPEAKERS, D, o->x, D,
                           carnn__weights(work, m->speaker), NULL, m->q.x, CARNN__SPEAKERS);
     for (b = 0; b < B; b++)
         carnn__matmul(e, CARNN__NN | CARNN__ADD, 1, m->L, CARNN__SPEAKERS,
                       m->q.x + b * CARNN__SPEAKERS, CARNN__SPEAKERS,
-                      m->R + b * CARNN__SPEAKERS * m->L, m->L, NULL, m->z + b * m->L, m->L);
+                      m->sums.R + b * CARNN__SPEAKERS * m->L, m->L, NULL, m->sums.z + b * m->L,
+                      m->L);
 }
 
 /* By dz, which is in z: dq = R dz, dS += dq^T o where S is learnt, do += dq S. */
 static void carnn__match_state_back(const carnn__work *work, carnn__match *m, const carnn__mat *o) {
     carnn__engine *e = work->engine;
     size_t B, D = o->columns, i;
-    if (!m->R) return;
+    if (!m->sums.R) return;
     B = m->seq->sequences;
     for (i = 0; i < B * CARNN__SPEAKERS; i++)
-        m->q.d[i] = e->k->dot(m->R + i * m->L, m->z + i / CARNN__SPEAKERS * m->L, m->L);
-    if (!m->read->name_classes.classes)
+        m->q.d[i] = e->k->dot(m->sums.R + i * m->L, m->sums.z + i / CARNN__SPEAKERS * m->L, m->L);
+    if (!m->read->exchange.names.classes)
         carnn__matmul(e, CARNN__TN | CARNN__ADD, CARNN__SPEAKERS, D, B, m->q.d, CARNN__SPEAKERS,
                       o->x, D, NULL, carnn__gradient(work, m->speaker), D);
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, D, CARNN__SPEAKERS, m->q.d, CARNN__SPEAKERS,
@@ -19669,7 +19665,7 @@ static void carnn__match_backward(const carnn__work *work, carnn__match *m) {
     dM = carnn__gradient(work, m->weight);
     carnn__parallel(work->engine->pool, m->runs, carnn__match_run_back, m);
     for (i = 0; i < m->runs; i++)
-        work->engine->k->add(carnn__match_z(m, m->run[i]), m->base.d, m->L);
+        work->engine->k->add(carnn__match_of_turn(m, m->run[i]).z, m->base.d, m->L);
     for (i = 0; i < m->at[m->seq->sequences]; i++) {
         float *of = dM + m->change[i].word * CARNN__SPEAKERS;
         of[m->change[i].to] += m->gained[i];
@@ -19691,25 +19687,23 @@ static void carnn__match_base_back(const carnn__work *work, const carnn__match *
 
 /* --- a session -------------------------------------------------------------------------------- */
 
-/* Memory for what a session has heard; `now` uses who, z and R of the chunk
-   (carnn__match_reset). */
+/* Memory for what a session has heard. What it has heard with the words that ask for a reply is in
+   the memory of the chunk. */
 static void carnn__match_carve(carnn__arena *arena, carnn__match *m, const carnn_model *model) {
     size_t V = model->words.count, L = model->choices.count;
     m->before.who = (unsigned char *)carnn__take(arena, V, 1);
     m->before.in = carnn__indices(arena, V);
-    m->before.z = carnn__floats(arena, 1, L);
-    if (carnn__match_has_speakers(model)) m->before.R = carnn__floats(arena, CARNN__SPEAKERS, L);
-    m->now.in = carnn__indices(arena, V);
+    m->before.sums.z = carnn__floats(arena, 1, L);
+    if (carnn__match_has_speakers(model))
+        m->before.sums.R = carnn__floats(arena, CARNN__SPEAKERS, L);
+    m->in = carnn__indices(arena, V);
 }
 
 /* Nobody has said anything. */
 static void carnn__match_reset(carnn__match *m) {
     if (!m->who) return;
     memset(m->before.who, CARNN__NOBODY, m->has.count);
-    carnn__match_begin(m, m->before.z, m->before.R);
-    m->now.who = m->who;
-    m->now.z = m->z;
-    m->now.R = m->R;
+    carnn__match_begin(m, m->before.sums);
 }
 
 /* The speaker has said these words, in utterance `number`. */
@@ -19718,18 +19712,19 @@ static void carnn__match_hear(const carnn__work *work, carnn__match *m, carnn__h
     size_t n, i;
     if (!m->who) return;
     n = carnn__match_note(heard->who, words, speaker, m->change);
-    carnn__match_change(work, m, m->change, n, heard->z, heard->R);
+    carnn__match_change(work, m, m->change, n, heard->sums);
     for (i = 0; i < n; i++) heard->in[m->change[i].word] = number;
 }
 
-/* The user says these words, and the reply is asked for: sets z and R. */
+/* The user says these words, and the reply is asked for: sets the sums of the chunk. */
 static void carnn__match_ask(const carnn__work *work, carnn__match *m, carnn__list words,
                              uint32_t number) {
+    carnn__heard now = {m->who, m->in, m->sums};
     if (!m->who) return;
-    memcpy(m->now.who, m->before.who, m->has.count);
-    memcpy(m->now.in, m->before.in, m->has.count * sizeof *m->now.in);
-    carnn__match_go_on(m, m->before.z, m->before.R, m->now.z, m->now.R);
-    carnn__match_hear(work, m, &m->now, words, CARNN_USER, number);
+    memcpy(now.who, m->before.who, m->has.count);
+    memcpy(now.in, m->before.in, m->has.count * sizeof *now.in);
+    carnn__match_copy(m, m->before.sums, now.sums);
+    carnn__match_hear(work, m, &now, words, CARNN_USER, number);
 }
 
 /* Adds to y (D), the vector of candidate l, its sum over S. row (D) is for a row of S. */
@@ -19737,11 +19732,11 @@ static void carnn__match_vector(const carnn__work *work, const carnn__match *m, 
                                 float *row) {
     carnn__matrix S;
     size_t s;
-    if (!m->R) return;
+    if (!m->sums.R) return;
     S = carnn__weights(work, m->speaker);
     for (s = 0; s < CARNN__SPEAKERS; s++)
         carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, S.columns, 1,
-                      m->now.R + s * m->L + l, 1, carnn__matrix_row(S, s, row), S.columns, NULL, y,
+                      m->sums.R + s * m->L + l, 1, carnn__matrix_row(S, s, row), S.columns, NULL, y,
                       S.columns);
 }
 
@@ -19756,8 +19751,8 @@ static void carnn__match_explain(const carnn__work *work, const carnn__match *m,
     if (!m->who) return;
     M = carnn__weight(work, m->weight);
     for (i = 0; i < words.length; i++) {
-        size_t word = words.ids[i], in = m->now.in[word];
-        unsigned char who = m->now.who[word];
+        size_t word = words.ids[i], in = m->in[word];
+        unsigned char who = m->who[word];
         const float *of = M + word * CARNN__SPEAKERS;
         double more = (double)of[who] - (double)of[CARNN__NOBODY];
         *rest += (double)of[CARNN__NOBODY];
@@ -20018,11 +20013,11 @@ static void carnn__dialog_plan_read(carnn__plan *p, carnn__dialog *m, size_t B, 
         carnn__hops_plan(p, &m->hops, a, &m->c, &m->o, &m->weight, B, N);
 }
 
-static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D) {
+/* The encoded utterances and candidates of a batch, and chunks of B turns. */
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t B) {
     const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
     size_t R = m->read.most_turns, U = m->read.most_lists, L = m->read.most_choices;
-    size_t B = carnn__min(R, CARNN__DIALOG_CHUNK);
     size_t longest = c->most_texts / carnn__max(c->most_items, 1); /* most_texts is a product */
     size_t T = carnn__min(longest, CARNN__HISTORY_LINES) + 1;
     size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS);
@@ -20061,7 +20056,7 @@ static void carnn__dialog_plan_training(carnn__plan *p, carnn__dialog *m) {
     size_t L = choices->count, items = p->work->data->item_count, i;
     m->kept = *choices;
     m->balance = NULL;
-    if (!p->work->g || m->read.name_classes.classes) return;
+    if (!p->work->g || m->read.exchange.names.classes) return;
     if (carnn__option(p->model, CARNN__DIALOG_WORD_DROPOUT) > 0.0)
         m->kept.ids = carnn__indices(p->arena, choices->at[L]);
     if (balance > 0.0) m->balance = carnn__floats(p->arena, 1, L);
@@ -20096,7 +20091,7 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
         carnn__match_declare(p, &m->match, D);
     if (!p->arena) return;
     m->ready = 0;
-    carnn__dialog_plan_batch(p, m, D);
+    carnn__dialog_plan_batch(p, m, D, B);
     carnn__dialog_plan_training(p, m);
 }
 
@@ -20254,8 +20249,8 @@ static void carnn__dialog_count_turn(const carnn__work *work, size_t turn, const
    a name the model has to tell it from all others. */
 static void carnn__dialog_drop_utterances(const carnn__work *work, float *e, uint64_t key) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__drop(work, e, m->read.lists.count * m->e.columns, m->read.exchange.image ? 0 : key,
-                CARNN__DROP_UTTERANCES);
+    if (m->read.exchange.names.classes) key = 0;
+    carnn__drop(work, e, m->read.lists.count * m->e.columns, key, CARNN__DROP_UTTERANCES);
 }
 
 /* All chunks of a batch; in training the gradients of e and y are added up over them. */

@@ -109,7 +109,7 @@ static void test_classes(void) {
     guided_batch batch;
     const carnn__dialog *m = open_batch(&batch, KNOWN);
     const carnn_model *model = batch.model;
-    const carnn__name_classes *e = &m->read.name_classes;
+    const carnn__name_classes *e = &m->read.exchange.names;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
@@ -136,7 +136,7 @@ static void test_untold(void) {
     guided_batch batch;
     const carnn__dialog *m = open_batch(&batch, UNTOLD);
     const carnn_model *model = batch.model;
-    const carnn__name_classes *e = &m->read.name_classes;
+    const carnn__name_classes *e = &m->read.exchange.names;
     CHECK_INT(e->classes, 3);
     CHECK(e->of[number_of(model, "north")] != CARNN__NO_INDEX);
     CHECK(e->of[number_of(model, "oak")] == CARNN__NO_INDEX);
@@ -168,7 +168,7 @@ static void also(guide *g, const char *text, const char *candidates) {
 
 /* The class of all words of a text; CARNN__NO_INDEX: that of none. */
 static uint32_t class_of_words(const guided_batch *b, const char *words) {
-    const carnn__name_classes *e = &((const carnn__dialog *)b->w.work.state)->read.name_classes;
+    const carnn__name_classes *e = &((const carnn__dialog *)b->w.work.state)->read.exchange.names;
     carnn__words w = carnn__words_of(CARNN__SPACES, carnn__span_of(words));
     uint32_t first = 0, of;
     size_t n = 0;
@@ -196,7 +196,7 @@ static void test_unknown_word(void) {
     m = open_data(&b, data, test_model("dialog", "hidden=8 embedding=8 min_count=2", NULL, data));
     CHECK_INT(carnn__names_find(&b.model->words, carnn__span_of("zork")), CARNN__NO_INDEX);
     CHECK(class_of_words(&b, "north south east") != CARNN__NO_INDEX);
-    CHECK_INT(m->read.name_classes.of[0], CARNN__NO_INDEX);
+    CHECK_INT(m->read.exchange.names.of[0], CARNN__NO_INDEX);
     close_batch(&b);
 }
 
@@ -265,7 +265,7 @@ static void test_rules(void) {
     CHECK_INT(carnn_model_create(&model, &desc, b.data, &error), CARNN_OK);
     CHECK(carnn__names_find(&model->words, carnn__span_of("scarce")) == CARNN__NO_INDEX);
     m = open_data(&b, b.data, model);
-    e = &m->read.name_classes;
+    e = &m->read.exchange.names;
     red = class_of_words(&b, "red blue green");
     north = class_of_words(&b, "north south west");
     CHECK(red != CARNN__NO_INDEX && north != CARNN__NO_INDEX && red != north);
@@ -329,7 +329,7 @@ static void test_classes_of_replies(void) {
         }
         data = test_data("dialog", text, size, 0, 0);
         m = open_data(&b, data, guide_model(data, 1));
-        CHECK_INT(m->read.name_classes.classes, spoken ? 2 : 0);
+        CHECK_INT(m->read.exchange.names.classes, spoken ? 2 : 0);
         close_batch(&b);
     }
 }
@@ -364,7 +364,7 @@ static void test_permutations(void) {
     const carnn_dataset *data = batch.data;
     const carnn_model *model = batch.model;
     carnn__exchange *names = &m->read.exchange;
-    const carnn__name_classes *e = &m->read.name_classes;
+    const carnn__name_classes *e = &m->read.exchange.names;
     const carnn__corpus *c = &m->net.corpus;
     size_t V = model->words.count, L = model->choices.count, i, line, item, n;
     size_t changed = 0, told = 0;
