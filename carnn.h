@@ -522,11 +522,13 @@ CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
    past the last text. Rows of numbers (signal) have no texts. carnn_dataset_target: the name of
    what is right, of signal also a number as it is written; NULL where it is not known or has no
    name (labels of answer, grades of pair). Strings end with a NUL and belong to the data set. Of
-   cloze each sentence, the question and the list of candidates are texts. */
+   cloze each sentence, the question and the list of candidates are texts. carnn_dataset_line: the
+   number of the line (or row of CSV, image) where it begins in its file, from 1; 0: no example. */
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
 CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
                                          size_t number);
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
+CARNN_API size_t carnn_dataset_line(const carnn_dataset *dataset, size_t example);
 
 #ifndef CARNN_NO_TEXT
 /* --- cloze questions about a book ------------------------------------------------------------- */
@@ -569,6 +571,10 @@ typedef struct carnn_model carnn_model;
 /* A new model with random weights; its vocabulary (and candidates) come from `train`. */
 CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error);
+
+/* Can the option have an effect in this task? carnn_model_create() refuses those that cannot, and
+   options of other tasks. */
+CARNN_API int carnn_option_applies(const char *task, const carnn_option *option);
 #endif
 CARNN_API void carnn_model_free(carnn_model *model);
 
@@ -8220,6 +8226,16 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want) {
     return CARNN_OK;
 }
 
+/* Is every second of the first bytes NUL, and no other? So are letters of UTF-16, either way. */
+static int carnn__wide(carnn__span all) {
+    size_t i, half = CARNN__MARK_BYTES / 2, even = 0, odd = 0;
+    for (i = 0; i < half && all.length >= CARNN__MARK_BYTES; i++) {
+        even += !all.at[2 * i];
+        odd += !all.at[2 * i + 1];
+    }
+    return (even == half && !odd) || (odd == half && !even);
+}
+
 /* What a file is that begins as no data do; NULL: it may be data. */
 static const char *carnn__no_data(const carnn__input *in) {
     static const struct {
@@ -8239,6 +8255,8 @@ static const char *carnn__no_data(const carnn__input *in) {
     if (all.length >= CARNN__MARK_BYTES && carnn__begins(all, "BZh") &&
         !memcmp(all.at + 4, "1AY&", 4)) /* between them stands the level */
         return "is packed; unpack it first with bzip2 -d";
+    if (carnn__wide(all))
+        return "is UTF-16, expected UTF-8; iconv -f UTF-16LE -t UTF-8 converts it, or -f UTF-16BE";
     /* A NUL may stand in a text, but /dev/zero would be read until there is no more memory. */
     if (all.length >= sizeof zeros && !memcmp(all.at, zeros, sizeof zeros))
         return "begins with NUL bytes, expected data";
@@ -8825,6 +8843,10 @@ CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t 
     return text == CARNN__NO_INDEX ? NULL : carnn__text(dataset, text).at;
 }
 
+CARNN_API size_t carnn_dataset_line(const carnn_dataset *dataset, size_t example) {
+    return example < carnn_dataset_examples(dataset) ? dataset->items[example].line : 0;
+}
+
 /* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
 static uint64_t carnn__hash(carnn__span s, int fold) {
     uint64_t hash = 0xCBF29CE484222325u;
@@ -9030,6 +9052,13 @@ static carnn_status carnn__expected_columns(const carnn__parser *p) {
     return carnn__expectedf(&p->lines, p->lines.line,
                             p->csv ? "%zu columns (here with tabs; a comma in one needs quotation "
                                      "marks)" : "%zu columns with tabs between them", p->columns);
+}
+
+/* Has a row of CSV more columns than the first one, not counting empty ones at its end? Then a text
+   with a comma in it lacks its quotation marks, and what stands behind is in the wrong columns. */
+static int carnn__csv_shifted(const carnn__parser *p) {
+    carnn__span row = carnn__trim_end(p->lines.line), field[CARNN__COLUMN_KINDS];
+    return p->csv && carnn__columns_cut(p->column, row, field) > p->columns;
 }
 
 /* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
@@ -9298,6 +9327,15 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     stbds_arrsetlen(draft->items, kept);
 }
 
+/* Do lines end in CR alone, as some spreadsheets save them? All would be one line. Images begin
+   with a NUL. */
+static int carnn__returns_only(carnn__span file) {
+    const char *end;
+    if (!file.length || !*file.at || memchr(file.at, '\n', file.length)) return 0;
+    end = (const char *)memchr(file.at, '\r', file.length);
+    return end && end + 1 < file.at + file.length;
+}
+
 /* The records of a file, each example with its line of the alignments. */
 static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *reader,
                                         const carnn_source *source) {
@@ -9305,7 +9343,10 @@ static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *
     carnn_status status = carnn__reading_open(r, r->input, source);
     if (status) return status;
     p->csv = reader->csv && carnn__csv_named(r->input->lines.name);
-    if (p->csv) status = carnn__csv_lines(r->input);
+    if (carnn__returns_only(r->input->lines.rest))
+        status = carnn__input_error(r->input, CARNN_ERR_DATA, "lines end in CR alone, expected LF; "
+                                    "tr '\\r' '\\n' converts it");
+    else if (p->csv) status = carnn__csv_lines(r->input);
     if (!status) status = carnn__links_open(r, source);
     if (status) return status;
     p->lines = r->input->lines;
@@ -9804,7 +9845,8 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (!p->columns) status = carnn__answer_header(p, &named);
     if (status || named) return status;
     count = carnn__columns_cut(p->column, p->lines.line, field);
-    if (count != p->columns && !p->lenient) return carnn__expected_columns(p);
+    if ((count != p->columns && !p->lenient) || carnn__csv_shifted(p))
+        return carnn__expected_columns(p);
     return carnn__answer_record(p, field, r);
 }
 
@@ -10110,6 +10152,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
         p->style != CARNN__CLASS_NONE)
         return CARNN_OK;
+    if (p->style >= CARNN__CLASS_TEXT_FIRST && carnn__csv_shifted(p))
+        return carnn__expected_columns(p);
     found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!found) expected = carnn__class_format(p);
     else if (!carnn__trim(label).length) expected = "a class";
@@ -10192,13 +10236,14 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
                                     carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
         memcpy(c, three, sizeof three);
-        p->columns = 3;
+        p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
     }
     count = carnn__columns_cut(c, p->lines.line, field);
     if (count != p->columns && !p->lenient)
         return p->style == CARNN__PAIR_NAMED
                    ? carnn__expected_columns(p)
                    : carnn__unexpected(p, "three columns (label, first, second)", p->lines.line);
+    if (carnn__csv_shifted(p)) return carnn__expected_columns(p);
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;
@@ -10690,6 +10735,17 @@ static carnn_status carnn__table_compare(const carnn__parser *p) {
                             d->column_names + d->column_at[k]);
 }
 
+/* The first column of this name, which no other may have: which of them is meant? */
+static carnn_status carnn__table_find(const carnn__parser *p, carnn__span name, size_t *column) {
+    const carnn__reading *r = p->reading;
+    size_t i;
+    *column = carnn__table_column(r, name);
+    for (i = *column; i != SIZE_MAX && ++i < stbds_arrlenu(r->field);)
+        if (carnn__same(r->field[i], name))
+            return carnn__unexpected(p, "one column of this name, not two", name);
+    return CARNN_OK;
+}
+
 /* Finds the columns of numbers: those that are named, or all but group and target. */
 static carnn_status carnn__table_inputs(carnn__parser *p) {
     carnn__reading *r = p->reading;
@@ -10700,7 +10756,7 @@ static carnn_status carnn__table_inputs(carnn__parser *p) {
     while (more) {
         more = carnn__cut(&rest, ',', &name);
         name = carnn__trim(name);
-        i = carnn__table_column(r, name);
+        if (carnn__table_find(p, name, &i)) return CARNN_ERR_DATA;
         if (i == SIZE_MAX)
             return carnn__expectedf(&p->lines, p->lines.line, "a column \"%.*s\"",
                                     (int)carnn__min(name.length, 50), name.at);
@@ -10727,7 +10783,8 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     p->columns = stbds_arrlenu(p->reading->field);
     for (j = 0; j < CARNN__TABLE_NAMED; j++) {
         carnn__span name = carnn__span_of(wanted[j]);
-        p->column[j] = name.length ? carnn__table_column(p->reading, name) : SIZE_MAX;
+        p->column[j] = SIZE_MAX;
+        if (name.length && carnn__table_find(p, name, &p->column[j])) return CARNN_ERR_DATA;
         if (p->column[j] == SIZE_MAX && name.length && !(j == CARNN__TABLE_TARGET && p->lenient))
             return carnn__expectedf(&p->lines, p->lines.line, "a column \"%.50s\"", wanted[j]);
     }
@@ -12118,18 +12175,19 @@ static carnn_status carnn__same_columns(const carnn_model *model, const carnn_da
 
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
+    const carnn_dataset *whole = data->whole ? data->whole : data; /* which has the names */
     if (strcmp(model->desc.task, data->task))
         return carnn__refuse(error, "the data set is of the task %s, the model of the task %s",
                              data->task, model->desc.task);
     if (data->linked < carnn__model_links(model))
         return carnn__refuse(error, "the model reads alignments, the data set has been loaded "
                              "without them");
+    if (whole->named && model->words.count > 1 && carnn__same_columns(model, whole, error))
+        return CARNN_ERR_DATA;
     if (data->columns && data->columns != (size_t)model->desc.embedding)
         return carnn__refuse(error, "the data set has rows of %zu numbers, the model reads rows of "
                              "%lld (embedding)", data->columns, (long long)model->desc.embedding);
-    if (data->whole) data = data->whole; /* which has the names */
-    return data->named && model->words.count > 1 ? carnn__same_columns(model, data, error)
-                                                 : CARNN_OK;
+    return CARNN_OK;
 }
 
 /* --- options of a task --------------------------------------------------------------------------
@@ -20650,6 +20708,10 @@ static int carnn__lm_by_character(const carnn_model *m) {
     return carnn__chosen(m, CARNN__LM_UNIT) == CARNN__LM_CHARACTER;
 }
 
+static int carnn__lm_by_word(const carnn_model *m) {
+    return carnn__chosen(m, CARNN__LM_UNIT) == CARNN__LM_WORD;
+}
+
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     double *option = model->option;
     int encodes;
@@ -20702,6 +20764,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 /* The vocabulary of the training data; its labels, where L_l is to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
+    const carnn_model *from = model->desc.from;
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     int characters = carnn__lm_by_character(model);
     carnn__vocabulary v;
@@ -20710,10 +20773,14 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (characters && data->spoken)
         return carnn__refuse(error, "lines speaker|text|act were read for a model of words: data "
                              "of characters are loaded with the model's description");
-    if (!model->desc.from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED && !carnn__spaced(data))
+    if (from && carnn__lm_by_word(from) != carnn__lm_by_word(model))
+        return carnn__refuse(error, "unit: the model to go on from reads %s, of which one of %s "
+                             "has no use", carnn__lm_by_word(from) ? "words" : "characters",
+                             carnn__lm_by_word(model) ? "words" : "characters");
+    if (!from && option[CARNN__LM_UNIT] == 1 + CARNN__LM_SPACED && !carnn__spaced(data))
         return carnn__refuse(error, "--unit spaced: expected blanks between characters in the "
                              "data");
-    if (!model->desc.from && !data->choice_count && *weight > 0.0)
+    if (!from && !data->choice_count && *weight > 0.0)
         return carnn__refuse(error, "label_weight: the data have no labels");
     if (characters && carnn__spaced(data)) option[CARNN__LM_UNIT] = 1 + CARNN__LM_SPACED;
     carnn__model_vocabulary(&v, model, error);
@@ -20790,7 +20857,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm_lengths(m, p->model);
     N = carnn__min(m->net.corpus.most_size[0], B * m->text.T);
     M = carnn__min(m->net.corpus.most_size[1], B * m->text.T);
-    m->characters = carnn__chosen(p->model, CARNN__LM_UNIT) != CARNN__LM_WORD;
+    m->characters = !carnn__lm_by_word(p->model);
     table = carnn__declare_words(p, 0.1f);
     carnn__sequences_plan(p, &m->seq, table, CARNN__LM_DROP_WORDS, B, N, m->text.T);
     if (looks_back || carnn__reads_context(d->cell)) {
@@ -22618,22 +22685,28 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 #ifndef CARNN_NO_TEXT
 
 /* The option target_kind that the data show. *other: where some targets are fractions, and so no
-   classes, the first one that is no number, such as NA; else SIZE_MAX. As floats, those above some
-   millions would all be whole. */
-static double carnn__signal_kind(const carnn_dataset *data, size_t *other) {
-    size_t i, fractions = 0, steps = 0, single = 0, words;
-    *other = SIZE_MAX;
+   classes, the first one that is no number, such as NA; where most are a class for each of several
+   rows, the first one that is not, such as one that lacks its last; else SIZE_MAX. *wanted: what it
+   should be. As floats, fractions above some millions would all be whole. */
+static double carnn__signal_kind(const carnn_dataset *data, size_t *other, const char **wanted) {
+    size_t i, fractions = 0, steps = 0, single = 0, several = 0;
+    size_t no_number = SIZE_MAX, no_steps = SIZE_MAX;
     for (i = 0; i < data->item_count; i++) {
         float value = data->items[i].value;
         double y = 0.0;
+        size_t words = carnn__target_length(data, i), rows = carnn__item_length(data, i);
         fractions += value == value && carnn__number(carnn__target(data, i), &y) && y != floor(y);
-        if (value != value && *other == SIZE_MAX) *other = i;
-        words = carnn__target_length(data, i);
-        steps += words == carnn__item_length(data, i);
+        if (value != value && no_number == SIZE_MAX) no_number = i;
+        if (words != rows && no_steps == SIZE_MAX) no_steps = i;
+        steps += words == rows;
+        several += words == rows && words > 1;
         single += words == 1;
     }
-    if (fractions && *other == SIZE_MAX) return 1 + CARNN__SIGNAL_NUMBER;
-    if (!fractions) *other = SIZE_MAX;
+    *other = fractions ? no_number : 2 * several > i ? no_steps : SIZE_MAX;
+    *wanted = fractions ? "a number, as other targets are (target_kind class takes them as names)"
+                        : "a class for each row, as other targets are (target_kind class takes "
+                          "them as names)";
+    if (fractions && no_number == SIZE_MAX) return 1 + CARNN__SIGNAL_NUMBER;
     return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
 }
 
@@ -22653,7 +22726,8 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
     const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */
     carnn__vocabulary v;
     size_t i, other;
-    double kind = carnn__signal_kind(whole, &other);
+    const char *wanted;
+    double kind = carnn__signal_kind(whole, &other, &wanted);
     carnn_status status = carnn__net_build(model, data, error);
     if (!status && !model->desc.from && /* whose words the model has got already */
         carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
@@ -22661,8 +22735,7 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
         status = carnn__out_of_memory(error);
     if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
         kind == 1 + CARNN__SIGNAL_CLASS && other != SIZE_MAX)
-        status = carnn__target_fail(whole, other, "a number, as other targets are (target_kind "
-                                    "class takes them as names)", error);
+        status = carnn__target_fail(whole, other, wanted, error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
     if (!status && carnn__signal_is(model, CARNN__SIGNAL_NUMBER))
         status = carnn__signal_numbers(data, error);
@@ -23342,11 +23415,28 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
     return option->choices[i];
 }
 
-/* 1 + the number of the choice that has this name, CARNN_NONE: no choice has. */
+/* Are all names of the list `names`, "mean,max", among `others`? */
+static int carnn__names_within(const char *names, const char *others) {
+    carnn__span rest = carnn__span_of(names), all, name, other;
+    int more = 1, next, found = 1;
+    while (more && found) {
+        more = carnn__cut(&rest, ',', &name);
+        for (all = carnn__span_of(others), found = 0, next = 1; next && !found;) {
+            next = carnn__cut(&all, ',', &other);
+            found = carnn__same(carnn__trim(name), carnn__trim(other));
+        }
+    }
+    return found;
+}
+
+/* 1 + the number of the choice that has this name, or of the list that has these names in any
+   order; CARNN_NONE: no choice has. */
 static double carnn__choice_named(const carnn_option *option, const char *name) {
+    const char *choice;
     size_t i;
-    for (i = 0; carnn_option_choice(option, i); i++)
-        if (!strcmp(carnn_option_choice(option, i), name)) return (double)(i + 1);
+    for (i = 0; (choice = carnn_option_choice(option, i)) != NULL; i++)
+        if (carnn__names_within(name, choice) && carnn__names_within(choice, name))
+            return (double)(i + 1);
     return CARNN_NONE;
 }
 
@@ -23814,8 +23904,41 @@ static const struct carnn__dependent {
     {"answer", "traits", "overlap", NULL},
     {"pair", "direction", "alignment or pooling", "overlap file attention"},
     {"pair", "grades", "target", "relatedness"},
+    {"dialog", "vector_words", NULL, NULL},
+    {"lm", "vector_words", NULL, NULL},
+    {"cloze", "vector_words", NULL, NULL},
+    {"signal", "vector_words", NULL, NULL},
     {"signal", "min_count", NULL, NULL},
     {"signal", "pooling", "target_kind", "class number"}};
+
+CARNN_API int carnn_option_applies(const char *task, const carnn_option *option) {
+    size_t i;
+    for (i = 0; task && i < CARNN__COUNT(carnn__dependent_options); i++) {
+        const struct carnn__dependent *d = &carnn__dependent_options[i];
+        if (!d->of && !strcmp(d->task, task) && !strcmp(d->option, option->name)) return 0;
+    }
+    return 1;
+}
+
+/* Refuses what no option of the task has set: a number or text of another one's. */
+static carnn_status carnn__check_foreign(const carnn_model_desc *asked, const char *task,
+                                         carnn_error *error) {
+    carnn_model_desc rest = *asked;
+    const carnn_option *o;
+    size_t i;
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
+        if (o->kind == CARNN_OPTION_TEXT) *carnn__option_text(o, &rest) = 0;
+        else if (o->place == CARNN_OPTION_OF_TASK) carnn__option_put(o, &rest, NULL, 0.0);
+    for (i = 0; i < CARNN_OPTIONS_MAX; i++)
+        if (rest.option[i] != 0.0)
+            return carnn__refuse(error, "option[%zu] is set: the task %s has no option of that "
+                                 "number", i, task);
+    if (!*rest.graph && !*rest.target && !*rest.group && !*rest.inputs) return CARNN_OK;
+    return carnn__refuse(error, "%s is set, which is no text of the task %s",
+                         *rest.graph ? "graph" : *rest.target ? "target" : *rest.group ? "group"
+                                                                                       : "inputs",
+                         task);
+}
 
 /* Is the option left open, or as its default (carnn_defaults may have set it)? */
 static int carnn__asks_nothing(const carnn_option *o, const carnn_model_desc *asked) {
@@ -23857,7 +23980,7 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
         const carnn_option *o = carnn__option_named(complete->task, d->option);
         if (!o || (d->task && strcmp(d->task, complete->task)) || carnn__asks_nothing(o, asked))
             continue;
-        if (!d->of)
+        if (!carnn_option_applies(complete->task, o))
             return carnn__refuse(error, "%s has no effect in the task %s", o->name, complete->task);
         if (!carnn__has_one(complete, d->of, d->values))
             return carnn__refuse(error, "%s has an effect only where %s is %s%s", o->name, d->of,
@@ -23888,6 +24011,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
     if (!status) status = carnn_defaults(&model->desc, NULL, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = carnn__check_foreign(desc, model->desc.task, error);
     if (!status) status = carnn__check_unsure(model, train, error);
     if (!status) status = carnn__same_task(model, train, error);
     for (i = 0; !status && i < desc->known_count; i++)

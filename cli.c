@@ -108,6 +108,11 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 static int is_finite(double x) { return x - x == 0.0; } /* isfinite() of MinGW warns of a float */
 
+/* Prints "1 word", "2 words", and what comes behind it. */
+static void print_count(FILE *to, size_t count, const char *nouns, const char *behind) {
+    fprintf(to, "%zu %.*s%s", count, (int)strlen(nouns) - (count == 1), nouns, behind);
+}
+
 typedef struct line { /* of a file, or a text that grows */
     char *text; /* ends with a NUL, without the line's end */
     size_t length, room;
@@ -1065,6 +1070,7 @@ static void warn_of_names(const carnn_dataset *set, const char *file, int own) {
     size_t i = 1, count = carnn_dataset_examples(set);
     int pair = !strcmp(task_of(model), "pair");
     if (!first || (!pair && strcmp(task_of(model), "classify"))) return;
+    if (carnn_dataset_line(set, 0) > 1) return; /* the names before it were known */
     if (!own && (!next || !is_choice(next) || is_choice(first))) return;
     for (; i < count; i++)
         if ((next = carnn_dataset_target(set, i)) != NULL && !strcmp(first, next)) return;
@@ -1239,14 +1245,14 @@ static void check_training(int folds) {
 
 static void print_start(void) {
     size_t own, found = carnn_model_vectors_found(model, &own);
-    fprintf(stderr, "%zu examples, ", carnn_dataset_examples(data));
+    print_count(stderr, carnn_dataset_examples(data), "examples", ", ");
     if (!strcmp(arg.task, "signal"))
         fprintf(stderr, "numbers in a row: %lld, ",
                 (long long)carnn_model_describe(model)->embedding);
-    else fprintf(stderr, "%zu %s, ", carnn_model_word_count(model), words_called(model));
+    else print_count(stderr, carnn_model_word_count(model), words_called(model), ", ");
     if (arg.vectors.count) fprintf(stderr, "vectors of %zu of %zu in the data, ", found, own);
-    fprintf(stderr, "%zu choices, %zu parameters; %s, threads: %zu\n%s",
-            carnn_model_choice_count(model), carnn_model_parameters(model),
+    print_count(stderr, carnn_model_choice_count(model), "choices", ", ");
+    fprintf(stderr, "%zu parameters; %s, threads: %zu\n%s", carnn_model_parameters(model),
             carnn_simd_used(arg.simd, NULL), carnn_thread_count(arg.training.threads),
             job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
 }
@@ -1350,7 +1356,8 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
     job.seconds = 0.0;
     if (arg.json) return;
     printf("fold %zu of %zu  ", number + 1, count), print_metrics(s);
-    printf("  (%zu examples)\n", s->examples);
+    printf("  (");
+    print_count(stdout, s->examples, "examples", ")\n");
     flush_output(FAILED);
 }
 
@@ -1644,7 +1651,9 @@ static void print_test(void) {
         print_cut(scored_name(i), (int)width, 0);
         printf("  ");
         print_metrics(s);
-        printf("  (%zu examples, %.2f s", s->examples, s->seconds);
+        printf("  (");
+        print_count(stdout, s->examples, "examples", ", ");
+        printf("%.2f s", s->seconds);
         if (is_finite(p)) printf(", p %.4f against the first", p);
         printf(")\n");
     }
@@ -2122,6 +2131,9 @@ static void generate(void) {
                                      &error));
         puts(text);
         flush_output(FAILED);
+        if (*prompt && strstr(text, carnn_model_word(model, 0))) /* which is never drawn */
+            say(DONE, "generate: %s stands for %s of --prompt that the model does not know",
+                carnn_model_word(model, 0), words_called(model));
     }
 }
 
@@ -2321,7 +2333,8 @@ static void print_info(void) {
         if (carnn_model_best_epoch(model))
             printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
         print_metrics(s);
-        printf(" on %zu examples\n", s->examples);
+        printf(" on ");
+        print_count(stdout, s->examples, "examples", "\n");
     }
     for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
         printf(FIELD "%s (%zu, %zu)%s\n", i ? "" : "tensors", t.name, t.rows, t.columns,
@@ -2359,8 +2372,11 @@ static void begin_picture(int width, int height) {
 }
 
 static void end_picture(void) {
+    size_t length = strlen(arg.out);
     svg("</svg>\n");
     write_result(&picture, arg.out);
+    if (length < 4 || strcmp(arg.out + length - 4, ".svg"))
+        say(DONE, "%s is a picture in the format SVG, whatever its name ends in", arg.out);
 }
 
 /* ==== plot =================================================================================== */
@@ -3115,6 +3131,7 @@ static void print_options(const char *title, const char *task, unsigned bit,
     size_t i, k;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         if (o->place != place || !(option_commands(o) & bit)) continue;
+        if (task && !carnn_option_applies(task, o)) continue;
         if (title) printf(is_man ? ".SS %s\n" : "\n%s:\n", title);
         title = NULL;
         text.length = 0;

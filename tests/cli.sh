@@ -1139,6 +1139,9 @@ for same in '--top-k 1' '--top-p 0.0001' '--temperature 0.0001'; do
 done
 run 0 $generate --prompt 'where is zzz'
 check 'the prompt is not at the front' [ "$(grep -c '^where is <unk>' out)" -eq 1 ]
+says err '<unk> stands for words of --prompt that the model does not know$'
+run 0 $generate --prompt 'where is'
+empty err
 prompt=$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "where is it " }')
 run 0 $generate --prompt "$prompt" --sentences 1
 check 'a long sentence is cut' [ "$(wc -w <out)" -ge 9000 ]
@@ -1555,6 +1558,11 @@ says f.svg 'r="5"'
 check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
 run 0 plot '<a&b>' --out f.svg
 empty out
+empty err
+run 0 plot '<a&b>' --out f.png
+says err '^carnn: f.png is a picture in the format SVG'
+cmp -s f.svg f.png
+check 'another picture by another name' [ $? -eq 0 ]
 cp f.svg kept.svg
 (ulimit -f 1 && "$carnn" plot '<a&b>' --out f.svg) >out 2>err
 check 'a picture is too large for the disk' [ $? -eq 1 ]
@@ -1745,6 +1753,9 @@ run 0 predict t.gguf --data rides.csv --group ride --target length
 check 'other names of the columns tell the same' cmp -s out told
 run 3 test t.gguf --data rides.csv
 says err 'rides.csv:1: expected a column "trip", found "ride,x,y,length"'
+cut -d , -f 1,2,4 trips.csv >fewer.csv
+run 3 predict t.gguf --data fewer.csv
+says err 'fewer.csv: expected 2 columns of numbers, as the model was trained with, found 1$'
 cut -d , -f 1-3 trips.csv >unknown.csv
 run 0 predict t.gguf --data unknown.csv
 check 'what is right need not be known in a table either' cmp -s out told
@@ -1839,6 +1850,17 @@ run 2 train --task signal --min-count 2 --columns 2 --train "$data/signal-dev.ts
 says err 'min-count has no effect in the task signal$'
 run 2 train --task lm --patience 2 --train "$data/lm-dev.txt" --out f.gguf
 says err 'patience needs --valid'
+for task in dialog lm cloze; do # what is refused is not offered either
+    run 2 train --task $task --vector-words 3 --vectors "$data/graph.txt" --out f.gguf \
+        --train "$data/$task-dev.txt"
+    says err "vector-words has no effect in the task $task"
+    run 0 help $task
+    check "help $task has --vector-words" [ "$(grep -c -e --vector-words out)" -eq 0 ]
+done
+run 0 help signal
+check 'help signal has options of words' [ "$(grep -c -e --min-count -e --vector-words out)" -eq 0 ]
+run 0 help pair
+says out '--vector-words N'
 run 2 train --task pair --vector-words 3 --train "$data/pair-dev.tsv" --out f.gguf
 says err 'vector-words needs --vectors'
 run 2 train --task lm --train "$data/lm-dev.txt" --out -
@@ -1945,6 +1967,11 @@ run 0 train --task classify --train named.tsv --epochs 1 --hidden 4 --embedding 
     --out among.gguf
 check 'other columns make a difference' cmp -s among.gguf behind.gguf
 awk -F '\t' 'BEGIN { print "text;label" } { print "\"" $1 "\";" $2 }' behind.tsv | gzip >named.csv.gz
+printf 'x\ta\n' >single.tsv
+run 0 train --task classify --train single.tsv --epochs 1 --hidden 4 --embedding 4 --out single.gguf
+says err '^1 example, 1 word, 1 choice, '
+run 0 test single.gguf --data single.tsv
+says out '(1 example, '
 run 0 train --task classify --train named.csv.gz --epochs 1 --hidden 4 --embedding 4 --threads 1 \
     --out among.gguf
 says err '^named.csv.gz: read as two columns (text, class)$'
@@ -1976,6 +2003,9 @@ run 0 test among.gguf --data foreign.tsv # so does a file that is scored or pred
 says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
 run 0 predict among.gguf --data foreign.tsv
 says err 'foreign.tsv: only the first example has the class Thema; does its line name columns?'
+{ printf 'label\ttext\nrare\tit was so\n'; sed 1d foreign.tsv; } >rare.tsv
+run 0 train --task classify --train rare.tsv --epochs 1 --hidden 4 --embedding 4 --out foreign.gguf
+check 'names that are known are no doubt' [ "$(grep -c 'name columns' err)" -eq 0 ]
 sed 1d foreign.tsv >plain.tsv
 run 0 train --task classify --train plain.tsv --valid foreign.tsv --epochs 1 --hidden 4 --embedding 4 \
     --out foreign.gguf
@@ -2009,6 +2039,10 @@ says err 'spread.txt: sentences: 3, documents: 3; each empty line ends a documen
 printf 'id,label,text\n1,x,yes, no\n' >commas.csv
 run 3 train --task classify --train commas.csv --out none.gguf
 says err 'commas.csv:2: expected 3 columns (here with tabs; a comma in one needs quotation marks), '
+printf 'id,label,text\n1,x,yes\n2,x,yes, no\n' >commas.csv
+run 3 predict among.gguf --data commas.csv # it would be answered from a part of its text
+empty out
+says err 'commas.csv:3: expected 3 columns (here with tabs; a comma in one needs quotation marks), '
 printf '4\ty\tn\t\n' | cat named.tsv - >empty.tsv
 run 3 test among.gguf --data empty.tsv
 says err 'empty.tsv:5: expected a class, found "4\\ty\\tn\\t"$'

@@ -564,6 +564,61 @@ static void test_pairs_lenient(void) {
     }
 }
 
+/* A row of CSV with a column too many is not answered from the wrong columns. */
+static void test_csv_shifted(void) {
+    static const struct {
+        const char *task, *text, *columns; /* columns NULL: it is read */
+    } sample[] = {
+        {"answer", "Question,Answer\nq,a\nq,a,b\n", "2"}, {"answer", "q,a\nq,a,b\n", "2"},
+        {"answer", "Answer,Question\na,q,,\na\n", NULL}, {"answer", "q,a\nq,\"a,b\"\n", NULL},
+        {"pair", "id,first,second\n1,a,b\n2,c,d,e\n", "3"}, {"pair", "a,b\nc, d,e\n", "2"},
+        {"pair", "x,a,b\n\ny,c, d,e\n", "3"}, {"pair", "x,a,b\n,c,d\ny,c\n", NULL},
+    };
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn_source source = source_of_text("f.csv", sample[i].text);
+        carnn_dataset_desc desc;
+        carnn_dataset *d;
+        carnn_error error;
+        char expected[40];
+        test_describe(&desc, sample[i].task, &source);
+        desc.lenient = 1;
+        CHECK_INT(carnn_dataset_load(&d, &desc, &error),
+                  sample[i].columns ? CARNN_ERR_DATA : CARNN_OK);
+        carnn_dataset_free(d);
+        if (!sample[i].columns) continue;
+        snprintf(expected, sizeof expected, ": expected %s columns (here with", sample[i].columns);
+        CHECK(strncmp(error.message, "f.csv:", 6) == 0 && strstr(error.message, expected) != NULL);
+    }
+}
+
+/* A file whose lines end in CR alone is no single line; one may end a file. */
+static void test_returns(void) {
+    static const char *const text[] = {"x\ta b\ry\tc d\r", "x\ta b\r", "x\ta\rb\ny\tc\r"};
+    for (size_t i = 0; i < 3; i++) {
+        carnn_source source = source_of_text("f.txt", text[i]);
+        carnn_dataset_desc desc;
+        carnn_dataset *d;
+        carnn_error error;
+        test_describe(&desc, "classify", &source);
+        CHECK_INT(carnn_dataset_load(&d, &desc, &error), i ? CARNN_OK : CARNN_ERR_DATA);
+        if (!i)
+            CHECK_TEXT(error.message, "f.txt: lines end in CR alone, expected LF; tr '\\r' '\\n' "
+                                      "converts it");
+        else CHECK_TEXT(carnn_dataset_text(d, 0, 0), i == 1 ? "a b" : "a\rb");
+        carnn_dataset_free(d);
+    }
+}
+
+/* The line of each example, behind names of columns and blank lines. */
+static void test_lines_of(void) {
+    carnn_dataset *d = test_data("classify", "\nlabel\ttext\nx\ta\n\ny\tb\n", 21, 0, 0);
+    CHECK_INT(carnn_dataset_line(d, 0), 3);
+    CHECK_INT(carnn_dataset_line(d, 1), 5);
+    CHECK_INT(carnn_dataset_line(d, 2), 0);
+    CHECK_INT(carnn_dataset_line(NULL, 0), 0);
+    carnn_dataset_free(d);
+}
+
 /* However long the name of a file is, an error has its reason. */
 static void test_pairs_long_name(void) {
     char name[1000];
@@ -1105,6 +1160,9 @@ int main(void) {
     test_pairs();
     test_pairs_errors();
     test_pairs_lenient();
+    test_csv_shifted();
+    test_returns();
+    test_lines_of();
     test_pairs_long_name();
     test_pairs_folder();
     test_pairs_folder_lenient();

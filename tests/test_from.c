@@ -128,10 +128,12 @@ static void from_reads(void) {
 }
 
 /* A model of characters with blanks between them goes on with those that have none, one that tells
-   labels with data without any. */
+   labels with data without any; but none of words with characters, or the other way round. */
 static void from_lm_data(void) {
     carnn_model *old = from_model("lm", "a\tx\nb\ty\na\tx\n", NULL), *next;
     carnn_dataset *spaced = test_data("lm", "a b _\nb a\n", 10, 0, 0);
+    carnn_model_desc desc;
+    carnn_error error;
     next = from_model("lm", "b a\n", old);
     CHECK_INT(carnn_model_choice_count(next), 2);
     carnn_model_free(next);
@@ -141,6 +143,19 @@ static void from_lm_data(void) {
     next = from_model("lm", "ab\nba\n", old);
     CHECK_INT(carnn__chosen(next, CARNN__LM_UNIT), CARNN__LM_SPACED);
     carnn_model_free(next);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.from = old;
+    CHECK_INT(carnn_set(&desc, NULL, "unit", "word", NULL), CARNN_OK);
+    CHECK_INT(carnn_model_create(&next, &desc, spaced, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "unit: the model to go on from reads characters, of which one of words has no use");
+    carnn_model_free(old);
+    desc.from = old = from_model("lm", "a b\nb a\n", NULL);
+    CHECK_INT(carnn_set(&desc, NULL, "unit", "char", NULL), CARNN_OK);
+    CHECK_INT(carnn_model_create(&next, &desc, spaced, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "unit: the model to go on from reads words, of which one of characters has no use");
     carnn_model_free(old);
     carnn_dataset_free(spaced);
 }

@@ -107,6 +107,61 @@ static void odd_filled(void) {
         }
 }
 
+/* Options of other tasks are refused, also where the description is filled in by hand. */
+static void odd_foreign(void) {
+    const char *task;
+    size_t t, i;
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
+        carnn_dataset *data = odd_sample(task, 0);
+        for (i = 0; i < 5; i++) {
+            carnn_model_desc desc;
+            carnn_model *model = NULL;
+            carnn_error error;
+            const char *what[] = {"option[23]", "group", "target", "inputs", "vector_words"};
+            memset(&desc, 0, sizeof desc);
+            desc.task = task;
+            if (i == 0) desc.option[23] = 1.0; /* no task has so many */
+            if (i == 1) strcpy(desc.group, "g");
+            if (i == 2) strcpy(desc.target, "t");
+            if (i == 3) strcpy(desc.inputs, "x,y");
+            if (i == 4) desc.vector_words = 7;
+            if (i && i < 4 && !strcmp(task, "signal")) continue;
+            if (i == 4 && carnn_option_applies(task, carnn__option_named(task, what[4]))) continue;
+            CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+            CHECK(!model && !strncmp(error.message, what[i], strlen(what[i])));
+            CHECK(strstr(error.message, task) != NULL);
+        }
+        carnn_dataset_free(data);
+    }
+    CHECK(carnn_option_applies("pair", carnn__option_named("pair", "vector_words")));
+    CHECK(!carnn_option_applies("dialog", carnn__option_named("dialog", "vector_words")));
+    CHECK(!carnn_option_applies("signal", carnn__option_named("signal", "min_count")));
+    CHECK(carnn_option_applies("lm", carnn__option_named("lm", "min_count")));
+    CHECK(carnn_option_applies(NULL, carnn__option_named("lm", "min_count")));
+}
+
+/* Names of a list may stand in any order. */
+static void odd_lists(void) {
+    static const char *const good[] = {"max,mean", "mean,max", " mean, max"};
+    static const char *const bad[] = {"mean,mux", "mean,", ",mean", "", "maxmean", "mean max"};
+    carnn_model_desc model;
+    carnn_error error;
+    char text[CARNN_TEXT_MAX];
+    size_t i;
+    memset(&model, 0, sizeof model);
+    model.task = "signal";
+    for (i = 0; i < CARNN__COUNT(good); i++) {
+        WORKS(carnn_set(&model, NULL, "pooling", good[i], &error));
+        CHECK_TEXT(carnn_option_get(carnn__option_named("signal", "pooling"), &model, NULL, text,
+                                    sizeof text), "max,mean");
+    }
+    WORKS(carnn_set(&model, NULL, "pooling", "last,min,mean,max", &error));
+    CHECK_TEXT(carnn_option_get(carnn__option_named("signal", "pooling"), &model, NULL, text,
+                                sizeof text), "max,mean,min,last");
+    for (i = 0; i < CARNN__COUNT(bad); i++)
+        FAILS(carnn_set(&model, NULL, "pooling", bad[i], &error));
+}
+
 /* Numbers beyond the range of an option are refused with its name and the range. */
 static void odd_ranges(void) {
     const carnn_option *o;
@@ -180,6 +235,8 @@ static void odd_tables(void) {
     }
     odd_choices();
     odd_ranges();
+    odd_lists();
+    odd_foreign();
     odd_filled();
 #ifndef CARNN_NO_THREADS
     CHECK_INT(carnn_thread_count(3), 3);

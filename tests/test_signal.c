@@ -154,6 +154,15 @@ static void signal_inputs(void) {
     rows.inputs = "x,y,x";
     CHECK_INT(signal_load(&d, two[0], "1", &rows, 0, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "t:1: expected each of the inputs once, found \"x\"");
+    for (i = 0; i < 3; i++) { /* of two columns of a name, the target would be read as an input */
+        carnn_source twice = test_source("t", "x,x,day,kind,kind,y,y,t\n", 24);
+        rows.inputs = i == 0 ? "day,y" : "day";
+        rows.target = i == 1 ? "kind" : "t";
+        rows.group = i == 2 ? "x" : NULL;
+        CHECK_INT(signal_load(&d, twice, "1", &rows, 0, &error), CARNN_ERR_DATA);
+        CHECK(strstr(error.message, "t:1: expected one column of this name, not two, found \"") &&
+              error.message[strlen(error.message) - 2] == "ydx"[i]);
+    }
 }
 
 /* Rows whose target is not known may be in the group of one whose is. */
@@ -360,7 +369,7 @@ static void signal_errors(void) {
         {"x,kind\n2,a\n", "1", 1, "s:1: expected a column \"day\", found \"x,kind\""},
         {"day,kind\n1,a\n", "1", 1, "s:1: expected columns of numbers, too, found \"day,kind\""},
         {"day,x,kind\n", "1", 1, "s:1: expected a target and numbers, found none"},
-        {"day,x,day,kind\n1,1,1,a\n1,1,2,a\n2,1,3,b\n2,1,4,c\n", "1", 1,
+        {"day,x,hour,kind\n1,1,1,a\n1,1,2,a\n2,1,3,b\n2,1,4,c\n", "1", 1,
          "s:5: expected the same target in all rows of a group, found \"c\""},
         {"day,x,kind\n1,2,a\n1,3\n", "1", 1,
          "s:3: expected 3 columns, as in the first line, found \"1,3\""},
@@ -646,6 +655,21 @@ static void signal_kinds(void) {
     CHECK(strstr(error.message, "\"NA\"") != NULL);
     model = signal_model("target_kind=class", data);
     CHECK_INT(carnn_model_choice_count(model), 5);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    /* one lacks the class of its last row */
+    data = signal_text("x y\t1\t2\nx\t1\ny\t2\t1\ny x\t2\t1\nx x\t1\t1\n", "1", NULL);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, ":3: expected a class for each row, as other targets are") != NULL);
+    CHECK(strstr(error.message, "\"y\"") != NULL);
+    model = signal_model("target_kind=class", data);
+    CHECK_INT(carnn_model_choice_count(model), 5);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    /* most are names of classes */
+    data = signal_text("hands up\t1\t2\nx\t1\ny\t2\t1\nx\t2\t1\n", "1", NULL);
+    model = signal_model("", data);
+    CHECK_INT(carnn__chosen(model, CARNN__SIGNAL_KIND), CARNN__SIGNAL_CLASS);
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = signal_text("0.5 1.5\t1\t2\n0.5\t1\n1.5 0.5\t2\t1\n", "1", NULL); /* labels of rows */

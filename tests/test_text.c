@@ -475,6 +475,14 @@ static void test_input_errors(void) {
     nothing.size = 7;
     CHECK_INT(carnn__input_open(&in, &nothing, SIZE_MAX, &a, &error), CARNN_OK);
     carnn__input_close(&in);
+    for (size_t i = 0; i < 4; i++) { /* UTF-16 without a mark; two that are not */
+        nothing = test_source("wide", i == 2 ? "a\0b\0c\0d" "e" : i == 3 ? "a\0b\0\0\0d\0"
+                                      : i ? "\0a\0 \0c\0d" : "a\0 \0c\0d\0", 8);
+        CHECK_INT(carnn__input_open(&in, &nothing, SIZE_MAX, &a, &error),
+                  i < 2 ? CARNN_ERR_DATA : CARNN_OK);
+        if (i < 2) CHECK(strstr(error.message, "wide: is UTF-16, expected UTF-8") != NULL);
+        else carnn__input_close(&in);
+    }
 }
 
 static void test_lines(void) {

@@ -267,8 +267,7 @@ static void vectors_refused(void) {
     carnn_model_free(lm);
     desc.vector_words = 2;
     CHECK_INT(carnn_model_create(&lm, &desc, data, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message,
-               "vector_words: the task lm has no words but those of its data");
+    CHECK_TEXT(error.message, "vector_words has no effect in the task lm");
     desc.vector_words = 0;
     desc.embedding = 9;
     source.name = NULL;
