@@ -5619,7 +5619,9 @@ static float carnn__recurrent_range(size_t h, size_t n) {
 
    so that a signal crosses T steps in T / k of them. Wk h_{t-k} is added to Wh h_{t-1} before all
    else: inside the product with the reset gate of gru-after, the n of multiplicative integration,
-   and what batch normalisation reads. Wk (recurrent gates h, h); states before the first are zero.
+   and what batch normalisation reads. In gru and mi-gru the candidate has Uz (q * h_{t-1}) + Uk
+   h_{t-k}: the reset gate does not act on h_{t-k}. Wk (recurrent gates h, h); states before the
+   first are zero.
    Backward: the gradient at h_{t-k} gains Wk^T da_t, dWk += da_t h_{t-k}^T. */
 static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, const char *prefix,
                                      size_t k) {
@@ -5657,8 +5659,9 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
      px_t = BN(Wx x_t; gain_x, b)    ph_t = BN(Wh h_{t-1}; gain_h, 0)
      h_t = o * tanh(BN(c_t; gain_c, shift_c))
 
-   over the rows that are live at step t. b is the bias, 0 where gates have one of their own
-   (multiplicative integration). The c that is carried on is not normalised.
+   over the rows that are live at step t; equal texts that share a sequence (@@BATCH) are one row. b
+   is the bias, 0 where gates have one of their own (multiplicative integration). The c that is
+   carried on is not normalised.
 
    Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
    a batch, is normalised by the population, and so is everything that does not train. (Few rows may
@@ -7394,9 +7397,10 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, carnn__span text) {
 static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); }
 
 /* The length of the first word of a piece, `rest` to `stop`: a run of one mark ("...") where it
-   begins with a mark, else all but the marks at its end. A single period at the end belongs to an
-   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
-   `marks` prevents a second search from the end, which would take quadratic time. */
+   begins with a mark, else all but the marks at its end. Of these a single period that comes first
+   belongs to an abbreviation ("mr.", "u.s.", also in "u.s.)."), unless the piece is the last of the
+   text and has no other period before. `marks` prevents a second search from the end, which would
+   take quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
     const char *at = w->rest;
     size_t length = (size_t)(w->stop - at), end = length, run = 1;
@@ -7405,7 +7409,9 @@ static size_t carnn__token_length(carnn__words *w) {
         while (end && carnn__mark(at[end - 1])) {
             size_t dots = 0;
             while (dots < end && at[end - 1 - dots] == '.') dots++;
-            if (dots == 1 && (w->stop < w->end || memchr(at, '.', end - 1))) break;
+            if (dots == 1 && (end < 2 || !carnn__mark(at[end - 2])) &&
+                (w->stop < w->end || memchr(at, '.', end - 1)))
+                break;
             end -= carnn__max(dots, 1);
         }
         if (end) return end;
@@ -15265,7 +15271,7 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
    dos Santos et al. 2016, Eq. 6 to 12. The words q (m, D) and a (n, D) of the two texts of a pair
    weigh each other:
 
-     P = q U a^T      G = tanh(P)      U (D, D)   P, G (m, n)
+     P = q U a^T      G = tanh(P)      U (D, D), stored transposed: (out, in)   P, G (m, n)
      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
 
    Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
@@ -15461,14 +15467,16 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
 /* --- context alignment --------------------------------------------------------------------------
    CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
    RNN reads the other text, Y. Where a word y_j is aligned with a word x_i, k_j, the state of Y, is
-   mixed with the state of X at x_i in the same direction (see carnn__state_gate):
+   mixed with the state of X at x_i in the same direction (see carnn__state_gate). Of several layers
+   that is the last one, and H_X is pooled from it:
 
      g = sigmoid(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)        (Eq. 2 and 3)
 
    Each direction has its own W_H (h, 2h), W_h (h, h) and b (h). A word of Y is aligned with an
-   equal word of X: of those that no earlier word of Y has, with the nearest to its own place. With
-   --overlap N words are equal whose first N letters are, else (as in the paper) the very words. Or
-   a file has links between words, of which a word of Y keeps the first. */
+   equal word of X: of those that no earlier word of Y has, with the nearest to its own place, of
+   two as near the first. With --overlap N words are equal whose first N letters are, else (as in
+   the paper) the very words. Or a file has links between words, of which a word of Y keeps the
+   first. */
 
 typedef struct carnn__side { /* the texts of a role, packed by themselves */
     carnn__rnn rnn;
@@ -15713,7 +15721,8 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
 }
 
 /* idf of a word that occurs k times among the K words of the distinct texts of training data:
-   log(K / k) / log K. Names of classes count as texts, too; alignments do not. */
+   log(K / k) / log K; 1 of words that are not among them, and of the marks for unknown words. Names
+   of classes count as texts, too; alignments do not. */
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
@@ -16090,8 +16099,9 @@ static void carnn__traits_backward(const carnn__work *work, const carnn__traits 
    sentence, and what is told of the place. Backward: dW += dscore^T x; dU_w += dscore x'. */
 
 typedef struct carnn__shares {
-    carnn__mat x;    /* (B, columns) CARNN__SHARES; with redundancy CARNN__REDUNDANCIES more, with
-                        traits CARNN__TRAITS, with place CARNN__PLACED */
+    carnn__mat x;    /* (B, columns) CARNN__SHARES, of each way both counts side by side; with
+                        redundancy CARNN__REDUNDANCIES more, with traits CARNN__TRAITS, with place
+                        CARNN__PLACED */
     carnn__linear y; /* (B, 1) W x, and then what is added to the score */
     int place;       /* 1: the place is read */
     size_t trait_at; /* where the traits begin, and where there are none the place */
@@ -26135,7 +26145,7 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
 
 /* Paired bootstrap (Efron and Tibshirani 1993): the share of samples, drawn from the parts with
    replacement, whose difference of means is at least as far from that of all parts as that is
-   from 0. */
+   from 0. One such sample is added to those that are drawn, so that the share is never 0. */
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed) {
     double found = 0.0, all = 0.0, extreme = 1.0;
