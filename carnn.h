@@ -22694,30 +22694,30 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 
 #ifndef CARNN_NO_TEXT
 
-/* The option target_kind that the data show. *other: where some targets are fractions, and so no
-   classes, the first one that is no number, such as NA; where most are a class for each of several
-   rows, the first one that is not, such as one that lacks its last; else SIZE_MAX. *wanted: what it
-   should be. As floats, fractions above some millions would all be whole. */
-static double carnn__signal_kind(const carnn_dataset *data, size_t *other, const char **wanted) {
-    size_t i, fractions = 0, steps = 0, single = 0, several = 0;
-    size_t no_number = SIZE_MAX, no_steps = SIZE_MAX;
+/* The option target_kind that the data show: steps where all targets, or most of them, are a class
+   for each of several rows; else numbers where some are fractions. *odd: the first target that is
+   none of that kind, such as steps that lack their last or NA among numbers; else SIZE_MAX. As
+   floats, fractions above some millions would all be whole. */
+static double carnn__signal_kind(const carnn_dataset *data, size_t *odd) {
+    size_t first[] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}; /* by kind */
+    size_t i, fractions = 0, steps = 0, several = 0;
+    int kind;
     for (i = 0; i < data->item_count; i++) {
+        size_t words = carnn__target_length(data, i), rows = carnn__item_length(data, i);
         float value = data->items[i].value;
         double y = 0.0;
-        size_t words = carnn__target_length(data, i), rows = carnn__item_length(data, i);
         fractions += value == value && carnn__number(carnn__target(data, i), &y) && y != floor(y);
-        if (value != value && no_number == SIZE_MAX) no_number = i;
-        if (words != rows && no_steps == SIZE_MAX) no_steps = i;
         steps += words == rows;
         several += words == rows && words > 1;
-        single += words == 1;
+        if (value != value)
+            first[CARNN__SIGNAL_NUMBER] = carnn__min(first[CARNN__SIGNAL_NUMBER], i);
+        if (words != rows) first[CARNN__SIGNAL_STEPS] = carnn__min(first[CARNN__SIGNAL_STEPS], i);
     }
-    *other = fractions ? no_number : 2 * several > i ? no_steps : SIZE_MAX;
-    *wanted = fractions ? "a number, as other targets are (target_kind class takes them as names)"
-                        : "a class for each row, as other targets are (target_kind class takes "
-                          "them as names)";
-    if (fractions && no_number == SIZE_MAX) return 1 + CARNN__SIGNAL_NUMBER;
-    return 1 + (steps == i && single < i ? CARNN__SIGNAL_STEPS : CARNN__SIGNAL_CLASS);
+    kind = (several && steps == i) || 2 * several > i ? CARNN__SIGNAL_STEPS
+           : fractions                                ? CARNN__SIGNAL_NUMBER
+                                                      : CARNN__SIGNAL_CLASS;
+    *odd = first[kind];
+    return 1 + kind;
 }
 
 /* Fails where a target is no number. */
@@ -22735,17 +22735,19 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
                                         carnn_error *error) {
     const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */
     carnn__vocabulary v;
-    size_t i, other;
-    const char *wanted;
-    double kind = carnn__signal_kind(whole, &other, &wanted);
+    size_t i, odd;
+    double kind = carnn__signal_kind(whole, &odd);
     carnn_status status = carnn__net_build(model, data, error);
     if (!status && !model->desc.from && /* whose words the model has got already */
         carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
             CARNN_ERR_MEMORY)
         status = carnn__out_of_memory(error);
-    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 &&
-        kind == 1 + CARNN__SIGNAL_CLASS && other != SIZE_MAX)
-        status = carnn__target_fail(whole, other, wanted, error);
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 && odd != SIZE_MAX)
+        status = carnn__target_fail(whole, odd, kind == 1 + CARNN__SIGNAL_NUMBER
+                                    ? "a number, as other targets are (target_kind class takes "
+                                      "them as names)"
+                                    : "a class for each row, as other targets are (target_kind "
+                                      "class takes them as names)", error);
     carnn__option_default(&model->desc, CARNN__SIGNAL_KIND, kind);
     if (!status && carnn__signal_is(model, CARNN__SIGNAL_NUMBER))
         status = carnn__signal_numbers(data, error);
