@@ -8685,7 +8685,12 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
    text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Each distinct
    text is kept once, without the blanks at its ends, and has a number. The texts of an item are a
    range of one list of members, and ranges may overlap: turn k of a dialog has all lines from the
-   dialog's first on.
+   dialog's first on. A dialog of two turns, "1 hi<TAB>hello" and "2 a table<TAB>for two ?":
+
+       texts      0 "hello"   1 "hi"      2 "for two ?"   3 "a table"
+       members    1, user     0, system   3, user         2, system      each a text and its role
+       item 0     [------]                                               target 0, group 0
+       item 1     [------------------------------]                       target 2, group 0
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -8844,9 +8849,9 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
 }
 
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example) {
-    uint32_t text = CARNN__NO_INDEX;
-    if (example < carnn_dataset_examples(dataset)) text = dataset->items[example].target;
-    return text == CARNN__NO_INDEX ? NULL : carnn__text(dataset, text).at;
+    if (example >= carnn_dataset_examples(dataset)) return NULL;
+    if (dataset->items[example].target == CARNN__NO_INDEX) return NULL;
+    return carnn__target(dataset, example).at;
 }
 
 CARNN_API size_t carnn_dataset_line(const carnn_dataset *dataset, size_t example) {
@@ -8956,9 +8961,27 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
+/* "f.txt:3: expected `what`, found" the target of item i. */
+static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
+                                       carnn_error *error) {
+    carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line,
+                       error};
+    return carnn__expected(&at, what, carnn__target(data, i));
+}
+
 /* --- records ------------------------------------------------------------------------------------
    A format is a function from a line to a record: what the line says, as pieces of it. Data sets
-   and sessions that read a file line by line are given records. */
+   and sessions that read a file line by line are given records.
+
+       carnn__input     a source: a file or bytes (@@TEXT)
+           |  carnn__next_line
+       carnn__parser    the line at hand, and what the lines before it have told
+           |  carnn__reader.line, the format of the task
+       carnn__record    what the line says ---------> a session predicts from it
+           |  carnn__reading_record
+       carnn__reading   the draft of a data set, growing, and all that is needed until it is done
+           |  carnn__reading_finish
+       carnn_dataset */
 
 #define CARNN__RECORD_TEXTS 4
 
@@ -8975,8 +8998,8 @@ typedef struct carnn__record {
     carnn__span target; /* empty: there is none */
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
-    int tree;        /* its text is a tree, whose leaves are the words */
-    int once;        /* a phrase of a tree: left out if its text has been one */
+    int tree;        /* its text is a tree, whose leaves are the words. Behind the first one of a
+                        group it is a phrase, which is left out if its text has been one */
     size_t line;     /* where it begins; 0: the line at hand */
 } carnn__record;
 
@@ -8986,24 +9009,25 @@ typedef struct carnn__record {
 typedef struct carnn__parser {
     carnn__lines lines;  /* its line is what is parsed */
     int lenient;         /* see carnn_dataset_desc */
-    int csv;             /* the file's name says that its lines are rows of CSV */
+    const double *option; /* the task's, of the model that will read the data; 0: the default */
+    struct carnn__reading *reading; /* what it is a part of; NULL: a session */
+    const carnn__names *choices; /* of a session: its model's */
+    size_t records;      /* of the source, so far, that a data set has been given */
     int begun;           /* a group is open */
-    int numbered;        /* its first line has a number */
-    int64_t last;        /* number of the line before */
-    size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
-    uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
-    size_t columns;      /* that the first line has, 0: not known; pixels of an image */
-    size_t column[CARNN__COLUMN_KINDS]; /* the number of each kind's; SIZE_MAX: there is none */
-    const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
-    size_t at;           /* of lines with several records: where the next one begins, of images 1
-                            where another follows; 0: none */
-    const double *option; /* the task's, of the model that will read the data; 0: the default */
-    const char *text;     /* where the text of a cloze example begins in the file */
-    size_t words;         /* of it so far */
-    struct carnn__reading *reading; /* what it is a part of; NULL: a session */
-    const carnn__names *choices;    /* of a session: its model's */
+    size_t at;           /* where the next record of the line at hand begins (nodes of a tree), or 1
+                            if there is another (images); 0: none */
+    /* of lines that begin with a number (dialog, cloze, candidates) */
+    int numbered;        /* the first line of the group has one */
+    int64_t last;        /* that of the line before */
+    size_t fact;         /* of dialogs: line of the last fact if no turn has followed it, else 0 */
+    size_t words;        /* of cloze: of the text so far */
+    /* of columns (answer, classify, pair, tables of numbers) */
+    int csv;             /* the file's name says that its lines are rows of CSV */
+    size_t columns;      /* that the first line has, 0: not known; pixels of an image */
+    size_t column[CARNN__COLUMN_KINDS]; /* the number of each kind's; SIZE_MAX: there is none */
+    uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
 } carnn__parser;
 
 /* Is the number that a line begins with (`has`) that of the line? Where numbers may be missing, all
@@ -9016,7 +9040,7 @@ static int carnn__line_numbered(carnn__parser *p, int has) {
 /* What a field of a first line names. */
 typedef struct carnn__column_name {
     const char *name; /* in lower case */
-    size_t column; /* its kind */
+    size_t kind;      /* of its column */
 } carnn__column_name;
 
 /* Finds the columns that the first line names; of several of a kind the first one counts. */
@@ -9028,7 +9052,7 @@ static void carnn__columns_named(carnn__parser *p, const carnn__column_name *nam
     for (p->columns = 0; more; p->columns++) {
         more = carnn__cut(&line, '\t', &field);
         for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
-        if (i < count && column[names[i].column] == SIZE_MAX) column[names[i].column] = p->columns;
+        if (i < count && column[names[i].kind] == SIZE_MAX) column[names[i].kind] = p->columns;
     }
 }
 
@@ -9098,46 +9122,52 @@ enum { CARNN__FOUND_CHOICE = 1, CARNN__FOUND_TREE = 2 }; /* what a text is: a ch
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
+    carnn_model_desc model; /* that will read the data; zeros where its options are left open */
+    carnn_images_desc images; /* zeros where nothing is said of them */
     carnn_allocator allocator;
     carnn_error *error;
+    /* what is read */
+    size_t source;         /* number of the one that is read */
     carnn__parser parser;
-    carnn_model_desc model; /* that will read the data; zeros where its options are left open */
+    carnn__input input[4]; /* the source that is being read, and of images what is beside it; or the
+                              files of a folder */
+    carnn__input links;    /* of alignments, where they are read */
+    char *links_name;
+    char *paths, **path;   /* of the files of a folder: their names, and where each begins */
+    void *folder;          /* while its files are listed */
+    /* what becomes of it */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *found;      /* (texts.count) of each: CARNN__FOUND_CHOICE, CARNN__FOUND_TREE */
     size_t group_first;   /* first member of the group at hand */
-    size_t records;       /* so far */
     uint32_t origin;      /* see carnn__item */
-    carnn__input input[4]; /* the source that is being read, of images then their permutation and
-                              their labels; or the files of a folder */
-    char *scratch;         /* a path, a sentence as words, leaves of a tree, candidates, pixels in
-                              another order, which pixels have been named */
-    char *paths, **path;   /* of the files of a folder: their names, and where each begins */
-    void *folder;          /* while its files are listed */
-    carnn__input links;    /* of alignments, where they are read */
-    char *links_name;
-    size_t source;         /* number of the one that is read */
+    char *scratch;        /* a path, a sentence as words, leaves of a tree, candidates, pixels in
+                             another order, which pixels have been named */
+    carnn__names keys;    /* of the groups of a table; entities of a question file's passage */
     /* of rows of numbers */
     carnn__span *field;    /* of a line */
     uint32_t *inputs;      /* the columns of a table that are read */
     float *row;            /* numbers of the record at hand */
     uint32_t *order;       /* of pixels */
-    carnn__names keys;     /* of the groups of a table; entities of a question file's passage */
     char label[4];         /* of an image */
     /* a part of another data set, draft.whole, instead of sources */
     const uint32_t *of_group; /* (groups of it) */
     uint32_t wanted;          /* groups with this number are kept */
 } carnn__reading;
 
+enum {
+    CARNN__READS_CANDIDATES = 1, /* a target is one of a list, which may have a file of its own */
+    CARNN__READS_GROUPS = 2,     /* those without a right or a wrong item can be left out */
+    CARNN__READS_CSV = 4         /* a file may be CSV instead, as its name tells */
+};
+
 /* How the data of a task is read. */
 struct carnn__reader {
     carnn_status (*line)(carnn__parser *p, carnn__record *r);
     const char *example; /* what a file has to have, for errors: "a sentence" */
-    int candidates;      /* a target is one of a list, which may have a file of its own */
-    int cleans;          /* groups without a right or a wrong item can be left out */
-    int csv;             /* a file may be CSV instead, as its name tells */
+    int reads;           /* CARNN__READS_CANDIDATES, .. */
     /* a source that is a folder; *found is 0 where it is none; NULL: folders are not read */
-    carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
+    carnn_status (*folder)(carnn__reading *r, const carnn_source *source, int *found);
     const char *help;    /* the formats, for help texts */
 };
 
@@ -9202,23 +9232,40 @@ static size_t carnn__leaves(carnn__span tree, char *to, size_t room) {
     return n;
 }
 
-/* Adds a record: its target before its texts, as vocabularies depend on the order. */
-static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
+/* Adds the next line of the alignments to an example: it is its last text. */
+static carnn_status carnn__links_line(carnn__lines *l, carnn__record *record) {
+    char expected[96];
+    carnn__span wrong;
+    if (!carnn__next_line(l))
+        return carnn__misread_at(l, l->number + 1, "a line for every example", "the end");
+    carnn__record_text(record, (uint32_t)record->count, l->line);
+    wrong = carnn__wrong_link(record->text, expected, sizeof expected);
+    return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
+}
+
+/* Adds a record, an example with its line of the alignments where there are some: its target before
+   its texts, as vocabularies depend on the order. */
+static carnn_status carnn__reading_record(carnn__reading *r, carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members (items are fewer), rows */
     const carnn__lines *l = &r->parser.lines;
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
+    /* 1. Is all there, and is there room? */
+    if (record->example && r->links.lines.name && carnn__links_line(&r->links.lines, record))
+        return CARNN_ERR_DATA;
     if (r->texts.count >= most || at >= most || (d->row_at && stbds_arrlast(d->row_at) >= most))
         return carnn__fail(r->error, CARNN_ERR_DATA, l->number,
                            "%s:%zu: expected no more than %zu lines in one data set",
                            carnn__name_end(l->name), l->number, most);
-    r->records++;
+    r->parser.records++;
+    /* 2. The target. */
     if (record->target.length) target = carnn__reading_text(r, record->target);
     if (!record->count) { /* a line of the list of candidates */
         carnn__reading_choice(r, target, record->target);
         return CARNN_OK;
     }
+    /* 3. The texts: rows of numbers or words. */
     if (at && (record->columns != d->columns || record->pixels != d->has_pixels))
         return carnn__misread(l, "rows as long as those before",
                               record->columns != d->columns ? "another number of columns"
@@ -9236,11 +9283,12 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
         if (record->tree) {
-            if (record->once && r->found[m.text] & CARNN__FOUND_TREE) return CARNN_OK;
+            if (!record->begins && r->found[m.text] & CARNN__FOUND_TREE) return CARNN_OK;
             r->found[m.text] |= CARNN__FOUND_TREE;
         }
         stbds_arrput(d->members, m);
     }
+    /* 4. What they belong to: choice, group and item. */
     if (record->target.length && !d->listed) carnn__reading_choice(r, target, record->target);
     if (record->begins || !d->group_count) {
         r->group_first = at;
@@ -9256,6 +9304,12 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         stbds_arrput(d->items, x);
     }
     return CARNN_OK;
+}
+
+static void carnn__reading_close(carnn__reading *r) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i]);
+    carnn__input_close(&r->links);
 }
 
 /* Opens a source in place of what `in` has read before, and reads all of it. */
@@ -9285,31 +9339,10 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     return carnn__reading_open(r, &r->links, &links);
 }
 
-/* Adds the next line of the alignments to an example: it is its last text. */
-static carnn_status carnn__links_line(carnn__reading *r, carnn__record *record) {
-    carnn__lines *l = &r->links.lines;
-    char expected[96];
-    carnn__span wrong;
-    if (!r->draft.linked || !record->example) return CARNN_OK;
-    if (!carnn__next_line(l))
-        return carnn__misread_at(l, l->number + 1, "a line for every example", "the end");
-    carnn__record_text(record, (uint32_t)record->count, l->line);
-    wrong = carnn__wrong_link(record->text, expected, sizeof expected);
-    return wrong.length ? carnn__expected(l, expected, wrong) : CARNN_OK;
-}
-
 /* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
     carnn__string_put(&r->draft.origin_names, carnn__span_of(name));
-}
-
-/* "f.txt:3: expected `what`, found" the target of item i. */
-static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
-                                       carnn_error *error) {
-    carnn__lines at = {carnn__dataset_origin(data, i), {NULL, 0}, {NULL, 0}, data->items[i].line,
-                       error};
-    return carnn__expected(&at, what, carnn__target(data, i));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -9342,13 +9375,13 @@ static int carnn__returns_only(carnn__span file) {
     return end && end + 1 < file.at + file.length;
 }
 
-/* The records of a file, each example with its line of the alignments. */
+/* The records of a file. */
 static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *reader,
                                         const carnn_source *source) {
     carnn__parser *p = &r->parser;
     carnn_status status = carnn__reading_open(r, r->input, source);
     if (status) return status;
-    p->csv = reader->csv && carnn__csv_named(r->input->lines.name);
+    p->csv = (reader->reads & CARNN__READS_CSV) && carnn__csv_named(r->input->lines.name);
     if (carnn__returns_only(r->input->lines.rest))
         status = carnn__input_error(r->input, CARNN_ERR_DATA, "lines end in CR alone, expected LF; "
                                     "tr '\\r' '\\n' converts it");
@@ -9361,7 +9394,6 @@ static carnn_status carnn__reading_file(carnn__reading *r, const carnn__reader *
         carnn__record record;
         memset(&record, 0, sizeof record);
         status = reader->line(p, &record);
-        if (!status) status = carnn__links_line(r, &record);
         if (!status && (record.count || record.target.length))
             status = carnn__reading_record(r, &record);
     }
@@ -9376,15 +9408,16 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
     carnn__parser *p = &r->parser;
-    size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
+    size_t items = stbds_arrlenu(d->items), groups = d->group_count;
     int folder = 0;
+    carnn__reading_close(r);
     memset(p, 0, sizeof *p);
     p->lines.error = r->error;
     p->lenient = r->desc->lenient;
     p->option = r->model.option;
     p->reading = r;
     if (!source->bytes && source->name && reader->folder)
-        status = reader->folder(r, source->name, &folder);
+        status = reader->folder(r, source, &folder);
     if (!status && !folder) status = carnn__reading_file(r, reader, source);
     if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(p);
     if (!status && carnn__next_line(&r->links.lines)) /* of alignments: one is left */
@@ -9392,7 +9425,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn__reader
                                 "another line");
     if (status) return status;
     if (!d->format) d->format = p->format;
-    if (r->records == records) {
+    if (!p->records) {
         const char *found = p->lines.number ? "none" : "an empty file";
         return p->lenient ? CARNN_OK : carnn__misread_at(&p->lines, 1, reader->example, found);
     }
@@ -9421,7 +9454,7 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__candidate_reader = {
-    carnn__candidate_line, "candidates, one a line", 0, 0, 0, NULL, NULL};
+    carnn__candidate_line, "candidates, one a line", 0, NULL, NULL};
 
 /* --- the files of a folder, by name ---------------------------------------------------------- */
 
@@ -9481,9 +9514,11 @@ static carnn_status carnn__folder_list(carnn__reading *r, const char *folder, co
 
 #endif
 
+/* --- from sources to a data set -------------------------------------------------------------- */
+
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
-    size_t i;
+    carnn__reading_close(r);
     carnn__names_drop(&r->texts);
     carnn__names_drop(&r->keys);
     stbds_arrfree(r->field);
@@ -9496,11 +9531,9 @@ static carnn_status carnn__reading_drop(void *job) {
     stbds_arrfree(r->path);
     carnn__folder_close(r);
     stbds_arrfree(r->links_name);
-    carnn__input_close(&r->links);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
-    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i]);
     return CARNN_OK;
 }
 
@@ -9550,8 +9583,7 @@ static int carnn__reads_tables(const carnn__reading *r) {
 
 /* Is anything said of images? */
 static int carnn__reads_images(const carnn__reading *r) {
-    const carnn_images_desc *images = r->desc->images;
-    return images && (images->labels || images->permutation);
+    return r->images.labels || r->images.permutation;
 }
 
 static carnn_status carnn__reading_all(void *job) {
@@ -9593,13 +9625,14 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     reading.desc = desc;
     reading.draft.task = desc->task;
     if (desc->model) reading.model = *desc->model;
+    if (desc->images) reading.images = *desc->images;
     reading.model.task = desc->task;
     if (reading.model.from) carnn__from_options(&reading.model, NULL); /* fails as the model will */
     reading.reader = carnn__reader_of(&reading.draft, reading.model.option);
     if (!reading.reader)
         return carnn__refuse(error, "expected a task, found \"%.40s\"", desc->task);
-    lists = desc->candidates && !reading.reader->candidates;
-    if (lists || (desc->clean && !reading.reader->cleans))
+    lists = desc->candidates && !(reading.reader->reads & CARNN__READS_CANDIDATES);
+    if (lists || (desc->clean && !(reading.reader->reads & CARNN__READS_GROUPS)))
         return carnn__refuse(error, "the task %s has no %s", reading.draft.task,
                              lists ? "list of candidates" : "groups to clean");
     reading.allocator = carnn__allocator(desc->allocator);
@@ -9679,7 +9712,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__dialog_reader = {
-    carnn__dialog_line, "a turn (number, user, tab, response)", 1, 0, 0, NULL,
+    carnn__dialog_line, "a turn (number, user, tab, response)", CARNN__READS_CANDIDATES, NULL,
     "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
 /* --- sentences ----------------------------------------------------------------------------------
@@ -9730,7 +9763,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__sentence_reader = {
-    carnn__sentence_line, "a sentence", 0, 0, 0, NULL,
+    carnn__sentence_line, "a sentence", 0, NULL,
     "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
 
 /* Prose: a sentence a line, whose neighbours are the examples before and after it. An empty line
@@ -9748,7 +9781,7 @@ static carnn_status carnn__prose_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__prose_reader = {
-    carnn__prose_line, "a sentence", 0, 0, 0, NULL, "a sentence a line; empty lines end documents"};
+    carnn__prose_line, "a sentence", 0, NULL, "a sentence a line; empty lines end documents"};
 
 /* Do the texts have blanks between their characters, "t h e _ c a t"? */
 static int carnn__spaced(const carnn_dataset *data) {
@@ -9771,7 +9804,7 @@ static int carnn__spaced(const carnn_dataset *data) {
    numbers. Consecutive pairs with the same number, or without a number the same question, are the
    answers to one question. */
 
-/* kinds of columns */
+/* Kinds of columns: the sentences of a pair first. */
 enum { CARNN__ANSWER_QUESTION, CARNN__ANSWER_SENTENCE, CARNN__ANSWER_LABEL, CARNN__ANSWER_NUMBER,
        CARNN__ANSWER_FIELDS };
 
@@ -9808,24 +9841,27 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
 
-/* Adds a sentence of a pair, which has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__parser *p, carnn__record *r, const char *what,
-                                         carnn__span text) {
-    size_t words, number = r->count;
-    carnn__record_text(r, (uint32_t)number, text);
-    if (p->lenient) return CARNN_OK;
-    words = carnn__count_words(CARNN__TOKENS, text);
-    if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
-    if (p->file[number]) p->lines.name = p->file[number];
-    return carnn__expectedf(&p->lines, carnn__trim(text), "%s of 1 to %d words", what,
-                            CARNN__SENTENCE_WORDS);
+/* Adds the sentences of a pair, the first two fields, which have words, and not too many. Where
+   they have files of their own (a folder), an error names that. */
+static carnn_status carnn__pair_sentences(carnn__parser *p, carnn__record *r,
+                                          const carnn__span *field, const char *first,
+                                          const char *second) {
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        size_t words = p->lenient ? 1 : carnn__count_words(CARNN__TOKENS, field[i]);
+        carnn__record_text(r, (uint32_t)i, field[i]);
+        if (words && words <= CARNN__SENTENCE_WORDS) continue;
+        if (p->reading->input[i].lines.name) p->lines.name = p->reading->input[i].lines.name;
+        return carnn__expectedf(&p->lines, carnn__trim(field[i]), "%s of 1 to %d words",
+                                i ? second : first, CARNN__SENTENCE_WORDS);
+    }
+    return CARNN_OK;
 }
 
 static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *field,
                                          carnn__record *r) {
     carnn__span number = carnn__trim(field[CARNN__ANSWER_NUMBER]);
     carnn__span label = field[CARNN__ANSWER_LABEL];
-    carnn_status status;
     double value = 0.0;
     uint64_t key;
     if (!number.length) number = carnn__trim(field[CARNN__ANSWER_QUESTION]); /* there is none */
@@ -9838,8 +9874,7 @@ static carnn_status carnn__answer_record(carnn__parser *p, const carnn__span *fi
     p->begun = r->example = 1;
     p->key = key;
     r->value = (float)value;
-    status = carnn__pair_sentence(p, r, "a question", field[CARNN__ANSWER_QUESTION]);
-    return status ? status : carnn__pair_sentence(p, r, "an answer", field[CARNN__ANSWER_SENTENCE]);
+    return carnn__pair_sentences(p, r, field, "a question", "an answer");
 }
 
 static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
@@ -9878,7 +9913,6 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        carnn__input_close(&r->input[i]);
         if (i == CARNN__ANSWER_QUESTION && carnn__absent(path)) return CARNN_OK;
         if ((i == CARNN__ANSWER_NUMBER || (i == CARNN__ANSWER_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
@@ -9892,18 +9926,17 @@ static carnn_status carnn__answer_folder_open(carnn__reading *r, const char *fol
 
 /* Line i of each file of a folder is a field of pair i. The place of a record, p->lines, is that of
    its label, or where there are no labels of its sentence. Lines have the same number in all files,
-   so an error in a question or a sentence only takes the file's name from p->file. */
-static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, int *found) {
-    carnn_status status = carnn__answer_folder_open(r, folder, found);
-    carnn_source source = {folder, NULL, 0};
+   so an error in a question or a sentence only takes the name of its file. */
+static carnn_status carnn__answer_folder(carnn__reading *r, const carnn_source *source,
+                                         int *found) {
+    carnn_status status = carnn__answer_folder_open(r, source->name, found);
     carnn__parser *p = &r->parser;
     carnn__span field[CARNN__ANSWER_FIELDS];
     size_t i;
-    if (!status && *found) status = carnn__links_open(r, &source);
+    if (!status && *found) status = carnn__links_open(r, source);
     if (status || !*found) return status;
-    carnn__reading_origin(r, folder);
+    carnn__reading_origin(r, source->name);
     memset(field, 0, sizeof field);
-    for (i = 0; i < 2; i++) p->file[i] = r->input[i].lines.name;
     while (!status) {
         carnn__record record;
         const carnn__lines *ended = NULL; /* the first file that has no more lines */
@@ -9922,14 +9955,14 @@ static carnn_status carnn__answer_folder(carnn__reading *r, const char *folder, 
             return carnn__misread_at(ended, ended->number + 1, "a line as in the files beside it",
                                      "the end");
         status = carnn__answer_record(p, field, &record);
-        if (!status) status = carnn__links_line(r, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
 }
 
 static const carnn__reader carnn__answer_reader = {
-    carnn__answer_line, "a question with an answer and a label", 0, 1, 1, carnn__answer_folder,
+    carnn__answer_line, "a question with an answer and a label",
+    CARNN__READS_GROUPS | CARNN__READS_CSV, carnn__answer_folder,
     "\"question<TAB>answer<TAB>label\" or columns named by a first line, also as FILE.csv; or a "
     "folder with a.toks, b.toks, sim.txt"};
 
@@ -9959,7 +9992,7 @@ enum {
     CARNN__CLASS_UNKNOWN,    /* not guessed yet, or none fits */
     CARNN__CLASS_FASTTEXT,
     CARNN__CLASS_TABBED,
-    CARNN__CLASS_COARSE,
+    CARNN__CLASS_COARSE,     /* a text may look like this and the next two */
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_TREE,
     CARNN__CLASS_NONE,       /* texts without classes */
@@ -10068,10 +10101,7 @@ static int carnn__class_recurs(const carnn__parser *p) {
     return 0;
 }
 
-/* Are class and text among the names of columns? Then the line tells the style. Where classes may
-   be missing, so may their column. The only line of a file is an example, unless it names both and
-   the file is CSV or may lack classes. In a session, which does not see the next line, "text" alone
-   is an example. */
+/* Are class and text among the names of columns? Then the line tells the style. */
 static int carnn__class_header(carnn__parser *p) {
     static const carnn__column_name names[] = {
         {"label", CARNN__CLASS_LABEL}, {"class", CARNN__CLASS_LABEL},
@@ -10081,18 +10111,20 @@ static int carnn__class_header(carnn__parser *p) {
     carnn__columns_named(p, names, CARNN__COUNT(names));
     if (c[CARNN__CLASS_TEXT] == SIZE_MAX) return 0;
     both = c[CARNN__CLASS_LABEL] != SIZE_MAX;
-    if (p->reading ? !p->lines.rest.length && !(both && (p->lenient || p->csv)) : p->columns == 1)
-        return 0;
-    if (!both) {
-        if (!p->lenient || (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT] &&
-                            carnn__class_recurs(p)))
-            return 0;
-        p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
+    /* The only line of a file is an example, unless it names both and the file is CSV or may lack
+       classes. In a session, which does not see the next line, "text" alone is one. */
+    if (!p->reading && p->columns == 1) return 0;
+    if (p->reading && !p->lines.rest.length && !(both && (p->lenient || p->csv))) return 0;
+    if (both) {
+        p->style = p->columns > 2          ? CARNN__CLASS_NAMED
+                   : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST
+                                           : CARNN__CLASS_TABBED;
         return 1;
     }
-    p->style = p->columns > 2          ? CARNN__CLASS_NAMED
-               : c[CARNN__CLASS_LABEL] ? CARNN__CLASS_TEXT_FIRST
-                                       : CARNN__CLASS_TABBED;
+    /* Where classes may be missing, so may their column. */
+    if (!p->lenient) return 0;
+    if (!p->csv && p->columns == 2 && !c[CARNN__CLASS_TEXT] && carnn__class_recurs(p)) return 0;
+    p->style = p->columns == 1 ? CARNN__CLASS_NONE : CARNN__CLASS_NAMED;
     return 1;
 }
 
@@ -10132,7 +10164,7 @@ static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *t
     const char *next;
     carnn__skip(&node, p->at);
     next = (const char *)memchr(node.at + 1, '(', node.length - 1);
-    r->once = p->at > 0;
+    r->begins = !p->at; /* the phrases of a tree are a group */
     r->target.at = node.at + 1;
     p->at = next ? (size_t)(next - tree->at) : 0;
     node.length = carnn__tree_length(node);
@@ -10168,7 +10200,7 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
         return carnn__expected_columns(p); /* says what a comma in a text needs */
     if (expected && !p->lenient) return carnn__unexpected(p, expected, p->lines.line);
     if (found) r->target = carnn__trim(label);
-    r->example = 1;
+    r->begins = r->example = 1;
     r->tree = found && p->style == CARNN__CLASS_TREE;
     if (r->tree && !p->lenient && p->option[CARNN__CLASSIFY_PHRASES] > 0.0) {
         if (text.length > CARNN__PHRASE_BYTES)
@@ -10176,13 +10208,12 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
                                      "of a tree whose phrases are examples", text);
         carnn__class_node(p, r, &text);
     }
-    r->begins = !r->once; /* the phrases of a tree are a group */
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
-    carnn__class_line, "a class and a text", 0, 0, 1, NULL,
+    carnn__class_line, "a class and a text", CARNN__READS_CSV, NULL,
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
     "\"4 text\" or a tree (SST), as the first line has it; or columns named by it, label and text. "
     "Columns also as FILE.csv"};
@@ -10193,7 +10224,7 @@ static const carnn__reader carnn__class_reader = {
    are called elsewhere. By the task's options the label is a class or a grade. Where labels may be
    missing, so may their column. */
 
-/* Kinds of columns, and parser.style: how it is known which is which. */
+/* Kinds of columns, the sentences first, and parser.style: how it is known which is which. */
 enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
 enum { CARNN__PAIR_FIXED = 1, CARNN__PAIR_NAMED };
 
@@ -10253,14 +10284,13 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;
-    status = carnn__pair_sentence(p, r, "a first sentence", field[CARNN__FIRST]);
-    if (!status) status = carnn__pair_sentence(p, r, "a second sentence", field[CARNN__SECOND]);
+    status = carnn__pair_sentences(p, r, field, "a first sentence", "a second sentence");
     if (status || !field[CARNN__LABEL].at) return status;
     return carnn__pair_target(p, r, carnn__trim(field[CARNN__LABEL]));
 }
 
 static const carnn__reader carnn__pair_reader = {
-    carnn__pair_line, "a class or grade with two sentences", 0, 0, 1, NULL,
+    carnn__pair_line, "a class or grade with two sentences", CARNN__READS_CSV, NULL,
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP, or by "
     "label, sentence1, sentence2; also as FILE.csv"};
 
@@ -10304,7 +10334,6 @@ static carnn_status carnn__cloze_grows(carnn__parser *p, carnn__span line) {
 
 static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
                                           carnn__record *r) {
-    if (!p->begun) p->text = p->lines.line.at;
     r->begins = !p->begun;
     p->begun = 1;
     carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
@@ -10340,19 +10369,17 @@ static carnn_status carnn__cloze_unknown(const carnn__parser *p, carnn__span lis
 /* What is to be learnt or scored is complete, and a word of the text can be the answer. */
 static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
                                        carnn__span list) {
-    carnn__span text = {p->text, 0}, line;
-    uint64_t number;
+    const carnn__reading *reading = p->reading;
+    const carnn__member *members = reading->draft.members;
+    size_t m;
     if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
     if (carnn__cloze_check_question(p, question, "XXXXX") || carnn__cloze_check_list(p, list))
         return CARNN_ERR_DATA;
     if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
         return carnn__unexpected(p, "an answer that is one of the candidates", answer);
-    text.length = (size_t)(p->lines.line.at - text.at);
-    while (text.length) { /* lines, without their numbers */
-        carnn__cut(&text, '\n', &line);
-        carnn__numbered(&line, &number);
-        if (carnn__any_candidate(line, list)) return CARNN_OK;
-    }
+    for (m = reading->group_first; m < stbds_arrlenu(members); m++)
+        if (carnn__any_candidate(carnn__name(&reading->texts, members[m].text), list))
+            return CARNN_OK;
     return carnn__cloze_unknown(p, list);
 }
 
@@ -10547,27 +10574,28 @@ static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
 }
 
 /* A file of this kind by itself, or those of a folder in the order of their names. */
-static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
+static carnn_status carnn__question_folder(carnn__reading *r, const carnn_source *source,
+                                           int *found) {
     static const char end[] = ".question";
-    carnn__span file = carnn__span_of(name);
-    carnn_status status = carnn__folder_list(r, name, end, found);
+    carnn__span file = carnn__span_of(source->name);
+    carnn_status status = carnn__folder_list(r, source->name, end, found);
     size_t i;
     if (status) return status;
     if (!*found) {
         *found = file.length >= sizeof end && carnn__ends(file, end, 0);
-        return *found ? carnn__question_file(r, name) : CARNN_OK;
+        return *found ? carnn__question_file(r, source->name) : CARNN_OK;
     }
     r->parser.format = "question files (CNN, Daily Mail)";
     if (!stbds_arrlenu(r->path) && !r->desc->lenient)
         return carnn__fail(r->error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
-                           "in %s, found none", carnn__name_end(name), end);
+                           "in %s, found none", carnn__name_end(source->name), end);
     for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
         status = carnn__question_file(r, r->path[i]);
     return status;
 }
 
 static const carnn__reader carnn__cloze_reader = {
-    carnn__cloze_line, "a question with its text", 0, 0, 0, carnn__question_folder,
+    carnn__cloze_line, "a question with its text", 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
     "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
@@ -10588,6 +10616,7 @@ static const carnn__reader carnn__cloze_reader = {
    What is only to be predicted may lack the target, in images the file of labels, and rows. */
 
 enum { CARNN__SIGNAL_IMAGES = 1 }; /* parser.style: this, or the separator of lines */
+enum { CARNN__SIGNAL_ORDER = 1, CARNN__SIGNAL_LABELS }; /* of images: inputs beside the source */
 enum { CARNN__TABLE_GROUP, CARNN__TABLE_TARGET, CARNN__TABLE_NAMED }; /* kinds of columns */
 
 /* What separates the fields of a line: a tab, semicolon or comma that it has, else blanks. */
@@ -10655,7 +10684,6 @@ static carnn_status carnn__signal_record(carnn__parser *p, carnn__record *r, car
     size_t count = stbds_arrlenu(row);
     carnn__span numbers = {(const char *)row, count * sizeof(float)};
     double value;
-    if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
     if (count % columns || (!p->lenient && !count)) {
         char what[64], found[32] = "none";
         snprintf(what, sizeof what, "rows of %zu number%s", columns, columns == 1 ? "" : "s");
@@ -10728,17 +10756,16 @@ static void carnn__table_keep(carnn__reading *r) {
 static carnn_status carnn__table_compare(const carnn__parser *p) {
     const carnn__reading *r = p->reading;
     const carnn_dataset *d = &r->draft;
-    size_t count = stbds_arrlenu(r->inputs), k = 0;
-    while (k < count && k < d->named &&
-           carnn__same(carnn__string(d->column_names, d->column_at, k), r->field[r->inputs[k]]))
-        k++;
-    if (k == count && k == d->named) return CARNN_OK;
-    if (k == d->named)
-        return carnn__unexpected(p, "no more columns than the first table has",
-                                 r->field[r->inputs[k]]);
-    return carnn__expectedf(&p->lines, k < count ? r->field[r->inputs[k]] : stbds_arrlast(r->field),
-                            "the column \"%.40s\", as in the first table",
-                            d->column_names + d->column_at[k]);
+    size_t count = stbds_arrlenu(r->inputs), k;
+    for (k = 0; k < carnn__max(count, d->named); k++) {
+        carnn__span found = k < count ? r->field[r->inputs[k]] : stbds_arrlast(r->field);
+        if (k == d->named)
+            return carnn__unexpected(p, "no more columns than the first table has", found);
+        if (k == count || !carnn__same(carnn__string(d->column_names, d->column_at, k), found))
+            return carnn__expectedf(&p->lines, found, "the column \"%.40s\", as in the first table",
+                                    d->column_names + d->column_at[k]);
+    }
+    return CARNN_OK;
 }
 
 /* The first column of this name, which no other may have: which of them is meant? */
@@ -10812,20 +10839,22 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__names *keys = &p->reading->keys;
     carnn__span key, target, other, other_target;
     size_t known = keys->count, columns;
+    int more;
     carnn_status status = carnn__table_row(p, &key, &target);
     if (status) return status;
+    if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
     if (p->column[CARNN__TABLE_GROUP] == SIZE_MAX)
         return carnn__signal_record(p, r, target, carnn__signal_columns(p));
     columns = stbds_arrlenu(p->reading->row);
     r->line = p->lines.number;
-    if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
     if (carnn__names_add(keys, key, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
     for (;;) {
         carnn__lines before = p->lines;
         size_t numbers = stbds_arrlenu(p->reading->row);
-        while (carnn__next_line(&p->lines) && !carnn__trim(p->lines.line).length) {}
-        if (p->lines.number == before.number || !carnn__trim(p->lines.line).length) break;
+        do more = carnn__next_line(&p->lines);
+        while (more && !carnn__trim(p->lines.line).length);
+        if (!more) break;
         status = carnn__table_row(p, &other, &other_target);
         if (status) return status;
         if (!carnn__same(other, key)) {
@@ -10849,7 +10878,7 @@ static uint32_t carnn__idx_number(const char *at) {
 /* The order in which the `size` pixels of an image are read. */
 static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *source, size_t size) {
     carnn__reading *r = p->reading;
-    carnn__input *in = &r->input[1];
+    carnn__input *in = &r->input[CARNN__SIGNAL_ORDER];
     carnn_status status = carnn__reading_open(r, in, source);
     uint64_t pixel;
     carnn__empty(r->order);
@@ -10869,8 +10898,8 @@ static carnn_status carnn__images_order(carnn__parser *p, const carnn_source *so
 /* The header of a file of images, and that of their labels; the lines' rest becomes the pixels. */
 static carnn_status carnn__images_open(carnn__parser *p) {
     carnn__reading *r = p->reading;
-    const carnn_images_desc *images = r->desc->images;
-    carnn__lines *l = &p->lines, *labels = &r->input[1].lines;
+    const carnn_images_desc *images = &r->images;
+    carnn__lines *l = &p->lines, *labels = &r->input[CARNN__SIGNAL_LABELS].lines;
     carnn__span all = {l->line.at, (size_t)(l->rest.at + l->rest.length - l->line.at)};
     size_t size, count, columns = carnn__signal_columns(p);
     char what[80], text[48];
@@ -10889,10 +10918,10 @@ static carnn_status carnn__images_open(carnn__parser *p) {
     if (size % columns) return carnn__misread(l, text, what);
     if (carnn__reads_tables(r))
         return carnn__misread(l, "a table, as its columns are named", "images");
-    if (images && images->permutation) status = carnn__images_order(p, images->permutation, size);
-    carnn__input_close(&r->input[1]);
-    if (!status && images && r->source < images->label_count)
-        status = carnn__reading_open(r, &r->input[1], &images->labels[r->source]);
+    if (images->permutation) status = carnn__images_order(p, images->permutation, size);
+    if (!status && r->source < images->label_count)
+        status = carnn__reading_open(r, &r->input[CARNN__SIGNAL_LABELS],
+                                     &images->labels[r->source]);
     if (status) return status;
     if (labels->name) {
         snprintf(what, sizeof what, "%zu labels, one for each image (idx1-ubyte)", count);
@@ -10913,7 +10942,8 @@ static carnn_status carnn__images_open(carnn__parser *p) {
 /* The next image: its line is its number. */
 static carnn_status carnn__images_next(carnn__parser *p, carnn__record *r) {
     carnn__reading *reading = p->reading;
-    carnn__span *rest = &p->lines.rest, *labels = &reading->input[1].lines.rest;
+    carnn__span *rest = &p->lines.rest;
+    carnn__span *labels = &reading->input[CARNN__SIGNAL_LABELS].lines.rest;
     carnn__span image = {rest->at, p->columns};
     size_t i;
     p->lines.number++;
@@ -10957,7 +10987,7 @@ static carnn_status carnn__signal_line(carnn__parser *p, carnn__record *r) {
 }
 
 static const carnn__reader carnn__signal_reader = {
-    carnn__signal_line, "a target and numbers", 0, 0, 0, NULL,
+    carnn__signal_line, "a target and numbers", 0, NULL,
     "\"target<TAB>number<TAB>number...\" (UCR), a table with --target COLUMN and maybe --group "
     "COLUMN and --inputs COLUMNS, or images (idx) with --labels FILE"};
 
@@ -11219,12 +11249,10 @@ static void carnn__book_write(carnn_book *b, uint32_t answer) {
     const char *candidate[CARNN__BOOK_CANDIDATES];
     size_t N = (size_t)b->desc.sentences, count, i;
     carnn__empty(b->question);
-    for (i = 0; i < N; i++) {
-        carnn__book_put_sentence(b, i + 1, b->first + i, CARNN__NO_INDEX);
-        carnn__book_put(b, "\n");
+    for (i = 0; i <= N; i++) { /* the text, which may have the answer, and the question */
+        carnn__book_put_sentence(b, i + 1, b->first + i, i < N ? CARNN__NO_INDEX : answer);
+        carnn__book_put(b, i < N ? "\n" : "\t");
     }
-    carnn__book_put_sentence(b, N + 1, b->first + N, answer);
-    carnn__book_put(b, "\t");
     carnn__book_put(b, carnn__names_get(&b->words, answer));
     carnn__book_put(b, "\t");
     count = carnn__book_candidates(b, answer, candidate);

@@ -1069,7 +1069,7 @@ static carnn_status row_line(carnn__parser *p, carnn__record *r) {
     return CARNN_OK;
 }
 
-static const carnn__reader row_reader = {row_line, "rows", 0, 0, 0, NULL, ""};
+static const carnn__reader row_reader = {row_line, "rows", 0, NULL, ""};
 
 /* Reads rows for the task classify, whose own reader knows words only. */
 static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_error *error) {
