@@ -24356,6 +24356,18 @@ static void carnn__store_convert(const carnn__store *to, const carnn__store *fro
     }
 }
 
+static void carnn__store_free(carnn__store *store, void *block, const carnn_allocator *a) {
+    carnn__free_aligned(a, block);
+    carnn__free(a, store->item);
+}
+
+/* The model has another store, whose weights are in `block`, for its own, which is freed. */
+static void carnn__model_take(carnn_model *model, const carnn__store *store, void *block) {
+    carnn__store_free(&model->params, model->block, &model->allocator);
+    model->params = *store;
+    model->block = block;
+}
+
 /* A store with the weights of another one, of which all matrices are quantised, or none. */
 static carnn_status carnn__store_remake(carnn__store *to, const carnn__store *from, int quantise,
                                         const carnn_allocator *a, carnn_error *error) {
@@ -24468,6 +24480,12 @@ static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     va_end(arguments);
     g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->name, text);
     return g->status;
+}
+
+/* The error of a function that was given what a file says, as one of the file. */
+static void carnn__gguf_check(carnn__gguf *g, carnn_status status, const carnn_error *why) {
+    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
+    else if (status) carnn__gguf_fail(g, "%s%s", g->prefix, why->message);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -25101,13 +25119,13 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
         return;
     }
     if (o->kind == CARNN_OPTION_NAME) {
-        /* "" where nothing is chosen: the optimiser of a model that is not trained, an option of a
-           task without a default, which `value` is when a file is read */
-        int may_be_empty = o->place == CARNN_OPTION_OF_TASK ? value == 0.0
-                                                            : strcmp(o->name, "cell") != 0;
+        /* a model always has a cell, and a choice where the task has a default (which `value` is
+           when a file is read); of others the name may be "", as of the optimiser before it has
+           been trained */
+        int always = o->place == CARNN_OPTION_OF_TASK ? value != 0.0 : !strcmp(o->name, "cell");
         snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
         carnn__key_text(g, key, name, sizeof name);
-        value = *name || !may_be_empty ? carnn__choice_named(o, name) : 0.0;
+        value = *name || always ? carnn__choice_named(o, name) : 0.0;
         if (value < 0.0) carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
         whole = (int64_t)value;
@@ -25125,7 +25143,8 @@ static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
     s->metric[s->count++].secondary = metric->secondary;
 }
 
-/* A model that has met no validation has no metrics. */
+/* Metrics of the task, in its order; some may be missing, and all of a model that has met no
+   validation. */
 static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_scores *s) {
     size_t i, count = s->count;
     char key[64];
@@ -25206,7 +25225,6 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     static const char name[] = "carnn.graph.lines";
     const carnn__gguf_key *key;
     carnn_source source = {name, NULL, 0};
-    carnn_status status;
     carnn_error why;
     char line[128];
     size_t size = 0, i, n;
@@ -25220,9 +25238,8 @@ static void carnn__key_graph(carnn__gguf *g, carnn_model *model) {
     } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
         source.bytes = key->value + 8;
         source.size = (size_t)carnn__get64(key->value);
-        status = carnn_graph_load(&model->graph, &source, &model->allocator, &why);
-        if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
-        else if (status) carnn__gguf_fail(g, "%s", why.message);
+        carnn__gguf_check(g, carnn_graph_load(&model->graph, &source, &model->allocator, &why),
+                          &why);
     }
 }
 
@@ -25319,35 +25336,7 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__file_save(carnn__fill_model, model, file, &model->allocator, error);
 }
 
-/* Is every float finite? Without an early end the loop has vectors. */
-static int carnn__finite(const float *x, size_t count) {
-    int broken = 0;
-    size_t i;
-    for (i = 0; i < count; i++) broken |= !(fabsf(x[i]) <= FLT_MAX);
-    return !broken;
-}
-
-/* Are the scales of all blocks of a matrix finite? */
-static int carnn__finite_blocks(const carnn__param *p, const unsigned char *block) {
-    const unsigned char *end = block + carnn__param_bytes(p);
-    while (block < end && (block[1] & 0x7C) != 0x7C) block += CARNN__Q8_BYTES;
-    return block == end;
-}
-
-/* The first matrix that is not finite in the first `size` floats of an array that is laid out like
-   the store; NULL: all are. */
-static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
-    size_t i, end;
-    for (i = 0; i < store->count && store->item[i].offset < size; i++) {
-        const carnn__param *p = &store->item[i];
-        const float *w = array + p->offset;
-        end = i + 1 < store->count ? p[1].offset : store->size;
-        if (p->quantised ? !carnn__finite_blocks(p, (const unsigned char *)w)
-                         : !carnn__finite(w, end - p->offset))
-            return p->name;
-    }
-    return NULL;
-}
+/* --- which models can be averaged ------------------------------------------------------------ */
 
 static carnn_status carnn__not_alike(size_t m, const char *why, carnn_error *error) {
     return carnn__refuse(error, "models 1 and %zu cannot be averaged: %s", m + 1, why);
@@ -25439,6 +25428,8 @@ static carnn_status carnn__ensemble_check(const carnn_model *const *models, size
     return CARNN_OK;
 }
 
+/* --- reading models -------------------------------------------------------------------------- */
+
 /* What a model, or a member, is, and the weights that it has to have. */
 static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     carnn_error why;
@@ -25449,8 +25440,7 @@ static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
-    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
-    else if (status) carnn__gguf_fail(g, "%s%s", g->prefix, why.message);
+    carnn__gguf_check(g, status, &why);
 }
 
 /* An ensemble is what its first member is, but for what is its own. */
@@ -25466,11 +25456,14 @@ static void carnn__ensemble_set(carnn_model *ensemble) {
     ensemble->rule = own.rule;
 }
 
-/* Its members; their number and rule, and scores. */
+/* Its members; their number and rule, and scores. Can they be averaged? */
 static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
     const carnn_allocator *a = &model->allocator;
+    const carnn__kernels *k;
     size_t count = 0, number = 0, i;
     char rule[64] = "";
+    carnn_error why;
+    g->status = carnn__simd_open(&k, NULL, g->error); /* sessions of the members are measured */
     carnn__key_size(g, "carnn.members", &count);
     if (!count || count > CARNN_MEMBERS_MAX)
         carnn__gguf_fail(g, "an ensemble of %zu members, expected 1 to %d", count,
@@ -25497,7 +25490,41 @@ static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
         carnn__model_read(g, m);
     }
     g->prefix[0] = 0;
-    if (!g->status) carnn__key_scores(g, model->members[0]->task, &model->scores);
+    if (g->status) return;
+    carnn__key_scores(g, model->members[0]->task, &model->scores);
+    if (!g->status)
+        carnn__gguf_check(g, carnn__ensemble_check((const carnn_model *const *)model->members,
+                                                   count, model->rule, &why), &why);
+}
+
+/* Is every float finite? Without an early end the loop has vectors. */
+static int carnn__finite(const float *x, size_t count) {
+    int broken = 0;
+    size_t i;
+    for (i = 0; i < count; i++) broken |= !(fabsf(x[i]) <= FLT_MAX);
+    return !broken;
+}
+
+/* Are the scales of all blocks of a matrix finite? */
+static int carnn__finite_blocks(const carnn__param *p, const unsigned char *block) {
+    const unsigned char *end = block + carnn__param_bytes(p);
+    while (block < end && (block[1] & 0x7C) != 0x7C) block += CARNN__Q8_BYTES;
+    return block == end;
+}
+
+/* The first matrix that is not finite in the first `size` floats of an array that is laid out like
+   the store; NULL: all are. */
+static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
+    size_t i, end;
+    for (i = 0; i < store->count && store->item[i].offset < size; i++) {
+        const carnn__param *p = &store->item[i];
+        const float *w = array + p->offset;
+        end = i + 1 < store->count ? p[1].offset : store->size;
+        if (p->quantised ? !carnn__finite_blocks(p, (const unsigned char *)w)
+                         : !carnn__finite(w, end - p->offset))
+            return p->name;
+    }
+    return NULL;
 }
 
 /* Copies the weights of a store from the data of a file. */
@@ -25543,35 +25570,11 @@ static void carnn__weights_read(carnn__gguf *g, carnn_model *model) {
     if (copies) carnn__free_aligned(&model->allocator, file);
 }
 
-static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
-                                      carnn_error *error) {
-    carnn__gguf g;
-    const carnn__kernels *k;
-    carnn_error why;
-    carnn_status status = CARNN_OK;
-    carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
-    if (!g.status && carnn__gguf_find(&g, "carnn.members")) {
-        g.status = carnn__simd_open(&k, NULL, error); /* sessions of the members are measured */
-        if (!g.status) carnn__ensemble_read(&g, model);
-        if (!g.status)
-            status = carnn__ensemble_check((const carnn_model *const *)model->members,
-                                           model->member_count, model->rule, &why);
-        if (status == CARNN_ERR_MEMORY) g.status = carnn__out_of_memory(error);
-        else if (status) carnn__gguf_fail(&g, "%s", why.message);
-    } else if (!g.status) {
-        carnn__model_read(&g, model);
-    }
-    if (!g.status) carnn__weights_read(&g, model);
-    if (!g.status && model->members) carnn__ensemble_set(model);
-    carnn__free(&model->allocator, g.key);
-    return g.status;
-}
-
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
+    carnn__gguf g;
     carnn_model *m;
-    carnn_status status;
     *model = NULL;
     if (!source->bytes && !source->name)
         return carnn__refuse(error, "a model is loaded from a file or from memory: neither is "
@@ -25579,10 +25582,15 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
-    status = carnn__model_open(m, source, error);
-    if (status == CARNN_OK) *model = m;
+    carnn__gguf_open(&g, &carnn__model_file, source, &a, &m->block, error);
+    if (!g.status && carnn__gguf_find(&g, "carnn.members")) carnn__ensemble_read(&g, m);
+    else if (!g.status) carnn__model_read(&g, m);
+    if (!g.status) carnn__weights_read(&g, m);
+    if (!g.status && m->members) carnn__ensemble_set(m);
+    carnn__free(&a, g.key);
+    if (!g.status) *model = m;
     else carnn_model_free(m);
-    return status;
+    return g.status;
 }
 
 CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *error) {
@@ -25595,13 +25603,8 @@ CARNN_API carnn_status carnn_model_quantise(carnn_model *model, carnn_error *err
     for (i = 0; !status && i < n; i++)
         status = carnn__store_remake(&made[i], &carnn__single(model, i)->params, 1, a, error);
     for (i = 0; made && i < n; i++) {
-        carnn_model *single = carnn__single(model, i);
-        const carnn__store *unused = status ? &made[i] : &single->params;
-        carnn__free_aligned(a, status ? unused->value : single->block);
-        carnn__free(a, unused->item);
-        if (status) continue;
-        single->params = made[i];
-        single->block = made[i].value;
+        if (status) carnn__store_free(&made[i], made[i].value, a);
+        else carnn__model_take(carnn__single(model, i), &made[i], made[i].value);
     }
     carnn__free(a, made);
     if (status || !model->member_count) return status;
@@ -25816,10 +25819,6 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     if (!tally->examples) scores->count = 0; /* rows without a class: nothing is scored */
 }
 
-/* Joined to the seed: shuffles, steps and folds draw from other streams than initial weights. */
-#define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
-#define CARNN__STEP_STREAM 0x53544550ACE5u
-
 #define CARNN__SCORING_BATCH 64 /* examples in a batch where nothing is learnt */
 
 static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dataset *data,
@@ -25934,43 +25933,33 @@ typedef struct carnn__scoring { /* models that score the same data: one, and an 
     void *blocks;         /* carnn__own */
 } carnn__scoring;
 
-/* Opens the works of model `number`, which are the next ones. In an ensemble the first of them runs
-   all, its members, and lets them vote by the ensemble's rule. */
-static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *model, size_t number,
-                                       const carnn__work *like, carnn_error *error) {
-    carnn__work *first = s->works[number] = &s->work[s->opened];
-    carnn__work **members = s->list + s->opened;
-    size_t i;
-    for (i = 0; i < carnn__max(model->member_count, 1); i++) {
-        carnn__work *work = members[i] = first + i;
-        carnn_status status;
-        *work = *like;
-        work->model = model->member_count ? model->members[i] : model;
-        work->allocator = work->model->allocator;
-        work->voting |= model->member_count > 0; /* like->voting: models vote, too */
-        work->number = number;
-        s->opened++;
-        status = carnn__net_open(work, error);
-        if (status) return status;
-    }
-    first->members = members;
-    first->member_count = model->member_count;
-    first->rule = model->rule;
-    return CARNN_OK;
-}
-
-/* Opens the works of all models, which begin as `like`, and their common memory. */
+/* Opens the works of all models, which begin as `like`, and their common memory. Of an ensemble the
+   first work runs all, its members, and lets them vote by the ensemble's rule. */
 static carnn_status carnn__scoring_open(carnn__scoring *s, const carnn_model *const *models,
                                         size_t count, const carnn__work *like, carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
     carnn_status status = CARNN_OK;
-    size_t m;
+    size_t m, i;
     s->work = (carnn__work *)carnn__own(&s->blocks, a, s->total, sizeof *s->work);
     s->list = (carnn__work **)carnn__own(&s->blocks, a, s->total, sizeof *s->list);
     s->works = (carnn__work **)carnn__own(&s->blocks, a, count, sizeof *s->works);
     if (!s->work || !s->list || !s->works) return carnn__out_of_memory(error);
-    for (m = 0; !status && m < count; m++)
-        status = carnn__scoring_add(s, models[m], m, like, error);
+    for (m = 0; m < count; m++) {
+        const carnn_model *model = models[m];
+        carnn__work *first = s->works[m] = &s->work[s->opened], **members = s->list + s->opened;
+        for (i = 0; i < carnn__max(model->member_count, 1); i++, s->opened++) {
+            carnn__work *work = members[i] = first + i;
+            *work = *like;
+            work->model = model->member_count ? model->members[i] : model;
+            work->allocator = work->model->allocator;
+            work->voting |= model->member_count > 0; /* like->voting: models vote, too */
+            work->number = m;
+        }
+        first->members = members;
+        first->member_count = model->member_count;
+        first->rule = model->rule;
+    }
+    for (i = 0; !status && i < s->total; i++) status = carnn__net_open(&s->work[i], error);
     if (status) return status;
     carnn__scoring_carve(s->works, count, &s->arena);
     status = carnn__arena_open(&s->arena, a, error);
@@ -26171,6 +26160,8 @@ CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
     return status;
 }
 
+/* --- significance ---------------------------------------------------------------------------- */
+
 #define CARNN__BOOTSTRAP 10000
 
 /* Paired bootstrap (Efron and Tibshirani 1993): the share of samples, drawn from the parts with
@@ -26208,6 +26199,10 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
    2017), and by the factor lr_decay from epoch to epoch. All that is random is drawn from (seed,
    epoch) or (seed, step), so that a run that was stopped in an epoch can be resumed exactly. */
 
+/* Joined to the seed: shuffles, steps and folds draw from other streams than initial weights. */
+#define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
+#define CARNN__STEP_STREAM 0x53544550ACE5u
+
 #define CARNN__PI 3.14159265358979323846
 
 typedef struct carnn__training {
@@ -26232,53 +26227,6 @@ typedef struct carnn__training {
     double rate_started, rate_ended; /* rate_ended: behind the last batch of an epoch */
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
-
-/* Tells data sets apart, whatever the names and the number of their files: a checkpoint goes on
-   only with the data that it began with. */
-static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    carnn__checksum sum;
-    size_t i;
-    if (!data) return 0;
-    carnn__checksum_start(&sum);
-    carnn__checksum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
-    carnn__checksum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
-    carnn__checksum_list(&sum, data->members, data->member_count, sizeof *data->members);
-    for (i = 0; i < data->item_count; i++)
-        carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, line));
-    carnn__checksum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
-    carnn__checksum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
-    carnn__checksum_add64(&sum, (uint64_t)data->spoken);
-    carnn__checksum_add64(&sum, data->columns);
-    if (data->columns) {
-        carnn__checksum_list(&sum, data->row_at, data->row_texts + 1, sizeof *data->row_at);
-        for (i = 0; i < data->row_texts; i++)
-            carnn__checksum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
-    }
-    return carnn__checksum_end(&sum);
-}
-
-/* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
-static void carnn__training_checkpoint(carnn__training *t) {
-    const carnn__store *store = &t->model->params;
-    const carnn__corpus *c = carnn__corpus_of(&t->train);
-    carnn__checksum fixed;
-    size_t size = store->trained;
-    t->at.model = t->model;
-    carnn__checkpoint_array(&t->at, "weights", store->value, size);
-    carnn__checkpoint_array(&t->at, "best", t->best, size);
-    carnn__checkpoint_array(&t->at, "average", t->average, size);
-    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0], size);
-    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1], size);
-    carnn__checkpoint_array(&t->at, "carried", c->carried, c->carried_count);
-    if (!t->desc.checkpoint) return;
-    carnn__checksum_start(&fixed);
-    carnn__checksum_list(&fixed, store->value + store->trained, store->size - store->trained,
-                         sizeof(float));
-    t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
-    t->at.same[CARNN__SAME_VECTORS] = carnn__checksum_end(&fixed);
-    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
-    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
-}
 
 /* --- probes: each text is a batch of its own, so that its loss is C -------------------------- */
 
@@ -26330,6 +26278,55 @@ static void carnn__probe_run(carnn__training *t) {
     for (i = 0; i < CARNN_PROBE_BINS; i++) all += probe->share[i];
     for (i = 0; i < CARNN_PROBE_BINS; i++) probe->share[i] /= all;
     memset(t->gradient, 0, t->model->params.trained * sizeof(float)); /* as between all steps */
+}
+
+/* --- memory and checkpoints ------------------------------------------------------------------ */
+
+/* Tells data sets apart, whatever the names and the number of their files: a checkpoint goes on
+   only with the data that it began with. */
+static uint64_t carnn__fingerprint(const carnn_dataset *data) {
+    carnn__checksum sum;
+    size_t i;
+    if (!data) return 0;
+    carnn__checksum_start(&sum);
+    carnn__checksum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
+    carnn__checksum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
+    carnn__checksum_list(&sum, data->members, data->member_count, sizeof *data->members);
+    for (i = 0; i < data->item_count; i++)
+        carnn__checksum_add(&sum, &data->items[i], offsetof(carnn__item, line));
+    carnn__checksum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
+    carnn__checksum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
+    carnn__checksum_add64(&sum, (uint64_t)data->spoken);
+    carnn__checksum_add64(&sum, data->columns);
+    if (data->columns) {
+        carnn__checksum_list(&sum, data->row_at, data->row_texts + 1, sizeof *data->row_at);
+        for (i = 0; i < data->row_texts; i++)
+            carnn__checksum_add(&sum, carnn__rows(data, i).at, carnn__rows(data, i).length);
+    }
+    return carnn__checksum_end(&sum);
+}
+
+/* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
+static void carnn__training_checkpoint(carnn__training *t) {
+    const carnn__store *store = &t->model->params;
+    const carnn__corpus *c = carnn__corpus_of(&t->train);
+    carnn__checksum fixed;
+    size_t size = store->trained;
+    t->at.model = t->model;
+    carnn__checkpoint_array(&t->at, "weights", store->value, size);
+    carnn__checkpoint_array(&t->at, "best", t->best, size);
+    carnn__checkpoint_array(&t->at, "average", t->average, size);
+    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0], size);
+    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1], size);
+    carnn__checkpoint_array(&t->at, "carried", c->carried, c->carried_count);
+    if (!t->desc.checkpoint) return;
+    carnn__checksum_start(&fixed);
+    carnn__checksum_list(&fixed, store->value + store->trained, store->size - store->trained,
+                         sizeof(float));
+    t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
+    t->at.same[CARNN__SAME_VECTORS] = carnn__checksum_end(&fixed);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
 /* Takes all memory of a training, before its first step. */
@@ -26431,37 +26428,40 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The error of a training that diverged: "the gradient of `name` is not finite", where `what` is
-   "the gradient of"; without a name it is too large; without `what` the loss is. Advises the
-   default learning rate, or a tenth of this one where that is no smaller. */
-static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
-                                    carnn_error *error) {
+/* The error of a training that diverged, and why it is one. Advises the default learning rate, or a
+   tenth of this one where that is no smaller. */
+CARNN__PRINTF(3, 4)
+static carnn_status carnn__diverged(const carnn__training *t, carnn_error *error,
+                                    const char *format, ...) {
     carnn_model_desc model = t->model->desc;
     carnn_train_desc usual;
-    char why[160], number[2][CARNN__NUMBER_SIZE];
+    char why[160], lr[CARNN__NUMBER_SIZE];
+    va_list arguments;
     memset(&usual, 0, sizeof usual);
     usual.optimizer = t->desc.optimizer;
     carnn_defaults(&model, &usual, NULL);
-    if (name) snprintf(why, sizeof why, "%s %s is not finite", what, name);
-    else if (what) snprintf(why, sizeof why, "%s some weights is too large", what);
-    else snprintf(why, sizeof why, "the loss is %s, it began with %s",
-                  carnn__number_text(number[0], 4, carnn__training_loss(t)),
-                  carnn__number_text(number[1], 4, t->at.first_loss));
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s; try --lr %s", (unsigned long long)t->at.epoch + 1,
                        (unsigned long long)t->at.step, why,
-                       carnn__number_text(number[0], 6, t->desc.lr > usual.lr ? usual.lr
-                                                                              : t->desc.lr / 10.0));
+                       carnn__number_text(lr, 6, t->desc.lr > usual.lr ? usual.lr
+                                                                       : t->desc.lr / 10.0));
 }
 
-/* Is the loss above 2 m + 4? m is the loss of the first batch or, if that is larger, of a guess
-   among all choices (words, where a task has no logits). A learning rate of use doubles it at
+/* A loss above 2 m + 4 has exploded. m is the loss of the first batch or, if that is larger, of a
+   guess among all choices (words, where a task has no logits). A learning rate of use doubles it at
    most. */
-static int carnn__loss_exploded(const carnn__training *t) {
+static carnn_status carnn__loss_check(const carnn__training *t, carnn_error *error) {
     const carnn_model *m = t->model;
     size_t choices = m->task->output ? m->choices.count : carnn__trained_words(m);
-    double guess = log((double)carnn__max(choices, 1));
-    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
+    double guess = log((double)carnn__max(choices, 1)), loss = carnn__training_loss(t);
+    char now[CARNN__NUMBER_SIZE], first[CARNN__NUMBER_SIZE];
+    if (loss <= 2.0 * fmax(t->at.first_loss, guess) + 4.0) return CARNN_OK;
+    return carnn__diverged(t, error, "the loss is %s, it began with %s",
+                           carnn__number_text(now, 4, loss),
+                           carnn__number_text(first, 4, t->at.first_loss));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -26499,9 +26499,11 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
-    if (!(t->norm <= DBL_MAX))
-        return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
-                               error);
+    if (!(t->norm <= DBL_MAX)) {
+        const char *broken = carnn__not_finite(store, t->gradient, size);
+        if (broken) return carnn__diverged(t, error, "the gradient of %s is not finite", broken);
+        return carnn__diverged(t, error, "the gradient of some weights is too large");
+    }
     if (t->average) carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
     carnn__training_statistics(t);
     return CARNN_OK;
@@ -26517,7 +26519,7 @@ static carnn_status carnn__training_validate(carnn__training *t, carnn_error *er
     } else {
         carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
-            return carnn__diverged(t, "the loss on", "the validation data", error);
+            return carnn__diverged(t, error, "the loss on the validation data is not finite");
         value = carnn__selection_score(&t->valid_scores);
         if (model->best_epoch && t->valid_scores.count && !(value > t->at.best_value))
             return CARNN_OK;
@@ -26589,8 +26591,9 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (status) return status;
     broken = carnn__not_finite(store, store->value, store->trained);
     complete = t->at.batch >= batches; /* else the time is over, and the epoch is not */
-    if (broken || (complete && carnn__loss_exploded(t)))
-        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
+    if (broken) return carnn__diverged(t, error, "a weight of %s is not finite", broken);
+    if (complete) status = carnn__loss_check(t, error);
+    if (status) return status;
     /* saved before it is scored: a training that was not stopped has no score inside an epoch */
     if (!complete) carnn__training_save(t, error);
     status = carnn__training_score(t, error);
@@ -26646,16 +26649,6 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     return status;
 }
 
-/* Frees what a quantised model had where the training has begun; else the model has it again. */
-static void carnn__training_settle(carnn__training *t, int begun) {
-    carnn_model *m = t->model;
-    carnn__free_aligned(&m->allocator, begun ? t->given_block : m->block);
-    carnn__free(&m->allocator, begun ? t->given.item : m->params.item);
-    if (begun) return;
-    m->params = t->given;
-    m->block = t->given_block;
-}
-
 /* Can the model be trained on these data? Completes t->desc. */
 static carnn_status carnn__training_check(carnn__training *t, const carnn_dataset *train,
                                           const carnn_dataset *valid, carnn_error *error) {
@@ -26703,7 +26696,8 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     }
     if (!status) status = carnn__training_open(&t, train, valid, error);
     if (!status) status = carnn__training_begin(&t, error);
-    if (quantised) carnn__training_settle(&t, !status);
+    if (quantised && status) carnn__model_take(model, &t.given, t.given_block);
+    else if (quantised) carnn__store_free(&t.given, t.given_block, &model->allocator);
     if (!status) status = carnn__training_run(&t, error);
     carnn__net_close(&t.train);
     carnn__net_close(&t.valid);

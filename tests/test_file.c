@@ -326,7 +326,9 @@ static void test_option_unknown_then(void) {
 static void test_no_words_no_graph(void) {
     static const char text[] = "x\ta b\ny\tb\nx\tc\n";
     carnn_dataset *data = test_data("classify", text, sizeof text - 1, 0, 0);
-    carnn_model *model = test_model("classify", "cell=lstm", NULL, data);
+    carnn_model *model = test_model("classify", "cell=lstm", NULL, data), *ensemble;
+    const carnn_model *twice[2];
+    carnn_ensemble_desc mean;
     size_t k, words = model->words.count;
     carnn_error error;
     image i;
@@ -345,6 +347,16 @@ static void test_no_words_no_graph(void) {
     CHECK(refused(i.bytes, i.size, &error));
     CHECK(strstr(error.message, "carnn.graph.lines:1: expected ") != NULL);
     image_free(i);
+    twice[0] = twice[1] = model;
+    memset(&mean, 0, sizeof mean);
+    CHECK_INT(carnn_model_ensemble(&ensemble, twice, 2, &mean, &error), CARNN_OK);
+    i = image_of(ensemble, 0);
+    memcpy(find(i, "member.1.carnn.graph.lines") + 26 + 4 + 8, "???", 3);
+    test_seal(i.bytes, i.size);
+    CHECK(refused(i.bytes, i.size, &error));
+    CHECK(strstr(error.message, "image: member.1.carnn.graph.lines:1: expected ") != NULL);
+    image_free(i);
+    carnn_model_free(ensemble);
     i = image_of(model, 0);
     *(find(i, "carnn.encoder") + 13 + 4 + 8) = '\0';
     test_seal(i.bytes, i.size);
