@@ -8458,14 +8458,18 @@ static void carnn__vectors_grow(carnn__vectors *v, size_t words) {
     memset(stbds_arraddnptr(v->has, words), 0, words);
 }
 
-/* May a text have this word? It is as the tokeniser would fold it, and in one piece. */
+/* May a text have this word? It is as the tokeniser would fold it, and in one piece: in classify
+   "well-known" is two words, "the" and "%" are none. */
 static int carnn__vector_wanted(const carnn__vectors *v, carnn__span word) {
+    carnn__words w = carnn__words_of(v->kind, word);
     size_t i;
+    if (!word.length) return 0;
+    w.end++; /* the blank behind it: "mr." has its period where it is not the last word of a text */
     for (i = 0; i < word.length; i++)
         if ((unsigned char)word.at[i] <= ' ' ||
             (char)carnn__folded(word.at[i], carnn__folds(v->kind)) != word.at[i])
             return 0;
-    return word.length > 0;
+    return carnn__next_word(&w) && w.word.length == word.length;
 }
 
 /* The row to read the vector of `word` into; NULL if it is not wanted, or has a vector. */
@@ -9721,8 +9725,8 @@ static const carnn__reader carnn__dialog_reader = {
 
        words with blanks between them<TAB>label<TAB>what else there may be
 
-   where all but the words may be missing, or, as in the Switchboard corpus, exactly two bars, which
-   models of characters read as such:
+   where all but the words may be missing, or, as in the Switchboard corpus, with exactly two bars
+   and no tab (models of characters read bars as such):
 
        speaker|What they said, as it is written.|dialog act
 
@@ -9975,7 +9979,8 @@ static const carnn__reader carnn__answer_reader = {
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
        (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
-                               an example, too, unless its text has been one
+                               an example, too, unless its text has been one (but not in examples
+                               that are only to be predicted)
 
    The style is the first of these that so many of the first lines have, not counting blank ones:
 
@@ -11072,9 +11077,10 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
    @@BOOK   cloze questions made from books
 
    The format of the Children's Book Test (@@DATA), written: see carnn_book. A name of a book is two
-   or more letters and hyphens, the first one a capital, the second one none. It occurs three times
-   or more in the middle of a sentence, behind a word or a comma; with a small letter it occurs a
-   tenth as often at most. Candidates stand in the order of their bytes.
+   or more letters and hyphens, the first one a capital, A to Z, the second one none; what is not
+   ASCII counts as a small letter. It occurs three times or more in the middle of a sentence, behind
+   a word or a comma; with a small first letter it occurs a tenth as often at most. Candidates stand
+   in the order of their bytes.
 
    The answer is the first of a list; the names of the text and the question follow, then the other
    names of the book, each part in random order. The candidates are the first ten.
@@ -18863,8 +18869,9 @@ static uint32_t carnn__exchange_answer(carnn__exchange *m, uint32_t target) {
      @entity1, ..    are words that the data mark as names. In training those of the vocabulary are
                      permuted, anew in every batch.
      candidates      may be anonymous: candidate i of an item, i < 16, is read as the word <name.k>,
-                     k = 1 + (a i + b) mod 16. In training a, which is odd, and b are drawn for each
-                     item, anew in every batch; else they are 1 and 0.
+                     k = 1 + (a i + b) mod 16, unless it is an @entity of the vocabulary. In
+                     training a, which is odd, and b are drawn for each item, anew in every batch;
+                     else they are 1 and 0.
      unknown words   get numbers behind the vocabulary by their hash, so that a candidate is found
                      in the text. They are read as <unk>, .., <unk.15>. */
 
@@ -20686,13 +20693,16 @@ static const carnn__task carnn__dialog_task = {
      E (V, e)   x_i (e)   h_i, c (h)   W (V, h)   b (V)   W_c (labels, h)   b_c (labels)
 
    A label is the dialog act of the sentence before, or the relation of this sentence to it
-   (--label-row). At the start of a document, and always with --context none, c is a learned vector.
-   A cell that reads no context gets c with its input, [x_i; c], if --context asks for it.
+   (--label-row); of the first sentence of a document none is told. There, and always with
+   --context none, c is a learned vector. A cell that reads no context gets c with its input,
+   [x_i; c], if --context asks for it.
 
    --chunk K: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
    in chunks of K words, each of which begins with the states that the one before has ended with;
    gradients end with the chunk (truncated backpropagation through time). In training the text is
-   cut into as many parts as a batch has rows, and each row reads its part chunk by chunk.
+   cut into as many parts as a batch has rows, and each row reads its part chunk by chunk. States
+   are 0 where a document begins and, in training, where a part does. --normalise batch counts
+   steps from the beginning of the chunk.
    --unit char: words are characters, and </s> is the end of a line.
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is
@@ -22664,7 +22674,9 @@ static const carnn__task carnn__cloze_task = {
               whose class is - are neither learnt nor scored
 
    Without it, number is chosen if every target is a number and some are not whole; steps if every
-   target has as many words as its sequence has rows and some have several; else class.
+   target has as many words as its sequence has rows and some have several; else class. Beside
+   fractions a target that is no number is refused, and where most are a class for each of several
+   rows one that is not.
 
    By default there is no context c, not even for cells that read one: the same c for all sequences
    would only be a second bias of the gates. With --context rows c is the position encoding of the

@@ -832,17 +832,34 @@ static void test_vectors_text(void) {
     }
 }
 
-/* Other words are taken, too; but not one without letters, which no text has. */
+/* Other words are taken, too, but not those that no text has as one word. */
 static void test_vectors_more(void) {
-    static const char *text = "cat 1 2\n 8 8\nthe 3 4\n";
+    static const char *text = "cat 1 2\n 8 8\nthe 3 4\nred 1 2\nwell-known 5 6\n'_x 7 8\nRed 1 3\n"
+                              "% 1 4\n, 1 5\nmr. 1 6\nu.s. 1 7\n(no 1 8\nno. 1 9\nthat. 1 1\n"
+                              "... 2 1\n.5 2 2\na_b 2 3\n\xC3\xA9t\xC3\xA9 2 4\n";
+    static const struct {
+        carnn__tokenizer kind;
+        const char *more;
+    } sample[] = {
+        {CARNN__WORDS, "red , a_b \xC3\xA9t\xC3\xA9 "},
+        {CARNN__TOKENS, "the red well-known '_x % , mr. u.s. no. that. ... .5 a_b "
+                        "\xC3\xA9t\xC3\xA9 "},
+        {CARNN__SPACES, "the red well-known '_x Red % , mr. u.s. (no no. that. ... .5 a_b "
+                        "\xC3\xA9t\xC3\xA9 "},
+    };
     carnn_allocator a = carnn__allocator(NULL);
-    carnn__vectors v;
-    memset(&v, 0, sizeof v);
-    v.most = 9;
-    CHECK_INT(read_vectors(&v, text, strlen(text), NULL), CARNN_OK);
-    CHECK_INT(v.more.count, 1);
-    CHECK_TEXT(carnn__names_get(&v.more, 0), "the");
-    carnn__vectors_free(&v, &a);
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn__vectors v;
+        char out[200] = "";
+        memset(&v, 0, sizeof v);
+        v.most = 30;
+        v.kind = sample[i].kind;
+        CHECK_INT(read_vectors(&v, text, strlen(text), NULL), CARNN_OK);
+        for (size_t k = 0; k < v.more.count; k++)
+            strcat(strcat(out, carnn__names_get(&v.more, k)), " ");
+        CHECK_TEXT(out, sample[i].more);
+        carnn__vectors_free(&v, &a);
+    }
 }
 
 static void test_vectors_errors(void) {
