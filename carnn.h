@@ -12547,7 +12547,14 @@ typedef struct carnn__corpus {
 } carnn__corpus;
 
 /* --- the texts of a batch -----------------------------------------------------------------------
-   B items, S texts, R rows, U inputs; P sequences, N packed rows. */
+   B items, S texts, R rows, U inputs; P sequences, N packed rows. Equal texts may share a sequence,
+   as texts 0 and 2 do here:
+
+     texts, list       0: the cat    1: dogs    2: the cat      S = 3
+     rows              0   1         2          3   4           R = 5     at = 0 2 3 5
+     ids               0   1         2          0   1           U = 3     inputs: the cat dogs
+     sequence          0             1          0               P = 2     first = 0 1
+     row               0   2         1          0   2           N = 3     packed: the dogs | cat */
 
 typedef struct carnn__texts carnn__texts;
 
@@ -12596,7 +12603,6 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t *best;          /* (choices) of a prediction, most probable first */
     double *probability;   /* (choices) of each of `best` */
     /* of tasks whose items have choices of their own: */
-    size_t columns;        /* of the logits; 0: as many as the model has choices */
     uint32_t *own;         /* (B) how many choices each item has: the first columns; NULL: all */
     carnn_text *name;      /* (B, columns) names of the choices of each item */
     /* where a head has them; else NULL: */
@@ -12718,7 +12724,13 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
     return CARNN_OK;
 }
 
-/* --- pieces ---------------------------------------------------------------------------------- */
+/* --- pieces and batches -------------------------------------------------------------------------
+   Groups A, B, C in five pieces, of which 1 and 4 continue A and C, in an epoch that begins with C:
+
+     pieces       A: 0 1   B: 2   C: 3 4
+     order        3 0 2
+     queue        3 4 0 1 2
+     batch_start  0 2 5         two batches: pieces 3 4, pieces 0 1 2 */
 
 /* The sizes of an item where its task does not measure them: the rows of its texts, and 0. */
 static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
@@ -16535,6 +16547,13 @@ static size_t carnn__own_choices(const carnn__work *work, const carnn__mat *z, s
     return own ? own[i] : z->columns;
 }
 
+/* --- choices: cross entropy, and how many are right ------------------------------------------ */
+
+/* Label smoothing: the share of the target that one of n outcomes has, which by itself is p. */
+static double carnn__smoothed(const carnn__work *work, double p, size_t n) {
+    return p * (1.0 - work->smoothing) + work->smoothing / (double)n;
+}
+
 /* Softmax cross entropy (@@PART) of the rows of z that have a target. Returns the sum; z->d becomes
    the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
@@ -16635,7 +16654,6 @@ static void carnn__candidates_plan(carnn__plan *p, carnn__candidates *m, size_t 
     m->lse = carnn__floats(p->arena, 1, B);
     m->room = carnn__floats(p->arena, 1, (size_t)p->model->desc.embedding);
     net = carnn__net_of(p->work);
-    net->columns = C;
     net->own = carnn__indices(p->arena, B);
     net->target = carnn__indices(p->arena, B);
     net->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *net->name);
@@ -16766,7 +16784,7 @@ static double carnn__label_of(const carnn__work *work, const carnn__texts *t, si
    much as all wrong ones. weight (wrong, right) is 0 before the first call, which fills it. */
 static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t,
                                   const carnn__mat *z, float weight[2]) {
-    double sum = 0.0, smoothing = work->smoothing, all, right = 0.0;
+    double sum = 0.0, all, right = 0.0;
     size_t i;
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
@@ -16778,7 +16796,7 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
     work->engine->k->sigmoid_n(z->x, z->d, t->count);
     for (i = 0; i < t->count; i++) {
         double label = carnn__label_of(work, t, i), x = (double)z->x[i];
-        double y = label * (1.0 - smoothing) + 0.5 * smoothing, w = (double)weight[label > 0.5];
+        double y = carnn__smoothed(work, label, 2), w = (double)weight[label > 0.5];
         sum += w * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
         z->d[i] = (float)(w * ((double)z->d[i] - y) / (double)t->count);
     }
@@ -16789,10 +16807,10 @@ static double carnn__sigmoid_loss(const carnn__work *work, const carnn__texts *t
    -y z - (1 - y) log(1 - S), whose derivative with respect to z is -y + (1 - y) S / (1 - S). */
 static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
     const double least = CARNN__LEAST_UNLIKE;
-    double sum = 0.0, smoothing = work->smoothing;
+    double sum = 0.0;
     size_t i;
     for (i = 0; i < t->count; i++) {
-        double y = carnn__label_of(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
+        double y = carnn__smoothed(work, carnn__label_of(work, t, i), 2);
         double x = (double)z->x[i], other = fmax(-expm1(x), least);
         sum -= y * x + (1.0 - y) * log(other);
         z->d[i] = (float)((other > least ? (1.0 - y) * exp(x) / other : 0.0) - y) /
@@ -17106,7 +17124,7 @@ static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const ca
 static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     const float *score = m->score[work->as_vote];
-    double sum = 0.0, smoothing = work->smoothing, learnt = 0.0;
+    double sum = 0.0, learnt = 0.0;
     size_t from, to, i, end, stop;
     memset(z->d, 0, t->count * sizeof(float));
     for (from = 0; from < t->count; from = to) {
@@ -17121,7 +17139,7 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
         lse = (double)work->engine->k->softmax(m->moved, n);
         for (i = work->g ? begin : first; i < stop; i++) {
             double y = work->data->items[i].value > 0.0f ? 1.0 / right : 0.0;
-            y = y * (1.0 - smoothing) + smoothing / (double)n;
+            y = carnn__smoothed(work, y, n);
             sum += y * (lse - (double)score[i]);
             if (work->g) z->d[from + i - begin] = (float)((double)m->moved[i - first] - y);
         }
@@ -17217,7 +17235,7 @@ static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
 static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
                                  const carnn__mat *z, carnn__tally *tally) {
     size_t K = z->columns, b, k, items = work->data->item_count;
-    double loss = 0.0, smoothing = work->smoothing;
+    double loss = 0.0;
     for (b = 0; b < t->count; b++) {
         size_t item = t->item[b];
         const float *x = z->x + b * K;
@@ -17226,8 +17244,7 @@ static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carn
         memcpy(d, x, K * sizeof(float));
         lse = (double)work->engine->k->softmax(d, K);
         for (k = 0; k < K; k++) {
-            double p = fmax(0.0, 1.0 - fabs(y - (double)(k + 1)));
-            p = p * (1.0 - smoothing) + smoothing / (double)K;
+            double p = carnn__smoothed(work, fmax(0.0, 1.0 - fabs(y - (double)(k + 1))), K);
             mean += (double)(k + 1) * (double)d[k];
             if (p > 0.0) loss += p * (log(p) + lse - (double)x[k]);
             d[k] = (float)(((double)d[k] - p) / (double)t->count);
@@ -17435,15 +17452,15 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 
 /* Takes the memory of a batch. To be called again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
-    size_t choices;
+    const carnn__task *task = work->model->task;
     carnn__net *net = carnn__net_of(work);
+    size_t choices = 1; /* in best[0] an ensemble tells its members what to explain */
     carnn__store same; /* counts: the weights get the numbers that they have in the model */
     carnn__plan p = {&same, arena, work, work->model};
     carnn__store_open(&same, NULL, 0);
     net->normal = NULL;
-    work->model->task->parts(&p, work->state);
-    /* at least 1: in best[0] an ensemble tells its members what to explain */
-    choices = carnn__max(carnn__max(work->model->choices.count, net->columns), 1);
+    task->parts(&p, work->state);
+    if (task->output) choices = carnn__max(task->output(work).z->columns, choices);
     if (work->predict) net->top = carnn__max(work->predict->top, 1);
     net->best = carnn__sizes(arena, choices);
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
@@ -17569,7 +17586,15 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
    @@SESSION   prediction one example at a time, and explanation
 
    A session works on batches of one item, whose texts come from the caller. One block of memory
-   holds the head's parts and what the task keeps from one example to the next.
+   holds the head's parts and what the task keeps from one example to the next. An ensemble is a
+   session for each of its members, in the same block; the first of them speaks for all:
+
+     member 0   hear ..   read -> logits --+
+     member 1   hear ..   read -> logits --+-> mean or vote, by member 0 -> prediction
+     member 2   hear ..   read -> logits --+
+
+   Hear, read, .. are what a task has in its carnn__session_kind. A session that belongs to no
+   ensemble is its own only member.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -17598,7 +17623,7 @@ struct carnn_session {
     carnn_session **member;  /* (members) of an ensemble: this one, then those of the others;
                                 else only this one */
     size_t members;
-    int silent;              /* it is a member but not the first: its predictions stay logits */
+    int alone;               /* it is no member of an ensemble, so its logits stay its own */
     carnn_contribution *part; /* (rows) the contributions of one other member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
@@ -17614,9 +17639,10 @@ struct carnn__session_kind {
     /* takes the memory of the corpus and what else the session needs beside the head's parts */
     void (*carve)(carnn_session *s, carnn__arena *arena);
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
-    void (*predict)(carnn_session *s, const carnn_text *texts, size_t top,
-                    carnn_prediction *p); /* (*) */
-    /* reads a text that comes before the example, in this role; NULL: predict does */
+    /* (*) reads the texts of an example and computes its logits; in a task without `output` makes
+       the prediction itself: *p is zeros by then, with one part */
+    void (*read)(carnn_session *s, const carnn_text *texts, carnn_prediction *p);
+    /* reads a text that comes before the example, in this role; NULL: `read` does */
     void (*hear)(carnn_session *s, uint32_t role, carnn__span text);
     int listens;             /* CARNN__TALKS: it has carnn_session_hear and _reply; CARNN__COMPARES:
                                 _candidate; 0: neither */
@@ -17625,10 +17651,10 @@ struct carnn__session_kind {
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
                     carnn_explanation *e); /* (*) */
     const float *(*alignment)(const carnn_session *s, int of_second); /* (*) */
-    /* (*) reads the row in data.numbers, of a task whose examples are rows of numbers. A batch is
-       one row. The head's state ends with its carnn__layers, and so with an array of layers, of
-       which a session has only those in use. */
-    carnn_status (*row)(carnn_session *s, size_t top, carnn_prediction *p, carnn_error *error);
+    /* (*) instead of `read`: reads the row in data.numbers, of a task whose examples are rows of
+       numbers. A batch is one row. The head's state ends with its carnn__layers, and so with an
+       array of layers, of which a session has only those in use. */
+    carnn_status (*row)(carnn_session *s, carnn_error *error);
 };
 
 static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
@@ -17639,6 +17665,8 @@ static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
 static size_t carnn__session_texts(const carnn_session *s) {
     return carnn__session_of(s)->texts + (size_t)carnn__model_links(s->model);
 }
+
+/* --- what sessions of most tasks do ---------------------------------------------------------- */
 
 /* Keeps the first characters of a text for explanations, as a string: a NUL becomes a blank. */
 static void carnn__keep_text(char *to, size_t size, carnn__span text) {
@@ -17691,21 +17719,6 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
         s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, words, CARNN__WORD_TEXT);
 }
 
-/* From logits to *p. A silent member leaves it to the first member of its ensemble, which comes
-   last and takes the mean or the vote of all. */
-static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction *p) {
-    carnn__logits o = s->model->task->output(&s->work);
-    size_t i;
-    if (s->silent) return;
-    for (i = 0; s->work.members && i < o.count; i++)
-        carnn__agree(s->work.members, s->members, i, SIZE_MAX);
-    carnn__net_of(&s->work)->top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
-    s->candidate[0] = 0;
-    if (p->candidate && p->count)
-        carnn__keep_text(s->candidate, sizeof s->candidate, p->candidate[p->choice[0]]);
-}
-
 /* Reads at most W words of a text in a role, and stores them from word `at` of the corpus on.
    Returns how many. */
 static size_t carnn__session_read(carnn_session *s, size_t role, carnn__span text, size_t at,
@@ -17726,10 +17739,12 @@ static void carnn__net_session_hear(carnn_session *s, uint32_t role, carnn__span
 }
 
 /* The network reads the texts of an example. */
-static void carnn__net_session_read(carnn_session *s, const carnn_text *texts) {
+static void carnn__net_session_read(carnn_session *s, const carnn_text *texts,
+                                    carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
     size_t T = carnn__session_texts(s), at = s->heard, i;
+    (void)p;
     c->tokens.at[0] = 0;
     for (i = 0; i < T; i++) {
         int links = i == carnn__session_of(s)->texts;
@@ -17738,19 +17753,14 @@ static void carnn__net_session_read(carnn_session *s, const carnn_text *texts) {
         c->tokens.at[i + 1] = at;
     }
     s->heard = 0;
-    if (net->name) carnn__candidates_named(texts[T - 1], net->name, net->columns);
-    if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
-    s->model->task->forward(&s->work, 0);
-}
-
-static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                                       carnn_prediction *p) {
-    carnn__net_session_read(s, texts);
-    carnn__session_decide(s, top, p);
+    if (net->name)
+        carnn__candidates_named(texts[T - 1], net->name,
+                                s->model->task->output(&s->work).z->columns);
+    carnn__net_forward(&s->work, 0, 0);
 }
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_read, NULL, 0, NULL, NULL,
     NULL, NULL};
 
 /* --- explanation --------------------------------------------------------------------------------
@@ -18049,7 +18059,7 @@ static carnn_session *carnn__session_place(const carnn_model *model, const carnn
     carnn__session_carve(s, k, arena);
     for (i = 0; i < s->members; i++) {
         s->member[i] = i ? carnn__session_place(model->members[i], desc, k, arena) : s;
-        s->member[i]->silent = i > 0;
+        s->member[i]->alone = !model->member_count;
         if (s->work.members) s->work.members[i] = &s->member[i]->work;
     }
     return s;
@@ -18105,12 +18115,27 @@ static void carnn__session_hear_all(carnn_session *s, uint32_t role, carnn__span
     for (i = 0; i < s->members; i++) carnn__session_of(s)->hear(s->member[i], role, text);
 }
 
-/* All members predict; the first one comes last and speaks for all. In a task without logits (lm)
-   it runs the members itself. */
+/* From the logits, of an ensemble the mean or the vote of all members', to *p. */
+static void carnn__session_decide(carnn_session *s, size_t top, carnn_prediction *p) {
+    carnn__logits o = s->model->task->output(&s->work);
+    size_t i;
+    for (i = 0; s->work.members && i < o.count; i++)
+        carnn__agree(s->work.members, s->members, i, SIZE_MAX);
+    carnn__net_of(&s->work)->top = carnn__max(top, 1);
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    s->candidate[0] = 0;
+    if (p->candidate && p->count)
+        carnn__keep_text(s->candidate, sizeof s->candidate, p->candidate[p->choice[0]]);
+}
+
+/* All members read an example, and the first one tells what they predict together. In a task
+   without logits (lm) the first one runs the others itself. */
 static void carnn__session_predict_all(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
-    size_t i = s->model->task->output ? s->members : 1;
-    while (i-- > 0) carnn__session_of(s)->predict(s->member[i], texts, top, p);
+    int logits = s->model->task->output != NULL;
+    size_t i = logits ? s->members : 1;
+    while (i-- > 0) carnn__session_of(s)->read(s->member[i], texts, p);
+    if (logits) carnn__session_decide(s, top, p);
 }
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
@@ -18125,7 +18150,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     const carnn__session_kind *kind = carnn__session_of(session);
     size_t most = carnn__session_texts(session);
     char expected[96];
-    if (!kind->predict) return carnn__no_such_call(session, "predict from texts", error);
+    if (!kind->read) return carnn__no_such_call(session, "predict from texts", error);
     if (count < most && count == kind->texts)
         return carnn__refuse(error, "the model reads alignments: expected a text \"0-0 1-2\" "
                              "behind the others, or a file of data with FILE.align");
@@ -18254,8 +18279,8 @@ static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn
         out[r].share /= (double)N;
     }
     e->rest /= (double)N;
-    if (s->work.rule == CARNN_ENSEMBLE_VOTE && n && out->has & CARNN_HAS_SCORE)
-        e->exact = 0; /* scores add up to a mean */
+    /* Scores add up to a mean, which is not what was voted; shares have nothing to do with it. */
+    if (s->work.rule == CARNN_ENSEMBLE_VOTE && e->of) e->exact = 0;
     return CARNN_OK;
 }
 
@@ -18305,11 +18330,12 @@ CARNN_API carnn_status carnn_session_row(carnn_session *session, const float *ro
         if (!(fabsf(row[i]) <= (float)CARNN__NUMBER_MOST)) /* as in files, whose 1e30 is rounded */
             return carnn__refuse(error, "expected " CARNN__NUMBER_WANTED " in column %zu, found %g",
                                  i + 1, (double)row[i]);
-    for (i = session->members; !status && i-- > 0;) { /* the first one comes last */
+    for (i = 0; !status && i < session->members; i++) {
         carnn_session *s = session->member[i];
         if (row != s->data.numbers) memcpy(s->data.numbers, row, columns * sizeof *row);
-        status = carnn__session_of(s)->row(s, top, prediction, error);
+        status = carnn__session_of(s)->row(s, error);
     }
+    if (!status) carnn__session_decide(session, top, prediction);
     session->parts = status ? 0 : prediction->parts;
     return status;
 }
@@ -20540,11 +20566,11 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, carnn__span t
 }
 
 /* The user's words are in the slot behind the last: what is heard next takes their place. */
-static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                                  carnn_prediction *p) {
+static void carnn__dialog_read(carnn_session *s, const carnn_text *texts, carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     size_t L = s->model->choices.count, t;
     carnn__list words = carnn__dialog_add_utterance(s, CARNN_USER, *texts, 2);
+    (void)p;
     carnn__dialog_reencode_facts(s);
     m->packed.length[0] = (uint32_t)m->heard + (uint32_t)m->has_cell;
     carnn__pack_sequences(&m->packed, 1);
@@ -20559,7 +20585,6 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->oldest = m->utterances - (uint32_t)m->heard;
     carnn__dialog_chunk(&s->work, 0);
     memcpy(m->logits.x, m->z, L * sizeof(float));
-    carnn__session_decide(s, top, p);
 }
 
 /* Adds to out[0 .. count) what each utterance has in y . sum_m al_m (h_m + e_m); of query reduction
@@ -20635,7 +20660,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, CARNN__TALKS, NULL, carnn__dialog_explain, NULL,
+    carnn__dialog_read, carnn__dialog_hear, CARNN__TALKS, NULL, carnn__dialog_explain, NULL,
     NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
@@ -21230,7 +21255,7 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
 }
 
 /* All members read the piece at hand; its -log P and its words are added to *p. */
-static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
+static void carnn__lm_read_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     double nll = 0.0;
     size_t i, t;
@@ -21242,24 +21267,22 @@ static void carnn__lm_read(carnn_session *s, carnn_prediction *p) {
 }
 
 /* Scores a sentence; its last piece is the context of the next sentence. */
-static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                              carnn_prediction *p) {
+static void carnn__lm_read(carnn_session *s, const carnn_text *texts, carnn_prediction *p) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, *texts);
     uint32_t id = m->last;
     int more = 1;
-    (void)top;
     p->kind = CARNN_PREDICTS_LIKELIHOOD;
     carnn__lm_push(s, id, 1);
     while (more) {
         if (carnn__lm_full(m)) {
-            carnn__lm_read(s, p);
+            carnn__lm_read_piece(s, p);
             carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
         carnn__lm_push(s, id, 0);
     }
-    carnn__lm_read(s, p);
+    carnn__lm_read_piece(s, p);
     if (m->net.corpus.chunk) m->last = CARNN__RUNNING_END;
 }
 
@@ -21358,7 +21381,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
+    carnn__lm_read, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
 
@@ -21787,7 +21810,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict, compare candidates and explain", 2, carnn__answer_carve, carnn__answer_reset,
-    carnn__net_session_predict, carnn__answer_hear, CARNN__COMPARES, NULL, carnn__answer_explain,
+    carnn__net_session_read, carnn__answer_hear, CARNN__COMPARES, NULL, carnn__answer_explain,
     carnn__answer_alignment, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
@@ -22309,7 +22332,7 @@ static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
 /* --- sessions -------------------------------------------------------------------------------- */
 
 static const carnn__session_kind carnn__pair_session = {
-    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_read, NULL,
     0, NULL, carnn__two_explain, carnn__two_alignment, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
@@ -22563,15 +22586,14 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__cloze *m = (const carnn__cloze *)work->state;
     carnn__logits o = carnn__cloze_output(work);
     size_t b;
-    carnn__choices_count(work, &o, tally);
     for (b = 0; b < o.count; b++) {
         const float *z = o.z->x + b * o.z->columns;
         size_t n = m->net.own[b];
         carnn__count_top(z, n, work->engine->k->argmax(z, n), o.target[b], tally->sum + 1);
     }
-    if (m->kind == CARNN__CLOZE_SUM)
-        return carnn__pointer_loss(work, &m->candidates, &m->net.texts);
-    return carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing);
+    if (m->kind != CARNN__CLOZE_SUM) return carnn__choices_loss(work, tally);
+    carnn__choices_count(work, &o, tally);
+    return carnn__pointer_loss(work, &m->candidates, &m->net.texts);
 }
 
 /* --- sessions ------------------------------------------------------------------------------------
@@ -22600,7 +22622,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = s->candidate;
     e->exact = sums;
-    if (!sums && best != SIZE_MAX && !s->silent && !s->work.members)
+    if (!sums && best != SIZE_MAX && s->alone)
         e->rest = (double)m->candidates.z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0, (double)m->s.x[r], 0};
@@ -22611,7 +22633,7 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
 }
 
 static const carnn__session_kind carnn__cloze_session = {
-    "predict and explain", 3, carnn__cloze_carve, NULL, carnn__net_session_predict,
+    "predict and explain", 3, carnn__cloze_carve, NULL, carnn__net_session_read,
     carnn__net_session_hear, 0, NULL, carnn__cloze_explain, NULL, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
@@ -22955,8 +22977,7 @@ static void carnn__signal_reset(carnn_session *s) {
     m->seen = 0;
 }
 
-static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
-                                      carnn_error *error) {
+static carnn_status carnn__signal_row(carnn_session *s, carnn_error *error) {
     carnn__signal *m = (carnn__signal *)s->work.state;
     if (!m->state)
         return carnn__refuse(error, "rows can be read one at a time by models with directions 1 "
@@ -22967,7 +22988,6 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
     carnn__rnn_forward(&s->work, &m->layers.rnn, m->row, 0);
     carnn__pool_row(&s->work, &m->layers.pool, carnn__rnn_output(&m->layers.rnn), &m->seen, m->sum);
     carnn__signal_logits(&s->work, m);
-    carnn__session_decide(s, top, p);
     return CARNN_OK;
 }
 
@@ -23299,15 +23319,13 @@ static void carnn__thought_score(const carnn__tally *tally, carnn_scores *scores
 
 /* --- sessions, the entry --------------------------------------------------------------------- */
 
-static void carnn__thought_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                                   carnn_prediction *p) {
-    (void)top;
-    carnn__net_session_read(s, texts);
+static void carnn__thought_read(carnn_session *s, const carnn_text *texts, carnn_prediction *p) {
+    carnn__net_session_read(s, texts, p);
     *p = carnn__thought_vector((const carnn__thought *)s->work.state, 0);
 }
 
 static const carnn__session_kind carnn__thought_session = {
-    "predict", 1, carnn__net_session_carve, NULL, carnn__thought_predict, NULL, 0, NULL, NULL, NULL,
+    "predict", 1, carnn__net_session_carve, NULL, carnn__thought_read, NULL, 0, NULL, NULL, NULL,
     NULL};
 
 static const char *const carnn__thought_variants[] = {

@@ -314,8 +314,8 @@ static void cloze_by_loops(const char *options) {
             } else {
                 cloze_logits(model, text[i], x->x + at * CLOZE_D, n, g, one, 1, &z[j]);
             }
-            worst = test_worse(fabs(z[j] - (double)m->candidates.z.x[i * m->net.columns + j]),
-                               worst);
+            worst = test_worse(
+                fabs(z[j] - (double)m->candidates.z.x[i * CARNN__CLOZE_CANDIDATES + j]), worst);
         }
         loss -= z[answer[i]];
     }

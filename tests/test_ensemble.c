@@ -544,6 +544,34 @@ static void ensemble_explains_vote(void) {
     carnn_dataset_free(data);
 }
 
+/* So it is where a text has no words, and so there is no score at all. */
+static void ensemble_explains_empty_text(void) {
+    const carnn_text texts[] = {{"", 0}, {"XXXXX e b", 9}, {"a|b", 3}};
+    carnn_dataset *data = ensemble_data("cloze", "", carnn__task_named("cloze")->sample);
+    carnn_ensemble_rule rule;
+    carnn_model *models[ENSEMBLE_MODELS], *e;
+    carnn_session *session;
+    carnn_explanation x;
+    carnn_prediction p;
+    carnn_error error;
+    int vote;
+    ensemble_models(models, "cloze", "hidden=5 embedding=5", data);
+    for (vote = 0; vote < 2; vote++) {
+        rule = vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
+        e = ensemble_of(models, ENSEMBLE_MODELS, rule);
+        CHECK_INT(carnn_session_open(&session, e, NULL, &error), CARNN_OK);
+        CHECK_INT(carnn_session_predict(session, texts, 3, 1, &p, &error), CARNN_OK);
+        CHECK_INT(carnn_session_explain(session, 0, NULL, &x, &error), CARNN_OK);
+        CHECK_INT(x.count, 0);
+        CHECK_INT(p.probability[0] > 0.1, vote);
+        CHECK_INT(x.exact, !vote);
+        carnn_session_free(session);
+        carnn_model_free(e);
+    }
+    ensemble_free(models);
+    carnn_dataset_free(data);
+}
+
 /* An ensemble has 64 models at most. */
 static void ensemble_largest(void) {
     static const double p[] = {0.25, 0.5, 0.25};
@@ -1122,6 +1150,7 @@ int main(void) {
     ensemble_lower();
     ensemble_explains(0);
     ensemble_explains_vote();
+    ensemble_explains_empty_text();
     ensemble_explains_unlike();
     ensemble_explains_nothing();
     ensemble_compares();
