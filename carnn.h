@@ -2179,8 +2179,8 @@ typedef struct carnn__norm {
      - its functions on sixteen columns of a row (kernels of @@CELL);
      - golden values and equations in tests/test_cell.c (a cell without them is named there and
        checked by its gradients alone);
-     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...;
-     - where a gate decides what is kept of a state, CARNN__UPDATE_GATE or CARNN__FORGET_GATE.
+     - where a gate decides what is kept of a state, CARNN__UPDATE_GATE or CARNN__FORGET_GATE;
+     - where its states are exact weighted sums of inputs, CARNN__ADDITIVE, too.
 
    Options, gradient check, benchmark, model files and explanations follow from the entry:
 
@@ -2209,23 +2209,23 @@ typedef struct carnn__norm {
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)",              \
       3, 3, 0, 3,  1, 4,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES | CARNN__UPDATE_GATE)      \
     X(ran, ran, "ran", "RAN, identity",                                                            \
-      3, 2, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_FORGET | CARNN__FORGET_GATE)    \
+      3, 2, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__FORGET_GATE)           \
     X(ran_tanh, ran, "ran-tanh", "RAN, tanh",                                                      \
       3, 2, 0, 2,  0, 3,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input",                  \
-      3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+      3, 3, 2, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE)           \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input",                         \
-      3, 3, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+      3, 3, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE)           \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself",                       \
-      2, 2, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
-                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+      2, 2, 2, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE |          \
+                                                   CARNN__INPUT_IS_CANDIDATE)                      \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate",                             \
-      1, 1, 1, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE |                        \
-                                                   CARNN__INPUT_IS_CANDIDATE | CARNN__UPDATE_GATE) \
+      1, 1, 1, 0,  0, 0,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE |          \
+                                                   CARNN__INPUT_IS_CANDIDATE)                      \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too",                     \
       4, 4, 3, 4,  0, 5,  1, 1.0f,  0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE | CARNN__FORGET_GATE)     \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context",                               \
-      3, 3, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__UPDATE_GATE)    \
+      3, 3, 0, 2,  0, 2,  0, 0.0f,  0, 0.0f, 0.0f, CARNN__ADDITIVE | CARNN__UPDATE_GATE)           \
     X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration",                                \
       1, 1, 0, 1,  0, 0,  0, 0.0f,  3, 2.0f, 0.5f, CARNN__NORMALISES)                              \
     X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration",                            \
@@ -2248,16 +2248,18 @@ enum {
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
                                       in `reset` and in the last array of the tape; the cell has no
                                       c */
-    /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
-       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
-    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f;
-                                    a tape begins with them */
-    CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
-    CARNN__TAPE_SUFFICES = 32,   /* backward reads no projections but those on the tape */
-    CARNN__NORMALISES = 64,      /* has batch normalisation: one product, a bias for every gate, and
-                                    where it has c, h = o * tanh(c) with o third on the tape */
-    CARNN__UPDATE_GATE = 128,    /* gate 0 is an update gate u: 1 - u of a state is kept */
-    CARNN__FORGET_GATE = 256     /* gates 0, 1 are an input and a forget gate f: f of it is kept */
+    CARNN__UPDATE_GATE = 8,        /* gate 0 is an update gate u: 1 - u of a state is kept */
+    CARNN__FORGET_GATE = 16,       /* gates 0, 1 are an input gate i and a forget gate f: f of a
+                                      state is kept */
+    CARNN__ADDITIVE = 32,          /* h = A * h' + w * k, where k is the last gate or the input
+                                      itself and no gate is computed from k: a weighted sum, which
+                                      exact explanations need (carnn__cell_additive_step). With an
+                                      update gate u and, as gate 1, f (1 where there is none)
+                                      A = 1 - u, w = u * f; with gates i and f A = f, w = i. A tape
+                                      begins with these gates */
+    CARNN__TAPE_SUFFICES = 64,     /* backward reads no projections but those on the tape */
+    CARNN__NORMALISES = 128        /* has batch normalisation: one product, a bias for every gate,
+                                      and where it has c, h = o * tanh(c), o third on the tape */
 };
 
 enum {
@@ -2311,7 +2313,7 @@ typedef struct carnn__scan {
     float *dpx;            /* likewise */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
-    float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
+    float *dvectors;       /* (B, 4 gates h) of bias, alpha, beta1, beta2, by sequence */
 } carnn__scan;
 
 /* Steps [t0, t1), backward from the last to the first. */
@@ -4587,7 +4589,8 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 #endif
 
 /* --- optimisers ---------------------------------------------------------------------------------
-   g is the gradient after clipping, w a weight; a, b are the decay rates:
+   g is the gradient after clipping, w a weight; m, s and x are its moments, which start at 0; a, b
+   are the decay rates, t is the number of the step, from 1:
 
      sgd       w -= lr g
      adagrad   s += g^2;                            w -= lr g / (sqrt(s) + eps)
@@ -4835,8 +4838,11 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
    `forward` makes h_t from px, pc and ph; `backward` makes dpx, dpc and dph from D, the gradient at
    h_t. The scan at the end of the kernels calls them for all steps, sequences and columns.
 
-   In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
-   one step before, and a_g is the pre-activation of gate g: the sum of its projections.
+   In the equations s is the logistic sigmoid, * is elementwise, x is x_t (e_m in Tran et al. 2018),
+   h' and c' are the hidden and the cell state one step before (0 before the first, unless they are
+   given), and a_g is the pre-activation of gate g: the sum of its projections. The context enters
+   only there, so c is always the cell state. A gate has one letter, u for the papers' g^u, and so
+   has the candidate, what gates let in: k or z. dy is the gradient of the loss at y.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -4880,7 +4886,8 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
    backward. Every gate reads input and state, none the context. Gradients of the vectors are summed
    over the steps of each sequence, then over sequences, so threads change no bit. alpha = 0 and
    beta1 = beta2 = 1 give the plain sum of the projections; alpha = 1 and beta1 = beta2 = 0 the
-   simple form (Eq. 6.2). */
+   simple form (Eq. 6.2). Initial values of alpha, beta1, beta2 and b, as in the thesis: mi-rnn 2,
+   0.5, 0.5, 0 and mi-lstm 1, 0.5, 0.5, 0 (section 6.3.2), mi-gru 1, 1, 1, 0 (section 6.3.4). */
 
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     vec a = get(r, r->px, g), slope;
@@ -4899,10 +4906,10 @@ static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size
     size_t gates = r->kind->gates;
     add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
     put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
-    add_to(r, r->dvectors, g, mul(dan, m));
-    add_to(r, r->dvectors, gates + g, dan);
-    add_to(r, r->dvectors, 2 * gates + g, mul(da, m));
-    add_to(r, r->dvectors, 3 * gates + g, da);
+    add_to(r, r->dvectors, g, da); /* b, alpha, beta1, beta2 */
+    add_to(r, r->dvectors, gates + g, mul(dan, m));
+    add_to(r, r->dvectors, 2 * gates + g, dan);
+    add_to(r, r->dvectors, 3 * gates + g, mul(da, m));
 }
 
 /* Backward of `gate`: gives da to its projections. dpx and dpc are added to, since rows may share
@@ -4932,7 +4939,7 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 }
 
 /* --- nCARNN, iCARNN, sCARNN ---------------------------------------------------------------------
-   Tran et al. 2018, Eq. 3, 5 and 6:
+   Tran et al. 2018, Eq. 3, 5 and 6, with the update gate u and the reset (or forget) gate f:
 
      u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
 
@@ -4974,7 +4981,8 @@ static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
 }
 
 /* --- RAN ----------------------------------------------------------------------------------------
-   Tran et al. 2018, Eq. 2 (Lee et al. 2017), z without a bias:
+   Tran et al. 2018, Eq. 2 (Lee et al. 2017), with the input gate i, the forget gate f and a linear
+   candidate z without a bias:
 
      i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
 
@@ -5005,8 +5013,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
 }
 
 /* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
-   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. In
-   lin-rnn and lin-mi-rnn h = a (Zhang 2019, section 6.3.1). */
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b (Zhang 2019, Eq. 2.7); backward
+   da = (1 - h^2) * D. No tape. In lin-rnn and lin-mi-rnn h = a (Zhang 2019, section 6.3.1). */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -5028,12 +5036,14 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
 }
 
 /* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
-   Tran et al. 2018, Eq. 1:
+   Tran et al. 2018, Eq. 1 (Zhang 2019, Eq. 2.11 to 2.16), with the gates of input i, forgetting f
+   and output o and the candidate z:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
 
-   In carnn-high i, f and o read the context, too: section 5.1 describes such an LSTM in words, as
-   the variant of higher complexity.
+   In carnn-high i, f and o read the context, too: Tran et al., section 5.1, describe such an LSTM
+   in words, as the variant of higher complexity. The bias of f starts at 1, so that most of c is
+   kept at first (Zhang 2019, section 2.2.4), in mi-lstm at 0.
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
    the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. In a normalised cell h
@@ -5068,11 +5078,13 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
 /* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
-     h = (1 - u) * h' + u * z                                        (Chung et al. 2014)
-     gru:                        z = tanh(Wz x + b + Uz k)     k = q * h'
+     h = (1 - u) * h' + u * z                                  (Zhang 2019, Eq. 2.22)
+     gru:                        z = tanh(Wz x + b + Uz k)     k = q * h'   (Eq. 2.21; q is g^r)
      gru-after (cuDNN, PyTorch): z = tanh(Wz x + b + q * k)    k = Uz h' + b'
 
-   Cho et al. 2014, cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
+   Zhang follows Chung et al. 2014; Cho et al. 2014, cuDNN and PyTorch exchange u and 1 - u: the
+   weights of u have the other sign. mi-gru, which the thesis does not print, is gru with
+   multiplicative integration in all three gates.
 
    Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
    gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
@@ -5414,6 +5426,8 @@ typedef struct CARNN__K(tail) {
     float *room; /* for the next array; NULL: copies back */
 } CARNN__K(tail);
 
+/* Copies the columns of one array, narrow (entries, h), to the next place in `room`, where *wide is
+   then; or back. */
 static CARNN__INLINE void CARNN__K(tail_array)(CARNN__K(tail) *a, float *narrow, float **wide,
                                                size_t entries) {
     size_t i;
@@ -5575,7 +5589,8 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
 }
 
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser; vectors (gates h): beta1, beta2 after alpha. */
+   each gate a matrix of its own to the initialiser; vectors (gates h): alpha, beta1, beta2 in this
+   order behind the bias. */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
@@ -5605,10 +5620,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                                   k->recurrent_gates * h, 0, 0, 0.0f);
 }
 
-/* The range of the initial weights of a recurrent matrix (h, h): Glorot's sqrt(3 / h) divided by n,
-   the number of matrices that a gate adds up for the step before (with a wider range the states are
-   chaotic, and nothing is learnt over many steps). A matrix that reads states further back has n =
-   1, so that its signal does not fade. */
+/* The range of the initial weights of a recurrent matrix (h, h): Glorot's sqrt(3 / h) divided by n.
+   Of a matrix that reads the step before, n is the number of recurrent matrices whose products a
+   gate adds up: with a wider range the states are chaotic, and nothing is learnt over many steps.
+   Of one that reads states further back n is 1, so that its signal does not fade. */
 static float carnn__recurrent_range(size_t h, size_t n) {
     return (float)sqrt(3.0 / (double)h) / (float)n;
 }
@@ -5661,7 +5676,7 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
 
    over the rows that are live at step t; equal texts that share a sequence (@@BATCH) are one row. b
    is the bias, 0 where gates have one of their own (multiplicative integration). The c that is
-   carried on is not normalised.
+   carried on is not normalised. Gains start at 0.1, as there: with 1 gradients would fade in tanh.
 
    Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
    a batch, is normalised by the population, and so is everything that does not train. (Few rows may
@@ -5757,7 +5772,7 @@ typedef struct carnn__state_gate {
 /* Means, variances and batches of the population after the batch at hand; in training. */
 typedef struct carnn__population {
     size_t first;  /* number of the first of its three parameters */
-    float *now[3]; /* each of the shape of its parameter */
+    float *now[3]; /* mean, variance, batches, each of the shape of its parameter */
     int moved;     /* `now` is filled, to be stored after the step */
     struct carnn__population *next; /* of the model's */
 } carnn__population;
@@ -5802,7 +5817,7 @@ typedef struct carnn__cell_run {
     size_t inputs;      /* U */
     const float *c;     /* (B, d) */
     float *zeros;       /* (B, h) */
-    float *previous;    /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+    float *previous;    /* (N, h): h_{t-1} of every row, for the gradient of Wh; then h_{t-k} */
     carnn__cell_product product[2];
     size_t products, connections; /* connections: 2 with one that skips steps, else 1 */
     int shares;         /* the memory for the backward pass is that of several runs */
@@ -6261,7 +6276,8 @@ static void carnn__norm_open(carnn__cell_run *r) {
     const float *batches = carnn__cell_weight(r, r->cell->norm + CARNN__NORM_BATCHES);
     m->index = r->scan.index;
     r->scan.index = NULL; /* its px is that of every row */
-    for (m->last = 0; m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f;) m->last++;
+    m->last = 0;
+    while (m->last + 1 < CARNN__NORM_STEPS && batches[m->last + 1] > 0.0f) m->last++;
     if (r->g) carnn__population_open(&m->population, r->store);
     for (t = 0; t < carnn__min(r->scan.seq->steps, CARNN__NORM_STEPS); t++)
         if (carnn__norm_own(r, t)) m->population.now[2][t] += 1.0f; /* `before` is 0 here */
@@ -6306,8 +6322,9 @@ static void carnn__delayed_gradient(carnn__engine *e, const carnn__packed *seq, 
                   dw, h);
 }
 
-/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
-   of a second product the k that stands last on the tape. */
+/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before,
+   of a second product the k that stands last on the tape; dWk likewise, with the states k steps
+   before. */
 static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
     const carnn__scan *s = &r->scan;
     const size_t h = s->h, N = s->seq->rows, width = r->kind->recurrent_gates * h;
@@ -6322,6 +6339,9 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     if (r->kind->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
+    if (r->cell->skip)
+        carnn__delayed_gradient(e, s->seq, r->cell->skip, width, s->dph, width, h, s->out, r->past,
+                                r->previous, carnn__piece(r->store, r->g, r->cell->skip_weight));
 }
 
 /* Backward over the batch of the last forward. dout (N, h), the gradient at the states, is changed:
@@ -6346,14 +6366,9 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, float *do
         e->k->add(s->dpx + row * width,
                   r->norm.dpx + (r->norm.index ? r->norm.index[row] : row) * width, width);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
-    if (r->cell->skip)
-        carnn__delayed_gradient(e, s->seq, r->cell->skip, r->kind->recurrent_gates * s->h, s->dph,
-                                r->kind->recurrent_gates * s->h, s->h, s->out, r->past, r->previous,
-                                carnn__piece(r->store, r->g, r->cell->skip_weight));
-    for (i = 0; r->kind->vectors && i < 4; i++) /* alpha, beta1, beta2, the bias */
+    for (i = 0; r->kind->vectors && i < 4; i++) /* the bias, alpha, beta1, beta2 */
         carnn__column_sums(e, s->seq->sequences, width, s->dvectors + i * width, 4 * width,
-                           carnn__piece(r->store, r->g,
-                                        i < 3 ? r->cell->alpha + i : r->cell->bias));
+                           carnn__piece(r->store, r->g, r->cell->bias + i));
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -6386,7 +6401,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
 
 /* Are the states of a cell exact weighted sums of its candidates? */
 static int carnn__cell_is_additive(size_t kind) {
-    return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
+    return (carnn__cells[kind].flags & CARNN__ADDITIVE) != 0;
 }
 
 /* w, A, k and the part of k that is a bias, after a forward pass: of column j of the packed row
@@ -6407,8 +6422,8 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
                              : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
     *k = (double)(from_input ? r->scan.x[slot * h + j] : px[last]);
     *bias = biased ? (double)carnn__cell_weight(r, r->cell->bias)[last] : 0.0;
-    *w = r->kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
-    *A = r->kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
+    *w = r->kind->flags & CARNN__FORGET_GATE ? g[0] : g[0] * g[1];
+    *A = r->kind->flags & CARNN__FORGET_GATE ? g[1] : 1.0 - g[0];
     return 1;
 }
 
@@ -6581,10 +6596,14 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
 }
 
 /* --- attention over the history -----------------------------------------------------------------
-   Tran et al. 2018, Eq. 8: ht_m = h_m + e_m (a residual connection around the cell),
-   al = softmax_m(ht_m . c), o = sum_m al_m ht_m. Backward, given do:
+   Tran et al. 2018, Eq. 8, where o is h_his; m runs over the rows of a history, ht_m is a sum
+   because of a residual connection around the cell, and . is the product of two vectors:
 
-     dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
+     ht_m = h_m + e_m      s_m = ht_m . c      al = softmax(s)      o = sum_m al_m ht_m
+
+   Backward, given do:
+
+     dal_m = do . ht_m      ds_m = al_m (dal_m - sum_n al_n dal_n)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
    Bound by reading h and e, twice in forward (the second time from the second-level cache, where a
@@ -6722,14 +6741,16 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
      fw_t = a_t r_t k_t + (1 - a_t) fw_{t-1}      bw_t = a_t r'_t k_t + (1 - a_t) bw_{t+1}
      the queries of the next layer are fw_t + bw_t
 
-   a, r and r' are numbers, not vectors. The last layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1},
-   and its output is the last h. Backward of a scan with the gate r, where F is the gradient that
-   reaches fw_t from its step and from the one after:
+   a, r and r' are numbers, not vectors. Before the first step fw is 0, behind the last bw. The last
+   layer has no r: h_t = a_t k_t + (1 - a_t) h_{t-1}, and its output is the last h. Backward of a
+   scan with the gate r, where F is the gradient that reaches fw_t from its step and from the one
+   after:
 
      da_t = F . (r_t k_t - fw_{t-1})   dr_t = a_t F . k_t
      dk_t = a_t r_t F                  dfw_{t-1} = (1 - a_t) F
 
-   then d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
+   and so of bw with r' and bw_{t+1}; da_t and dk_t are the sums over both scans. Then
+   d(W q_t) = d(V m_t) = (1 - k_t^2) * dk_t, and of each gate with ds before its sigmoid
    dw += ds q_t * m_t, dq_t += ds w * m_t, dm_t += ds w * q_t.
 
    M is 1 at least: a history begins with $start. Bound by reading and writing the rows. */
@@ -6810,7 +6831,7 @@ static void CARNN__K(reduce)(const void *job, size_t b0, size_t b1) {
     }
 }
 
-/* Sums are of da and of dr / a; r = 1 in the last layer. `carry` goes on to the step before. */
+/* Sums are of da and of dr / a. `carry` goes on to the step before. */
 static CARNN__INLINE void CARNN__K(reduce_gradient_columns)(float a, float r, const float *dout,
                                                             const float *before, const float *k,
                                                             float *carry, float *dk, vec *sum,
@@ -6822,7 +6843,8 @@ static CARNN__INLINE void CARNN__K(reduce_gradient_columns)(float a, float r, co
     storen(carry + j, n, mul(set1(1.0f - a), F));
 }
 
-/* Adds to dk that of fw or bw, and sets or adds to the gates' gradients ds. */
+/* Adds to dk that of fw or bw; adds to ds of a, sets that of r or r'. In the last layer r is the
+   constant 1, and its ds comes out as 0. */
 static void CARNN__K(reduce_scan_back)(const carnn__reduction *x, size_t b, size_t M,
                                        const float *gate, float *ds, int backwards) {
     const float *states = backwards ? x->bw : x->fw;
@@ -6887,11 +6909,18 @@ static void CARNN__K(reduce_back)(const void *job, size_t b0, size_t b1) {
 }
 
 /* --- softmax cross entropy ----------------------------------------------------------------------
-   For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
-   A row whose target is CARNN__NO_INDEX or CARNN__UNSCORED has no loss and no gradient. Label
-   smoothing s spreads s of the target's mass evenly over all columns. Three passes over a row that
-   the cache holds, bound by the exponentials of the second. */
+   For rows of V logits z with one target y each, with lse(z) = log sum_j exp(z_j):
+
+     loss = lse(z) - z_y      dz = scale (softmax(z) - onehot(y))
+
+   Label smoothing S spreads S of the target's mass evenly over all columns (Szegedy et al. 2016):
+
+     loss = lse(z) - (1 - S) z_y - S mean(z)
+     dz = scale (softmax(z) - (1 - S) onehot(y) - S / V)
+
+   dz replaces z, unless only the loss is wanted. A row whose target is CARNN__NO_INDEX or
+   CARNN__UNSCORED has no loss and no gradient. Three passes over a row that the cache holds, bound
+   by the exponentials of the second. */
 
 /* z = scale (factor z) + off */
 static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
@@ -6966,7 +6995,8 @@ static void CARNN__K(compose)(const carnn__compose *c) {
     }
 }
 
-/* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1. */
+/* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1; of_x is
+   ds / a . a. */
 static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c, size_t i,
                                                          float w, float of_x, float of_a,
                                                          float of_t, size_t j, size_t n) {
@@ -6986,16 +7016,16 @@ static void CARNN__K(compose_back)(const carnn__compose *job) {
     size_t i, j;
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
+        float w = c->weight[i], s = c->share[i], of_x = 0.0f, of_a = 0.0f, square;
         float a_t = -CARNN__K(dot)(a, df_o, D);
         if (c->orthogonal) {
             a_t += CARNN__K(dot)(a, c->df, D);
             square = CARNN__K(dot)(a, a, D);
-            ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
-            if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
+            of_x = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
+            if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * of_x;
         }
         c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
-        CARNN__COLUMNS(compose_back_columns, j, 0, D, c, i, w, ds, of_a, w * s);
+        CARNN__COLUMNS(compose_back_columns, j, 0, D, c, i, w, of_x, of_a, w * s);
     }
 }
 

@@ -710,7 +710,7 @@ static void test_weighted_sums(carnn__engine *e) {
         if (kind <= CARNN__CELL_lin_mi_rnn) /* the last of the header's own */
             CHECK_INT(carnn__cell_additive_step(&s.run, 0, 0, 0, 0, &w, &A, &z, &bias),
                       n < sizeof cells / sizeof *cells);
-        for (b = 0; b < 2 && k->flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET); b++)
+        for (b = 0; b < 2 && k->flags & CARNN__ADDITIVE; b++)
             for (i = 0; i < s.h; i++) {
                 double sum = 0.0, after = 1.0;
                 for (t = length[b]; t-- > 0;) {
