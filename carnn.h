@@ -13700,8 +13700,7 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context, which
                                                   not every cell reads */
-    const char *projection;                    /* what the weights of P are called; NULL: as those
-                                                  of their layer */
+    const char *projection;                    /* what its weights are called; NULL: as their layer */
     int rcrn, raw;                             /* raw: the output gate is s2, not sigmoid(s2) */
     size_t skip;                               /* K of skip connections; 0: none */
     int normal;                                /* batch normalisation */
@@ -18564,7 +18563,7 @@ typedef struct carnn__classes_search { /* for classes: where words stand */
     const carnn__work *work;
     const carnn__lists *choices; /* (L) words of the candidates, without the speaker's */
     uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
-    unsigned char *where; /* (V) dialogs have a word */
+    unsigned char *where; /* (V) of each word, CARNN__NOWHERE, .. */
     uint64_t *columns;   /* (V) bit k: the word is in column k */
     uint32_t relation[CARNN__NAME_COLUMNS - CARNN__CALL_SLOTS]; /* those that have a column */
     size_t relations;    /* their number */
@@ -19163,7 +19162,8 @@ typedef uint32_t carnn__versions[CARNN__MARKS]; /* by mark; what cannot be told 
 typedef struct carnn__history {
     carnn__lists choices;    /* (L) words of the candidates */
     size_t choice_words;     /* of `choices`; in training at most so many in all of a batch's */
-    carnn__exchange exchange; /* of names, in training; its choices are always those of the batch */
+    carnn__exchange exchange; /* of names, in training; but `choices` are always those of the batch
+                                 at hand */
     /* of the data */
     uint32_t *seq;           /* (lines) token lists: of each dialog $start, then what is kept */
     carnn__versions *place;  /* (lines) numbers in the batch of what was said */
@@ -19560,8 +19560,8 @@ typedef struct carnn__match {
     carnn__change *change;
     float *gained;           /* their gradients */
     /* of a session */
-    carnn__heard before;     /* the user's words that ask for the reply */
-    uint32_t *in;            /* (V) as before.in, with these words, as who and sums */
+    carnn__heard before;     /* what it has heard before the user's words that ask for a reply */
+    uint32_t *in;            /* (V) as before.in, but with these words; so are who and sums */
 } carnn__match;
 
 /* Is there S, the vectors of the speakers? */
@@ -19623,7 +19623,7 @@ static void carnn__match_index(carnn__match *m) {
     size_t V = m->has.count, *at = m->has.at, l, i;
     memset(at, 0, (V + 1) * sizeof *at);
     for (i = 0; i < choices->at[m->L]; i++) at[choices->ids[i]]++;
-    for (i = 0; i < V; i++) at[i + 1] += at[i]; /* the end of each list, which becomes its begin */
+    for (i = 0; i < V; i++) at[i + 1] += at[i]; /* where each list ends, then where it begins */
     for (l = m->L; l-- > 0;)
         for (i = choices->at[l]; i < choices->at[l + 1]; i++)
             m->has.ids[--at[choices->ids[i]]] = (uint32_t)l;
@@ -19726,7 +19726,7 @@ static void carnn__match_change(const carnn__work *work, const carnn__match *m,
 
 /* --- a chunk --------------------------------------------------------------------------------- */
 
-/* Those of turn i of the chunk. */
+/* The sums of turn i of the chunk. */
 static carnn__match_sums carnn__match_of_turn(const carnn__match *m, size_t i) {
     carnn__match_sums sums = m->sums;
     sums.z += m->seq->rank[i] * m->L;
@@ -19734,7 +19734,7 @@ static carnn__match_sums carnn__match_of_turn(const carnn__match *m, size_t i) {
     return sums;
 }
 
-/* They become those before anybody has said anything. */
+/* The sums become those before anybody has said anything. */
 static void carnn__match_begin(const carnn__match *m, carnn__match_sums to) {
     memcpy(to.z, m->base.x, m->L * sizeof *to.z);
     if (!to.R) return;
@@ -22726,9 +22726,9 @@ static const carnn__task carnn__cloze_task = {
               whose class is - are neither learnt nor scored
 
    Without it, number is chosen if every target is a number and some are not whole; steps if every
-   target has as many words as its sequence has rows and some have several; else class. Beside
-   fractions a target that is no number is refused, and where most are a class for each of several
-   rows one that is not.
+   target has as many words as its sequence has rows and some have several; else class. Where
+   some targets are fractions, one that is no number is refused; where most have a class for each of
+   several rows, so is one that has not.
 
    By default there is no context c, not even for cells that read one: the same c for all sequences
    would only be a second bias of the gates. With --context rows c is the position encoding of the
@@ -24421,7 +24421,7 @@ static void carnn__store_free(carnn__store *store, void *block, const carnn_allo
     carnn__free(a, store->item);
 }
 
-/* The model has another store, whose weights are in `block`, for its own, which is freed. */
+/* Frees the store of a model, which gets another one in its place, whose weights are in `block`. */
 static void carnn__model_take(carnn_model *model, const carnn__store *store, void *block) {
     carnn__store_free(&model->params, model->block, &model->allocator);
     model->params = *store;
