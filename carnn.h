@@ -13700,7 +13700,7 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: columns of the context, which
                                                   not every cell reads */
-    const char *projection;                    /* what its weights are called; NULL: as their layer */
+    const char *projection;                    /* name of its weights; NULL: that of the layer */
     int rcrn, raw;                             /* raw: the output gate is s2, not sigmoid(s2) */
     size_t skip;                               /* K of skip connections; 0: none */
     int normal;                                /* batch normalisation */
