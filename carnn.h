@@ -9920,8 +9920,7 @@ static carnn_status carnn__answer_line(carnn__parser *p, carnn__record *r) {
     if (!p->columns) status = carnn__answer_header(p, &named);
     if (status || named) return status;
     count = carnn__columns_cut(p->column, p->lines.line, field);
-    if ((count != p->columns && !p->lenient) || carnn__csv_shifted(p))
-        return carnn__expected_columns(p);
+    if (p->lenient ? carnn__csv_shifted(p) : count != p->columns) return carnn__expected_columns(p);
     return carnn__answer_record(p, field, r);
 }
 
@@ -10315,7 +10314,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         return p->style == CARNN__PAIR_NAMED
                    ? carnn__expected_columns(p)
                    : carnn__unexpected(p, "three columns (label, first, second)", p->lines.line);
-    if (carnn__csv_shifted(p)) return carnn__expected_columns(p);
+    if (p->lenient && carnn__csv_shifted(p)) return carnn__expected_columns(p);
     if (p->style == CARNN__PAIR_FIXED && count < 3) /* there is no label */
         carnn__columns_cut(two, p->lines.line, field);
     r->begins = r->example = 1;

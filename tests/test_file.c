@@ -322,6 +322,19 @@ static void test_option_unknown_then(void) {
     carnn_model_free(model);
 }
 
+/* A model whose graph, with this key, is none: the error names the key. */
+static void refuses_graph(const carnn_model *model, const char *key) {
+    carnn_error error;
+    char expected[80];
+    image i = image_of(model, 0);
+    memcpy(find(i, key) + strlen(key) + 4 + 8, "???", 3);
+    test_seal(i.bytes, i.size);
+    CHECK(refused(i.bytes, i.size, &error));
+    snprintf(expected, sizeof expected, "image: %s:1: expected ", key);
+    CHECK(strstr(error.message, expected) != NULL);
+    image_free(i);
+}
+
 /* A model without a word, not even <unk>, and one whose graph is none. */
 static void test_no_words_no_graph(void) {
     static const char text[] = "x\ta b\ny\tb\nx\tc\n";
@@ -341,21 +354,11 @@ static void test_no_words_no_graph(void) {
     model->words.count = words;
     carnn_model_free(model);
     model = test_model("classify", "cell=rnn encoder=graph graph=st", NULL, data);
-    i = image_of(model, 0);
-    memcpy(find(i, "carnn.graph.lines") + 17 + 4 + 8, "???", 3);
-    test_seal(i.bytes, i.size);
-    CHECK(refused(i.bytes, i.size, &error));
-    CHECK(strstr(error.message, "carnn.graph.lines:1: expected ") != NULL);
-    image_free(i);
+    refuses_graph(model, "carnn.graph.lines");
     twice[0] = twice[1] = model;
     memset(&mean, 0, sizeof mean);
     CHECK_INT(carnn_model_ensemble(&ensemble, twice, 2, &mean, &error), CARNN_OK);
-    i = image_of(ensemble, 0);
-    memcpy(find(i, "member.1.carnn.graph.lines") + 26 + 4 + 8, "???", 3);
-    test_seal(i.bytes, i.size);
-    CHECK(refused(i.bytes, i.size, &error));
-    CHECK(strstr(error.message, "image: member.1.carnn.graph.lines:1: expected ") != NULL);
-    image_free(i);
+    refuses_graph(ensemble, "member.1.carnn.graph.lines");
     carnn_model_free(ensemble);
     i = image_of(model, 0);
     *(find(i, "carnn.encoder") + 13 + 4 + 8) = '\0';

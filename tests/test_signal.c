@@ -618,6 +618,23 @@ static void signal_steps_go_on(void) {
     carnn_dataset_free(data);
 }
 
+/* A target that is not of the kind of the others is refused, unless all are taken as names. */
+static void signal_odd_target(const char *text, const char *wanted, const char *odd) {
+    carnn_dataset *data = signal_text(text, "1", NULL);
+    carnn_model_desc desc;
+    carnn_model *model;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "signal";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, wanted) != NULL);
+    CHECK(strstr(error.message, odd) != NULL);
+    model = signal_model("target_kind=class", data);
+    CHECK_INT(carnn_model_choice_count(model), 5);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* What is told follows from the data, unless an option says it. */
 static void signal_kinds(void) {
     static char same[6 * 50000 + 1];
@@ -647,25 +664,11 @@ static void signal_kinds(void) {
         carnn_model_free(model);
         carnn_dataset_free(data);
     }
-    data = signal_text("0.5,1\n2,1\nNA,1\n1.5,1\nNB,1\n", "1", NULL);
-    memset(&desc, 0, sizeof desc);
-    desc.task = "signal";
-    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
-    CHECK(strstr(error.message, ":3: expected a number, as other targets are") != NULL);
-    CHECK(strstr(error.message, "\"NA\"") != NULL);
-    model = signal_model("target_kind=class", data);
-    CHECK_INT(carnn_model_choice_count(model), 5);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    signal_odd_target("0.5,1\n2,1\nNA,1\n1.5,1\nNB,1\n",
+                      ":3: expected a number, as other targets are", "\"NA\"");
     /* one lacks the class of its last row */
-    data = signal_text("x y\t1\t2\nx\t1\ny\t2\t1\ny x\t2\t1\nx x\t1\t1\n", "1", NULL);
-    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_DATA);
-    CHECK(strstr(error.message, ":3: expected a class for each row, as other targets are") != NULL);
-    CHECK(strstr(error.message, "\"y\"") != NULL);
-    model = signal_model("target_kind=class", data);
-    CHECK_INT(carnn_model_choice_count(model), 5);
-    carnn_model_free(model);
-    carnn_dataset_free(data);
+    signal_odd_target("x y\t1\t2\nx\t1\ny\t2\t1\ny x\t2\t1\nx x\t1\t1\n",
+                      ":3: expected a class for each row, as other targets are", "\"y\"");
     /* most are names of classes */
     data = signal_text("hands up\t1\t2\nx\t1\ny\t2\t1\nx\t2\t1\n", "1", NULL);
     model = signal_model("", data);
