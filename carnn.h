@@ -967,7 +967,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 /* cloze: text as people write it becomes words with blanks between them, as the Children's Book
    Test has them: marks stand by themselves, as do 's, 'll and the like; a short abbreviation keeps
-   its period. Returns the length, as snprintf, which is 2 length at most. */
+   its period; typographic quotation marks and dashes become those of ASCII, ellipses periods.
+   Returns the length, as snprintf, which is 2 length at most. */
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
 
 /* The names in words as carnn_prose writes them, as candidates "c1|c2": words with a capital inside
@@ -1156,7 +1157,7 @@ typedef struct carnn_graph_value {
     int64_t numerator, denominator; /* 0 / 0: there is none */
     size_t length;
     int64_t delay;                  /* sum over the edges */
-    const uint32_t *edge;           /* (length) numbers of edges */
+    const uint32_t *edge;           /* (length) numbers of edges (carnn_graph_edge_at) */
 } carnn_graph_value;
 
 typedef struct carnn_graph_measures {
@@ -1170,7 +1171,8 @@ typedef struct carnn_graph_measures {
    is the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), fig4.3a:K (sh with a skip of K
    steps), fig4.3b:N:K (skips of K steps in two layers, N = 1 to 4); or grid:RxF, of recurrent depth
    R and feedforward depth F (Fig. 4.2b has graphs of such depths); else a file. CARNN_ERR_DATA:
-   the message names the line and, of a graph that is not valid, the condition. */
+   the message names the line and, of a graph that is not valid, the condition. CARNN_ERR_IO: there
+   is neither a graph of that name nor a file that can be read. */
 CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error);
 CARNN_API void carnn_graph_free(carnn_graph *graph);
@@ -7193,7 +7195,7 @@ static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
 static inline int carnn__capital(char c) { return c >= 'A' && c <= 'Z'; }
 static inline int carnn__letter(char c) { return (c >= 'a' && c <= 'z') || carnn__capital(c); }
 
-/* In names: a letter of ASCII, or what is beyond it. */
+/* A letter of a name: one of ASCII, or a byte of a character beyond it. */
 static inline int carnn__name_letter(char c) { return carnn__letter(c) || (c & 0x80); }
 
 /* Is `c` one of the characters of `set`? */
@@ -7571,7 +7573,7 @@ static uint32_t carnn__names_find(const carnn__names *n, carnn__span s) {
     return carnn__names_find_folded(n, s, 0);
 }
 
-/* Frees all slots and makes a new key, of the time and the address. */
+/* Empties all slots and makes a new key, of the time and the address. */
 static void carnn__names_clear(carnn__names *n) {
     double now = carnn__clock();
     uint64_t bits;
@@ -7641,10 +7643,12 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
 
 /* --- files by name ---------------------------------------------------------------------------- */
 
-/* The end of a file name, short enough for an error message. */
+/* The end of a file name, short enough for an error message: whole characters of UTF-8. */
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
-    return length > most ? name + (length - most) : name;
+    if (length > most) name += length - most;
+    while (length > most && (*name & 0xC0) == 0x80) name++;
+    return name;
 }
 
 /* What errors call a source. */
@@ -7825,8 +7829,9 @@ static void carnn__names_drop(carnn__names *n) {
 }
 
 /* --- prose --------------------------------------------------------------------------------------
-   Text as people write it becomes words with blanks between them. It is cut at blanks and at "--";
-   the marks at both ends of a piece are words of their own, and so are "--", 's and the like. */
+   Text as people write it becomes words with blanks between them. It is cut at blanks and dashes;
+   the marks at both ends of a piece are words of their own, and so are dashes, 's and the like.
+   Typographic marks become those of ASCII, which the questions of the Children's Book Test have. */
 
 typedef struct carnn__prose { /* what is being written; what does not fit is only counted */
     char *to;
@@ -7838,10 +7843,21 @@ static void carnn__prose_put(carnn__prose *p, char c) {
     p->length++;
 }
 
+/* ASCII's mark for a typographic one in front of a text, a quotation mark (U+2018 to U+201F) or an
+   ellipsis (U+2026), which becomes a period; 0: there is none. */
+static char carnn__plain_mark(carnn__span s) {
+    unsigned char last = s.length >= 3 && carnn__begins(s, "\xE2\x80") ? (unsigned char)s.at[2] : 0;
+    if (last == 0xA6) return '.';
+    return last < 0x98 || last > 0x9F ? 0 : last < 0x9C ? '\'' : '"';
+}
+
 static void carnn__prose_word(carnn__prose *p, char separator, carnn__span s) {
-    size_t i;
     if (s.length && p->length) carnn__prose_put(p, separator);
-    for (i = 0; i < s.length; i++) carnn__prose_put(p, s.at[i] ? s.at[i] : '?');
+    while (s.length) {
+        char mark = carnn__plain_mark(s);
+        carnn__prose_put(p, mark ? mark : *s.at ? *s.at : '?');
+        carnn__skip(&s, mark ? 3 : 1);
+    }
 }
 
 static size_t carnn__prose_end(carnn__prose *p) {
@@ -7856,23 +7872,54 @@ static void carnn__prose_first(carnn__prose *p, carnn__span *text, size_t length
     carnn__skip(text, length);
 }
 
+/* The bytes of the mark at the front of a text, or at its end; 0: there is none. */
+static size_t carnn__prose_mark(carnn__span s, int at_end) {
+    if (s.length && carnn__among(s.at[at_end ? s.length - 1 : 0], ".,;:?!\"'()[]`*")) return 1;
+    if (at_end && s.length > 3) carnn__skip(&s, s.length - 3);
+    return carnn__plain_mark(s) ? 3 : 0;
+}
+
+/* The bytes of 's and the like at the end of a word; 0: it has no such end. */
+static size_t carnn__prose_suffix(carnn__span word) {
+    static const char *const suffixes[] = {"s", "ll", "ve", "re", "m", "d"};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(suffixes); i++) {
+        carnn__span rest = word;
+        size_t length = strlen(suffixes[i]), mark;
+        if (!carnn__ends(word, suffixes[i], 0)) continue;
+        rest.length -= length;
+        mark = carnn__ends(rest, "'", 0) ? 1 : carnn__ends(rest, "\xE2\x80\x99", 0) ? 3 : 0;
+        if (mark && rest.length > mark) return mark + length;
+    }
+    return 0;
+}
+
 /* A piece between blanks or dashes. A short one with a capital, "Mr.", keeps its period unless it
    is the last of its line, where that ends a sentence. */
 static void carnn__prose_piece(carnn__prose *p, carnn__span s, int last) {
-    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
-    static const char marks[] = ".,;:?!\"'()[]`*";
     carnn__span word;
-    size_t end, i;
-    while (s.length && carnn__among(*s.at, marks)) carnn__prose_first(p, &s, 1);
-    for (word = s; word.length && carnn__among(word.at[word.length - 1], marks);) word.length--;
+    size_t suffix, mark;
+    while ((mark = carnn__prose_mark(s, 0)) > 0) carnn__prose_first(p, &s, mark);
+    for (word = s; (mark = carnn__prose_mark(word, 1)) > 0;) word.length -= mark;
     if (!last && word.length < s.length && word.length <= 3 && s.at[word.length] == '.' &&
         carnn__capital(*s.at))
         word.length++;
-    for (end = 0, i = 0; i < CARNN__COUNT(ends); i++)
-        if (word.length > strlen(ends[i]) && carnn__ends(word, ends[i], 0)) end = strlen(ends[i]);
-    carnn__prose_first(p, &s, word.length - end);
-    carnn__prose_first(p, &s, end);
-    while (s.length) carnn__prose_first(p, &s, 1);
+    suffix = carnn__prose_suffix(word);
+    carnn__prose_first(p, &s, word.length - suffix);
+    carnn__prose_first(p, &s, suffix);
+    while ((mark = carnn__prose_mark(s, 0)) > 0) carnn__prose_first(p, &s, mark);
+}
+
+/* The bytes of the dash at the front of a text, which is two hyphens, an em dash (U+2014), or more
+   of them; 0: there is none. */
+static size_t carnn__dash(carnn__span s) {
+    size_t length = 0, step;
+    do {
+        step = carnn__begins(s, "\xE2\x80\x94") ? 3 : (size_t)carnn__begins(s, "-");
+        carnn__skip(&s, step);
+        length += step;
+    } while (step);
+    return length > 1 ? length : 0;
 }
 
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size) {
@@ -7880,19 +7927,18 @@ CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_
     carnn__span rest = {text, length}, piece;
     carnn__skip_order_mark(&rest);
     while (rest.length) {
-        int dashes = 0;
-        size_t gap; /* to what follows in the line */
+        size_t dash = 0, gap; /* to what follows in the line */
         for (piece = rest; rest.length && !carnn__blank(*rest.at); carnn__skip(&rest, 1)) {
-            dashes = carnn__begins(rest, "--");
-            if (dashes) break;
+            dash = carnn__dash(rest);
+            if (dash) break;
         }
         piece.length -= rest.length;
         for (gap = 0; gap < rest.length && carnn__gap(rest.at[gap]);) gap++;
         carnn__prose_piece(&p, piece, gap == rest.length || rest.at[gap] == '\r' ||
                                           rest.at[gap] == '\n');
-        if (dashes) carnn__prose_word(&p, ' ', carnn__span_of("--"));
-        while (rest.length && (dashes ? *rest.at == '-' : carnn__blank(*rest.at)))
-            carnn__skip(&rest, 1);
+        if (dash) carnn__prose_word(&p, ' ', carnn__span_of("--"));
+        carnn__skip(&rest, dash);
+        while (rest.length && carnn__blank(*rest.at)) carnn__skip(&rest, 1);
     }
     return carnn__prose_end(&p);
 }
@@ -7917,12 +7963,12 @@ typedef struct carnn__vocabulary {
     carnn_status status;
     carnn__names words;  /* growing */
     size_t *times;       /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;     /* the first words, which are kept however rare they are */
-    size_t kept;         /* of these, words of a model to go on from */
-    size_t most;         /* to keep: those of `kept`, then the most frequent others (of equals the
-                            first); 0: all */
-    carnn__words text;   /* that is being added, and how often it occurs */
-    size_t text_times;
+    size_t reserved;     /* how many words, the first ones, are kept however rare they are */
+    size_t kept;         /* how many of these count in `most`: words of a model to go on from */
+    size_t most;         /* how many words are kept beside <unk> and those of the task: `kept`, then
+                            the most frequent others (of equals the first); 0: all */
+    carnn__words text;   /* that is being added */
+    size_t text_times;   /* how often it occurs */
 } carnn__vocabulary;
 
 static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a,
@@ -8201,7 +8247,7 @@ static void carnn__input_close(carnn__input *in) {
     if (in->file) fclose(in->file);
 #endif
 #ifdef CARNN__GZIP
-    in->lines.error = NULL; /* it may have been set already */
+    in->lines.error = NULL; /* it may tell already what went wrong first */
     carnn__gzip_wait(in);
 #endif
     carnn__free(in->allocator, in->buffer);
@@ -8272,8 +8318,9 @@ static int carnn__wide(carnn__span all) {
     return (even == half && !odd) || (odd == half && !even);
 }
 
-/* What a file is that begins as no data do; NULL: it may be data. */
+/* What is wrong with a file whose first bytes show that it is not data; NULL: it may be data. */
 static const char *carnn__no_data(const carnn__input *in) {
+    static const char utf_16[] = "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it";
     static const struct {
         const char *bytes, *what;
     } kinds[] = {{CARNN__GZIP_MARK, "is packed; unpack it first with gzip -d"},
@@ -8281,8 +8328,8 @@ static const char *carnn__no_data(const carnn__input *in) {
                  {"\x28\xB5\x2F\xFD", "is packed; unpack it first with zstd -d"},
                  {"PK\x03\x04", "is a zip archive; unpack it first"},
                  {"GGUF\x03", "is a model file, expected data"},
-                 {"\xFF\xFE", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"},
-                 {"\xFE\xFF", "is UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it"}};
+                 {"\xFF\xFE", utf_16},
+                 {"\xFE\xFF", utf_16}};
     static const char zeros[CARNN__MARK_BYTES] = {0};
     carnn__span all = in->lines.rest;
     size_t i;
@@ -8452,7 +8499,7 @@ static carnn_status carnn__csv_lines(carnn__input *in) {
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
 
 typedef struct carnn__vectors {
-    size_t most;           /* these two are set before the first file */
+    size_t most;           /* words of `more`, at most; set, as is `kind`, before the first file */
     carnn__tokenizer kind; /* that finds words in texts */
     size_t dimension;      /* 0 before the first file */
     size_t found;          /* words of the vocabulary that have a vector */
@@ -8624,8 +8671,9 @@ static carnn_status carnn__vector_binary(carnn__vectors *v) {
     return CARNN_OK;
 }
 
-/* After the first line of word2vec: is the first vector binary? It is not if the numbers are there
-   as text, or if the bytes that would be floats are printable: text, with a number too many. */
+/* After the first line of word2vec: is the first vector binary? It is not if its line ends with as
+   many numbers as that promises, or if the bytes that would be floats are printable: then it is a
+   line of text with too few numbers. */
 static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
     size_t i, window = CARNN__VECTOR_WORD_MAX + 32 * v->dimension; /* bytes enough */
     carnn_status status = carnn__input_want(&v->input, window);
@@ -11446,8 +11494,8 @@ struct carnn_graph {
     uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
 };
 
-typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
-    int64_t over, under;
+typedef struct carnn__mean { /* sum / count; 0 / 0: there is none */
+    int64_t sum, count;
 } carnn__mean;
 
 typedef struct carnn__graph_work {
@@ -11510,7 +11558,7 @@ static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
     int64_t time = 0;
     size_t i;
     int kind = 0;
-    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
+    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' ' && name.at[i] != 0x7F; i++) {}
     if (!i || i < name.length || i >= sizeof g->node->name)
         return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
     if (carnn__graph_find(g, name) < g->node_count)
@@ -11669,7 +11717,7 @@ static void carnn__graph_components(carnn__graph_work *w) {
 }
 
 static int carnn__mean_less(carnn__mean x, carnn__mean y) {
-    return x.over * y.under < y.over * x.under;
+    return x.sum * y.count < y.sum * x.count;
 }
 
 /* The least weight (sign * delay) of walks of k edges to every node, within components and from
@@ -11704,11 +11752,11 @@ static void carnn__graph_means(carnn__graph_work *w, int sign) {
         for (k = 0; k < N; k++) {
             int64_t weight = w->walk[k * N + v];
             if (last[v] == CARNN__UNREACHED || weight == CARNN__UNREACHED) continue;
-            m.over = last[v] - weight;
-            m.under = (int64_t)(N - k);
-            if (!worst.under || carnn__mean_less(worst, m)) worst = m;
+            m.sum = last[v] - weight;
+            m.count = (int64_t)(N - k);
+            if (!worst.count || carnn__mean_less(worst, m)) worst = m;
         }
-        if (worst.under && (!least->under || carnn__mean_less(worst, *least))) *least = worst;
+        if (worst.count && (!least->count || carnn__mean_less(worst, *least))) *least = worst;
     }
 }
 
@@ -11746,9 +11794,10 @@ static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *p
     for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
 }
 
-/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
-   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
-   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
+/* A cycle of component c with the least mean, sum / count, of sign * delay. With the weights
+   count * sign * delay - sum of edges it adds up to 0, and others to 1 or more. With (N + 1) times
+   these weights, less 1, only such cycles are negative (a cycle without repetition has N edges at
+   most), and w->via leads back to one from a node that the N-th sweep changes. */
 static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
                                carnn_graph_value *value) {
     carnn__mean mean = w->mean[sign < 0][c];
@@ -11756,19 +11805,21 @@ static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint3
     memset(w->weight, 0, sizeof w->weight);
     for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
     for (i = 0; i < N; i++)
-        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
-                               -(int64_t)scale * mean.over - 1);
+        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.count,
+                               -(int64_t)scale * mean.sum - 1);
     for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
     carnn__graph_trace(w, v, path, value);
 }
 
 /* --- measures -------------------------------------------------------------------------------- */
 
-static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
-    int64_t a = over < 0 ? -over : over, b = under, rest;
+/* Sets a measure to a fraction in lowest terms. */
+static void carnn__graph_fraction(carnn_graph_value *value, int64_t numerator,
+                                  int64_t denominator) {
+    int64_t a = numerator < 0 ? -numerator : numerator, b = denominator, rest;
     for (; b; a = b, b = rest) rest = a % b; /* Euclid */
-    value->numerator = over / a;
-    value->denominator = under / a;
+    value->numerator = numerator / a;
+    value->denominator = denominator / a;
 }
 
 /* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
@@ -11781,7 +11832,7 @@ static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_
     size_t i, N = w->graph->node_count, best = N;
     memset(w->via, 0xFF, sizeof w->via);
     for (i = 0; i < N; i++) {
-        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
+        w->used[i] = w->mean[!backward][w->component[i]].sum <= 0;
         w->weight[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
     }
     while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
@@ -11803,7 +11854,7 @@ static void carnn__graph_measures(carnn__graph_work *w, int backward) {
     int sign = backward ? -1 : 1;
     uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
     for (c = 0; c < g->node_count; c++) {
-        if (least[c].over <= 0) continue;
+        if (least[c].sum <= 0) continue;
         if (slow == CARNN__NO_INDEX) slow = fast = c;
         if (carnn__mean_less(least[c], least[slow])) slow = c;
         if (carnn__mean_less(most[c], most[fast])) fast = c;
@@ -11844,8 +11895,8 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
     size_t cycles = 0, used;
     uint32_t c;
     for (c = 0; c < g->node_count; c++) {
-        cycles += w->mean[0][c].under > 0;
-        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
+        cycles += w->mean[0][c].count > 0;
+        if (!w->mean[0][c].count || w->mean[0][c].sum > 0 || w->mean[1][c].sum > 0) continue;
         carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
         carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
         if (!high.delay) low = high;
@@ -11983,7 +12034,7 @@ CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_va
     return used;
 }
 
-/* Line i of a file of this graph; returns its length, 0 past the last one. */
+/* Line i of a file of this graph, whose period is 1; returns its length, 0 past the last one. */
 static size_t carnn__graph_line(const carnn_graph *g, size_t i, char line[128]) {
     const carnn_graph_node *n = g->node + i;
     const carnn_graph_edge *e;
@@ -12075,12 +12126,13 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* Weights that have floats: all that are trained, and vectors and other matrices that are not
-   rounded (carnn__param_shrinks). */
+/* The floats of parameter `number`: all parameters have them in training, then those that are not
+   rounded to 8 bits (carnn__param_shrinks). */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->model->params.value, number);
 }
 
+/* Parameter `number`, floats or rounded, as products take it. */
 static carnn__matrix carnn__weights(const carnn__work *work, size_t number) {
     return carnn__matrix_of(&work->model->params, number);
 }
@@ -12099,14 +12151,14 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return carnn__piece(&work->model->params, work->g, number);
 }
 
-/* Dropout on x; backward on its gradient, with the same key and stream. Key 0: none. */
+/* Dropout on x (count); backward on its gradient, with the same key and stream. Key 0: none. */
 static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
                         size_t stream) {
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
 }
 
-/* The cross entropy of each row of logits z (rows, columns) with its target. With work->g z becomes
-   the gradient, times `scale`; without it is scratch. */
+/* Sets loss (rows) to the cross entropy of each row of logits z (rows, columns) with its target
+   (rows). With work->g z becomes the gradient, times `scale`; without it is scratch. */
 static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, float *z,
                           const uint32_t *target, float scale, double smoothing, float *loss) {
     carnn__cross_entropy x = {columns, z, target, work->g != NULL, scale, (float)smoothing, loss};
@@ -12121,9 +12173,10 @@ static void carnn__report_part(const carnn__work *work, double value, double wei
 
 /* --- the plan of a head -------------------------------------------------------------------------
    One function of a head, `parts`, lists its weights and matrices. It runs to declare the weights
-   of a model (store is the model's, arena and work are NULL), to count the memory of a model at
-   work, and to take it (store only counts: each weight gets the same number again). But for the
-   last, what it takes is NULL. It runs on the same state again when the memory is taken again. */
+   of a model: then store is the model's, arena and work are NULL. It runs again to count the memory
+   of a model at work, and once more to take it: then store only counts, so that each weight gets
+   the number that it was declared with. Only where memory is taken are the pointers to it not NULL.
+   That may happen several times with one state. */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -12226,7 +12279,7 @@ static int carnn__model_links(const carnn_model *model) {
 /* Has a table the columns that the model was trained with? Their names are its words but <unk>. */
 static carnn_status carnn__same_columns(const carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
-    const char *file = carnn__name_end(data->item_count ? carnn__dataset_origin(data, 0) : "");
+    const char *file = carnn__name_end(data->origin_names); /* of the first file, as the columns */
     size_t count = model->words.count - 1, i;
     if (data->named != count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: expected %zu columns of numbers, as the "
@@ -12260,8 +12313,8 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
 }
 
 /* --- options of a task --------------------------------------------------------------------------
-   Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
-   the choices, so that 0 is "not chosen yet" for both. */
+   Entries of a task's table. The value of a number is in option[number]; of a name 1 + its place
+   among the choices is there, so that 0 is "not chosen yet" for both. */
 
 #define CARNN__OPTION_WHOLE(name, number, low, high, none, help)                                   \
     {name, help, CARNN_OPTION_INTEGER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}

@@ -1756,6 +1756,9 @@ says err 'rides.csv:1: expected a column "trip", found "ride,x,y,length"'
 cut -d , -f 1,2,4 trips.csv >fewer.csv
 run 3 predict t.gguf --data fewer.csv
 says err 'fewer.csv: expected 2 columns of numbers, as the model was trained with, found 1$'
+head -n 1 fewer.csv >header.csv
+run 3 predict t.gguf --data header.csv
+says err '^carnn: header.csv: expected 2 columns of numbers, as the model was trained with, found 1$'
 cut -d , -f 1-3 trips.csv >unknown.csv
 run 0 predict t.gguf --data unknown.csv
 check 'what is right need not be known in a table either' cmp -s out told

@@ -730,8 +730,13 @@ static const char *cloze_news_with(const char *part, const char *to) {
     return cloze_news_read(text, 0);
 }
 
-/* Prose as words: marks, 's and the like and dashes by themselves; a period stays with a short
-   abbreviation inside a line. What does not fit is counted; twice the length is always enough. */
+#define QUOTE "\xE2\x80\x99" /* also an apostrophe */
+#define DASH "\xE2\x80\x94"
+#define ELLIPSIS "\xE2\x80\xA6"
+
+/* Prose as words: marks, 's and the like and dashes by themselves, typographic ones as those of
+   ASCII; a period stays with a short abbreviation inside a line. What does not fit is counted;
+   twice the length is always enough. */
 static void cloze_prose(void) {
     static const struct {
         const char *text, *words;
@@ -740,7 +745,11 @@ static void cloze_prose(void) {
                {"No.\r\nWe'll  go", "No . We 'll go"}, {"mr. Smith. ran", "mr . Smith . ran"},
                {"saw Tom. ", "saw Tom ."}, {"saw Tom.\t\nHe", "saw Tom . He"},
                {"a---b --c d- e", "a -- b -- c d- e"}, {"(\"it's\")...", "( \" it 's \" ) . . ."},
-               {"'tis 's 'd", "' tis ' s ' d"}};
+               {"'tis 's 'd", "' tis ' s ' d"},
+               {"\xE2\x80\x9CO" QUOTE "Hara" QUOTE "s, \xE2\x80\x98" "dad" QUOTE ".\xE2\x80\x9D",
+                "\" O'Hara 's , ' dad ' . \""},
+               {"Lee" DASH "who" DASH DASH "ran-" DASH, "Lee -- who -- ran --"},
+               {"so" ELLIPSIS " I" QUOTE "\xE2\x80", "so . I'\xE2\x80"}};
     char words[64], random[16];
     size_t i, k, size, n;
     for (i = 0; i < sizeof set / sizeof *set; i++) {
@@ -758,7 +767,7 @@ static void cloze_prose(void) {
     CHECK_TEXT(words, "a?b");
     for (i = 0; i < 500; i++) {
         for (k = 0; k < sizeof random; k++)
-            random[k] = " \n'-.,sAm\xC3\xA9\0"[carnn__random(i, k) % 12];
+            random[k] = (" \n'-.,sAm\xC3\xA9\0" QUOTE DASH ELLIPSIS)[carnn__random(i, k) % 21];
         n = carnn_prose(random, i % sizeof random, words, sizeof words);
         CHECK(n <= 2 * (i % sizeof random) && strlen(words) == n && !strstr(words, "  "));
     }

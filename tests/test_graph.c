@@ -415,6 +415,8 @@ static void bad_input(void) {
                              "nothing");
     check_message("node a\x01 in\n", 1, "g.txt:1: expected a name of at most 40 printable bytes, "
                                       "found \"a\\x01\"");
+    check_message("node a\x7F in\n", 1, "g.txt:1: expected a name of at most 40 printable bytes, "
+                                      "found \"a\\x7f\"");
     check_message("node a12345678901234567890123456789012345678" "9 in\n", 1,
                 "g.txt:1: expected a directed cycle (condition 2), found none");
     check_message("node a12345678901234567890123456789012345678" "90 in\n", 1,

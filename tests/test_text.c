@@ -515,8 +515,9 @@ static void test_lines(void) {
 
 static void test_pieces(void) {
     carnn_error error;
-    char shown[4 * CARNN__SHOWN + 8];
+    char shown[4 * CARNN__SHOWN + 8], name[172];
     carnn__span s = {" \t a b\r ", 8}, part;
+    size_t i;
     s = carnn__trim(s);
     CHECK(s.length == 3 && memcmp(s.at, "a b", 3) == 0);
     CHECK_INT(carnn__cut(&s, ' ', &part), 1);
@@ -539,6 +540,11 @@ static void test_pieces(void) {
     CHECK_TEXT(carnn__show(shown, part), "\"0123456789012345678901234567890123456789...\"");
     part.at = "\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1";
     CHECK_INT(strlen(carnn__show(shown, part)), 4 * 40 + 5);
+    for (i = 0; i < sizeof name; i++) name[i] = "\xC3\xBC"[i % 2]; /* characters of two bytes */
+    strcpy(name + 170, "x");
+    CHECK(carnn__name_end(name) == name + 12); /* 160 bytes would begin inside the sixth */
+    name[160] = 0;
+    CHECK(carnn__name_end(name) == name);
 }
 
 /* --- packed files ----------------------------------------------------------------------------*/
