@@ -573,7 +573,7 @@ CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model
                                           const carnn_dataset *train, carnn_error *error);
 
 /* Can the option have an effect in this task? carnn_model_create() refuses those that cannot, and
-   options of other tasks. */
+   options of other tasks; the embedding of signal, which the data say, where it is another. */
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option);
 #endif
 CARNN_API void carnn_model_free(carnn_model *model);
@@ -16423,6 +16423,11 @@ static size_t carnn__two_tokens(const carnn_model *model, carnn__span text, uint
     return n;
 }
 
+/* By default random word vectors are trained, those of files are not. */
+static void carnn__two_adapt(carnn_model_desc *model) {
+    if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
+}
+
 /* 1: words are aligned. */
 static int carnn__two_aligns(const carnn_model *model) {
     size_t alignment = carnn__chosen(model, CARNN__TWO_ALIGNMENT);
@@ -21517,8 +21522,8 @@ static const carnn__task carnn__lm_task = {
      f = sum_i w_i [p_i; o_i]   p_i, o_i: the parts of x_i parallel and orthogonal to a_i (@@PART)
      score = W4 tanh(W3 [f of the question; f of the sentence] + b3) + b4 + s
      s = W5 shares + sum_i U_i traits       U_i: of a word of the question
-     P (h, e + overlaps)   b, u_i (h)   x_i (2h)   W1, W2 (h, 2h)   v (h)
-     f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 15)   U_i (3 or 5)
+     E_i: the vector of word i (e)   P (h, e + overlaps)   b, u_i (h)   x_i (2h)
+     W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2F)   W4 (1, h)   W5 (1, 8 to 15)   U_i (3 or 5)
 
    F is 4h; with --decomposition direct 2h, f = sum_i w_i (x_i - a_i). b4 is there with --loss pair
    only: it changes no rank. The shares are explained in @@MATCH: 8 of words that both texts have;
@@ -21541,6 +21546,9 @@ static const carnn__task carnn__lm_task = {
 
    ca and cosine pool by the maximum over the words. With --pooling attention the text that is read
    second becomes the sum of its words by additive attention; the query is the other one's maximum.
+
+   Dropout is on [E_i; overlap] (of an RCRN on what each of its RNNs reads), between layers, and on
+   f.
 
    --loss
      pair     cross entropy of sigmoid(score), with class weights: all right sentences together
@@ -21621,13 +21629,14 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__ANSWER_PLACE, others);
     carnn__option_default(model, CARNN__ANSWER_TRAITS, others);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
-    if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
+    carnn__two_adapt(model);
     if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
     if (!matches && carnn__can_remember(model, CARNN__TWO_ENCODER))
         carnn__option_default(model, CARNN__TWO_ENCODER + CARNN__ENCODER_MEMORY, 20);
-    if (!matches) return;
+    if (kind == CARNN__ANSWER_CA)
+        carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1 + CARNN__ALIGN_OVERLAP);
+    if (!matches || kind == CARNN__ANSWER_AP) return;
     carnn__option_default(model, CARNN__TWO_POOLING, 1 + CARNN__TWO_MAX);
-    carnn__option_default(model, CARNN__TWO_ALIGNMENT, 1 + CARNN__ALIGN_OVERLAP);
     carnn__option_default(model, CARNN__TWO_DIRECTION, 1 + CARNN__FIRST_TO_SECOND);
 }
 
@@ -21647,7 +21656,7 @@ static const carnn__role carnn__answer_roles[] = {
 typedef struct carnn__answer {
     carnn__two two;          /* the encoder of both texts; `attend` gives w of iwan, too */
     size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
-    int skips;
+    int skips;               /* w of iwan is computed from `skip`, not from the states */
     carnn__mat skip;         /* (R, 2h) what each word adds to the states */
     carnn__compare compare;  /* of iwan: f (B, 2F) */
     carnn__linear hidden, output; /* (B, h), of iwan; (B, 1), of iwan and siamese */
@@ -21750,7 +21759,7 @@ static carnn_status carnn__answer_pieces(carnn__work *work, carnn_error *error) 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__two_word);
     if (carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_SIAMESE)
-        *carnn__named(&model->params, "output.weight") = 5.0f; /* a cosine is small for a sigmoid */
+        *carnn__named(&model->params, "output.weight") = 5.0f; /* a cosine is small for a logit */
 }
 
 /* Words of a pair, and entries of its alignment matrices. */
@@ -21959,9 +21968,9 @@ static const carnn__task carnn__answer_task = {
    too little to learn, as n-grams are learnt sooner.
 
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
-   itself, divided by the number of its words. Dropout is on E w_i, between layers, and on v. The
-   vectors of the data's words are trained, also where a file has them; those of words that only the
-   file has are not.
+   itself, divided by the number of its words: the default of an RCRN whose cell reads a context.
+   Dropout is on E w_i, between layers, and on v. The vectors of the data's words are trained, also
+   where a file has them; those of words that only the file has are not.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -21986,7 +21995,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_MAX_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
-                         "none, or the position encoding of the text, as with rcrn"),
+                         "none, or text: its position encoding, the default of rcrn if the cell "
+                         "reads a context"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 2,
                         "1: of trees every phrase is an example"),
@@ -21995,7 +22005,7 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
-    int own = model->option[CARNN__CLASSIFY_ENCODER] > 1 + CARNN__RNN &&
+    int own = model->option[CARNN__CLASSIFY_ENCODER] == 1 + CARNN__RCRN &&
               carnn__reads_context(model->cell);
     (void)train;
     carnn__option_default(model, CARNN__CLASSIFY_CONTEXT,
@@ -22198,6 +22208,8 @@ static const carnn__task carnn__classify_task = {
    r2l the other way round. H_X is the maximum over the one that is read first. There is no context.
    --pooling attention: s of the sentence that is read second is the sum of its x_i by additive
    attention, s of the other one their maximum; s (2h)   f (8h)   W1 (h, 8h).
+
+   Dropout is on [E w_i; overlap], between layers, and on f.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22230,7 +22242,7 @@ static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) 
     if (!model->cell)
         model->cell = model->option[CARNN__TWO_ALIGNMENT] == 1 + CARNN__ALIGN_NONE ? "icarnn"
                                                                                    : "lstm";
-    if (!model->vector_count && !model->from) carnn__option_default(model, CARNN__TWO_TUNE, 1);
+    carnn__two_adapt(model);
 }
 
 static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
@@ -22378,8 +22390,8 @@ static carnn__logits carnn__pair_output(const carnn__work *work) {
                               m->two.compared ? &m->two.match.z : &m->output.y);
 }
 
-/* Sums of a tally, behind that of right classes. Of the last class: true positives; predicted plus
-   actual positives. Then the number of metrics. */
+/* Sums of a tally. Of classes, behind the number of right ones: true positives of the last class;
+   its predicted plus its actual positives. Behind the sums of grades: the number of metrics. */
 enum { CARNN__PAIR_TRUE_POSITIVES = 1, CARNN__PAIR_POSITIVES,
        CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
 
@@ -22480,6 +22492,8 @@ static const carnn__task carnn__pair_task = {
 
    --normalise everywhere also normalises what goes into each tanh of the attentive reader (Zhang
    2019, 6.3.5). --anonymous 1: candidates are names without a meaning (@@NAMES).
+
+   Dropout is on E d_i and E q_i, and between layers.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22605,7 +22619,8 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__candidates_plan(p, &m->candidates, CARNN__CLOZE_CANDIDATES, t);
 }
 
-/* Words of the text and of the question. */
+/* Words of the text, which may be in several members, and of the question. The last member of an
+   item has its candidates. */
 static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__item *x = &work->data->items[item];
     size_t m, question = x->first + x->count - 2;
@@ -22769,7 +22784,8 @@ static const carnn__task carnn__cloze_task = {
      z = W v + b, or for each row z_t = W x_t + b            W (K, pools D) or (K, D)   z (K)
      loss = -log softmax(z)[class], or (y - mean_y - deviation_y z)^2 / deviation_y^2
 
-   D is h, with --directions 2 2h. --target-kind says what is predicted:
+   D is h, with --directions 2 2h. Dropout is between layers, and on v or each x_t.
+   --target-kind says what is predicted:
 
      class    one of K classes for the sequence
      number   y for the sequence (K = 1): mean_y + deviation_y z, with the mean and the standard
@@ -22839,9 +22855,9 @@ static const carnn__role carnn__signal_roles[] = {{"rows", CARNN__SPACES, 0},
 #ifndef CARNN_NO_TEXT
 
 /* The option target_kind that the data show: steps where all targets, or most of them, are a class
-   for each of several rows; else numbers where some are fractions. *odd: the first target that is
-   none of that kind, such as steps that lack their last or NA among numbers; else SIZE_MAX. As
-   floats, fractions above some millions would all be whole. */
+   for each of several rows; else numbers where some are fractions, by their text: as floats,
+   numbers above some millions are all whole. *odd: the first target that is none of that kind, such
+   as steps that lack their last or NA among numbers; else SIZE_MAX. */
 static double carnn__signal_kind(const carnn_dataset *data, size_t *odd) {
     size_t first[] = {SIZE_MAX, SIZE_MAX, SIZE_MAX}; /* by kind */
     size_t i, fractions = 0, steps = 0, several = 0;
@@ -22879,9 +22895,13 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
                                         carnn_error *error) {
     const carnn_dataset *whole = data->whole ? data->whole : data; /* the same for all folds */
     carnn__vocabulary v;
-    size_t i, odd;
+    size_t columns = carnn__option_whole(model, CARNN__SIGNAL_COLUMNS), i, odd;
     double kind = carnn__signal_kind(whole, &odd);
-    carnn_status status = carnn__net_build(model, data, error);
+    carnn_status status;
+    if (columns > 1 && data->columns && columns != data->columns) /* lines of a group are rows */
+        return carnn__refuse(error, "columns is %zu, but the rows of the data have %zu numbers",
+                             columns, data->columns);
+    status = carnn__net_build(model, data, error);
     if (!status && !model->desc.from && /* whose words the model has got already */
         carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
             CARNN_ERR_MEMORY)
@@ -22960,6 +22980,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (!s.d) m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
     m->layers.drop = CARNN__SIGNAL_DROP_SUM;
     m->layers.rnn.drop = CARNN__SIGNAL_DROP_LAYERS;
+    m->layers.rnn.drops_top = m->steps;
     m->layers.rnn.probed = 1;
     if (!m->steps) carnn__pool_named(&m->layers.pool, p->model, CARNN__SIGNAL_POOLING);
     carnn__layers_plan(p, &m->layers, "cell", s, t);
@@ -24061,6 +24082,7 @@ static const struct carnn__dependent {
     {"cloze", "vector_words", NULL, NULL},
     {"signal", "vector_words", NULL, NULL},
     {"signal", "min_count", NULL, NULL},
+    {"signal", "embedding", NULL, NULL}, /* the data say it */
     {"signal", "pooling", "target_kind", "class number"}};
 
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option) {
@@ -24072,7 +24094,7 @@ CARNN_API int carnn_option_applies(const char *task, const carnn_option *option)
     return 1;
 }
 
-/* Refuses what no option of the task has set: a number or text of another one's. */
+/* Refuses a number or text of the description that is an option of other tasks alone. */
 static carnn_status carnn__check_foreign(const carnn_model_desc *asked, const char *task,
                                          carnn_error *error) {
     carnn_model_desc rest = *asked;
@@ -24119,7 +24141,8 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
     return 0;
 }
 
-/* asked: what the caller wants of a model that is described completely, also by its data. */
+/* Refuses options of the caller's description that can have no effect in the model; `complete` has
+   the defaults, too, and what the data decide. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
                                            const carnn_model_desc *complete, carnn_error *error) {
     const carnn_option *skip = carnn__option_named(complete->task, "skip");
@@ -24142,9 +24165,23 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
     return CARNN_OK;
 }
 
+/* Draws, computes, reads or takes over the initial weights of a model that declares them. */
+static carnn_status carnn__model_weights(carnn_model *model, const carnn_model_desc *desc,
+                                         const carnn_dataset *train, const carnn__vectors *vectors,
+                                         carnn_error *error) {
+    carnn_status status = carnn__store_alloc(&model->params, &model->allocator, error);
+    model->block = model->params.value;
+    if (status) return status;
+    carnn__store_init(&model->params, model->desc.seed);
+    if (model->task->init) model->task->init(model, train);
+    carnn__model_vectors(model, vectors);
+    return desc->from ? carnn__from_weights(model, desc->from, error) : CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
+    carnn_model_desc asked = *desc;
     const carnn__kernels *k;
     carnn_model *model;
     carnn__vectors vectors;
@@ -24171,18 +24208,12 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status && train->columns && desc->vector_count)
         status = carnn__refuse(error, "rows of numbers have no word vectors");
     if (!status) status = model->task->build(model, train, error);
-    if (!status) status = carnn__check_dependent(desc, &model->desc, error);
+    if (train->columns) asked.embedding = 0; /* it is that of the rows (carnn__same_task) */
+    if (!status) status = carnn__check_dependent(&asked, &model->desc, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_graph(model, desc, error);
     if (!status) status = carnn__model_declare(model, error);
-    if (!status) status = carnn__store_alloc(&model->params, &a, error);
-    model->block = model->params.value;
-    if (!status) {
-        carnn__store_init(&model->params, model->desc.seed);
-        if (model->task->init) model->task->init(model, train);
-        carnn__model_vectors(model, &vectors);
-        if (desc->from) status = carnn__from_weights(model, desc->from, error);
-    }
+    if (!status) status = carnn__model_weights(model, desc, train, &vectors, error);
     carnn__vectors_free(&vectors, &a);
     model->desc.vectors = NULL;
     model->desc.known = NULL;
@@ -27249,7 +27280,8 @@ static carnn_status carnn__check_cell_open(carnn__subject *s) {
 
 /* --- parts --------------------------------------------------------------------------------------
    Functions of @@MAT and @@PART by themselves. The parts of @@NET and @@MATCH are checked as parts
-   of models: the variants of the tasks have every one of them, in each of its kinds. */
+   of models: the variants of the tasks have every one of them, in each of its kinds, but without
+   batch normalisation, which curves the loss too much with the few rows of a sample. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {

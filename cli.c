@@ -3114,7 +3114,8 @@ static void add_default(line *text, const carnn_option *o, const char *only) {
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
         carnn_model_desc m = {.task = task};
         carnn_train_desc training = {.epochs = 0};
-        if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
+        if ((only && strcmp(only, task)) || !carnn_option_applies(task, o)) continue;
+        if (carnn_defaults(&m, &training, NULL)) continue;
         own = option_text(o, &m, &training);
         if (!*own || !strcmp(own, first)) continue;
         if (*first) add_text(text, ", %s %s", task, own);

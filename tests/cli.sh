@@ -1833,6 +1833,10 @@ run 0 train --task pair --alignment overlap --direction r2l --train "$data/pair-
 for model in iwan ap cosine 'cosine --alignment overlap'; do
     run 2 train --task answer --model $model --direction a2q --train "$data/answer-dev.tsv" $small
 done
+run 2 train --task answer --model cosine --alignment overlap --train "$data/answer-dev.tsv" $small
+says err 'alignment has an effect only where model is one of these: ca$'
+run 2 train --task answer --model ap --pooling max --train "$data/answer-dev.tsv" $small
+says err 'pooling has an effect only where model is one of these: ca cosine$'
 run 2 train --task answer --model ca --alignment none --direction a2q \
     --train "$data/answer-dev.tsv" $small
 run 0 train --task answer --model ca --direction a2q --train "$data/answer-dev.tsv" $small
@@ -1861,7 +1865,13 @@ for task in dialog lm cloze; do # what is refused is not offered either
     check "help $task has --vector-words" [ "$(grep -c -e --vector-words out)" -eq 0 ]
 done
 run 0 help signal
-check 'help signal has options of words' [ "$(grep -c -e --min-count -e --vector-words out)" -eq 0 ]
+check 'help signal has options of words' \
+    [ "$(grep -c -e --min-count -e --vector-words -e --embedding out)" -eq 0 ]
+run 0 help train # of an option the tasks where it has an effect have defaults
+tr -s '\n ' ' ' <out >told
+says told '--embedding N size of the word embeddings \[[^]]*cloze 64, skip-thought 50\]'
+run 2 train --task signal --train trips.csv --group trip --target far --columns 3 --out f.gguf
+says err 'columns is 3, but the rows of the data have 2 numbers$'
 run 0 help pair
 says out '--vector-words N'
 run 2 train --task pair --vector-words 3 --train "$data/pair-dev.tsv" --out f.gguf

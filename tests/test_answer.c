@@ -941,6 +941,23 @@ static void test_default_others(void) {
     }
 }
 
+/* Pooling, alignment and direction are those of the models that have them. */
+static void test_default_alignment(void) {
+    static const char *const models[] = {"iwan", "siamese", "ca", "ap", "cosine"};
+    static const double expected[5][3] = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {0, 0, 0}, {1, 0, 1}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(models); i++) {
+        carnn_model_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "answer";
+        CHECK_INT(carnn_set(&desc, NULL, "model", models[i], NULL), CARNN_OK);
+        CHECK_INT(carnn_defaults(&desc, NULL, NULL), CARNN_OK);
+        CHECK_NEAR(desc.option[CARNN__TWO_POOLING], expected[i][0], 0.0);
+        CHECK_NEAR(desc.option[CARNN__TWO_ALIGNMENT], expected[i][1], 0.0);
+        CHECK_NEAR(desc.option[CARNN__TWO_DIRECTION], expected[i][2], 0.0);
+    }
+}
+
 /* A hinge draws other wrong sentences in every step. */
 static void test_hinge_draws(void) {
     enum { WRONG = 30 };
@@ -1622,6 +1639,7 @@ int main(void) {
     test_descriptions();
     test_default_memory();
     test_default_others();
+    test_default_alignment();
     test_hinge_draws();
     test_memory_runs_out();
     return test_end();

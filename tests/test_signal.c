@@ -635,6 +635,34 @@ static void signal_odd_target(const char *text, const char *wanted, const char *
     carnn_dataset_free(data);
 }
 
+/* In training half of what the output reads is dropped: of the vector of each sequence, or of the
+   states of each row. */
+static void signal_drops(const char *text, const char *options) {
+    carnn_dataset *data = signal_text(text, "2", NULL);
+    carnn_model *model = signal_model(options, data);
+    float *g = (float *)calloc(model->params.size, sizeof *g);
+    const carnn__mat *x[2];
+    test_work w[2];
+    size_t i, rows, count, dropped = 0;
+    for (i = 0; i < 2; i++) {
+        test_work_open(&w[i], model, data, 1);
+        w[i].work.g = g;
+        w[i].work.dropout = 0.5;
+        CHECK_INT(test_work_run(&w[i], i), 1); /* key 0: no dropout */
+        x[i] = carnn__signal_features((const carnn__signal *)w[i].work.state, &rows);
+    }
+    count = rows * x[0]->columns;
+    for (i = 0; i < count; i++) {
+        dropped += x[1]->x[i] == 0.0f;
+        CHECK(x[1]->x[i] == 0.0f || x[1]->x[i] == 2.0f * x[0]->x[i]);
+    }
+    CHECK(4 * dropped > count && 4 * dropped < 3 * count);
+    for (i = 0; i < 2; i++) test_work_close(&w[i]);
+    free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* What is told follows from the data, unless an option says it. */
 static void signal_kinds(void) {
     static char same[6 * 50000 + 1];
@@ -728,6 +756,12 @@ static void signal_kinds(void) {
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
                "the data set has rows of 2 numbers, the model reads rows of 3 (embedding)");
+    desc.embedding = 2; /* it has no effect, but is no error either */
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    carnn_model_free(model);
+    CHECK_INT(carnn_set(&desc, NULL, "columns", "3", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "columns is 3, but the rows of the data have 2 numbers");
     carnn_dataset_free(data);
 }
 
@@ -1028,6 +1062,9 @@ int main(void) {
     signal_many_rows();
     signal_unscored();
     signal_steps_go_on();
+    signal_drops(signal_gestures, "hidden=64 layers=1 pooling=max,mean");
+    signal_drops(signal_steps, "hidden=64 layers=1 target_kind=steps");
+    signal_drops(signal_steps, "hidden=64 layers=1 target_kind=steps cell=lstm encoder=rcrn");
     signal_kinds();
     signal_network();
     signal_pixels();
