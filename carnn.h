@@ -13305,10 +13305,12 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
     size_t e = m->e, i, j;
     for (i = 0; i < t->inputs; i++) {
         float *y = m->y.x + i * m->y.columns;
-        const float *E = data->columns ? y : carnn__embed_row(work, m, t->input[i] / 2, y);
-        if (E != y) memcpy(y, E, e * sizeof *y);
-        for (j = 0; data->columns && j < e; j++)
-            y[j] = (float)carnn__number_at(data, t->input[i] * e + j);
+        if (!data->columns) {
+            const float *E_w = carnn__embed_row(work, m, t->input[i] / 2, y);
+            if (E_w != y) memcpy(y, E_w, e * sizeof *y);
+            continue;
+        }
+        for (j = 0; j < e; j++) y[j] = (float)carnn__number_at(data, t->input[i] * e + j);
     }
     carnn__mat_clear(&m->y, t->inputs);
 }
@@ -13383,10 +13385,10 @@ static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
 /* --- n-grams ------------------------------------------------------------------------------------
      z_s = 5 / sqrt(n) sum_g U_g     over the n sequences g of 1 .. N words in text s     z (S, C)
 
-   A linear classifier of texts, into C classes, by their words and those that stand side by side
-   (as in fastText, Joulin et al. 2017, with weights of the classes themselves). U (C, 2^18) has a
-   column U_g for each hash of a sequence; a few sequences share one. The factor 5 lets Adam, whose
-   steps have one size, learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
+   A linear classifier of texts, into C classes, by their words and those that stand side by side:
+   fastText (Joulin et al. 2017) without its hidden layer. U (C, 2^18) has a column U_g for each
+   hash of a sequence; a few sequences share one. Adam's steps have one size, whatever the gradient:
+   the factor 5 lets it learn weights that few texts have. Backward: dU_g += 5 / sqrt(n) dz_s. */
 
 #define CARNN__NGRAM_HASHES ((size_t)1 << 18)
 
@@ -13436,8 +13438,8 @@ static void carnn__ngrams_run(const carnn__work *work, carnn__ngrams *m, const c
      y_i = gain * (v_i - mean) / sqrt(variance + 1e-5)    v, y (rows, n)
 
    mean and variance of each column are those of all rows of the batch; of a single row, and outside
-   of training, those of the population, which are running means over batches. Kernels and
-   population are those of normalised cells (@@CELL), with one step. */
+   of training, those of the population, which are running means over batches. Kernels (with their
+   backward pass) and population are those of normalised cells (@@CELL), with one step. */
 
 typedef struct carnn__batch_norm {
     size_t gain;  /* (n) the first of the parameters from carnn__norm_declare */
@@ -13711,7 +13713,13 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
    to 16) has three, which read the same inputs: s1 and s2, the states of the first two, control the
    forget and the output gate of a LISTENER (@@CELL), which reads s3, the states of the third, all
    columns of [fw; bw] from the first word to the last. A layer of a multigraph RNN has a graph in
-   each direction in the place of bases.
+   each direction in the place of bases. A layer, whose U inputs make N packed rows:
+
+     x (U, in)                       above the first layer y of the layer below, and U = N
+       |  dropout, then P x (U, h)   of an RCRN P x first, then a mask for each base
+     bases or graphs                 fw and bw (N, h); of an RCRN s1, s2 and s3 of each
+       |  listeners                  of an RCRN: one for fw and one for bw, both read forwards
+     y (N or R, directions h)        [fw; bw]; R rows in reading order in the last layer alone
 
    A cell whose candidate is its input (scarnn, carnn-low) reads P x where inputs have another size
    than h: "project", without a bias, common to both directions and to all bases of a layer.
@@ -13838,7 +13846,7 @@ typedef struct carnn__rnn_input {
 } carnn__rnn_input;
 
 /* --- multigraph RNN -----------------------------------------------------------------------------
-   An RNN whose units are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
+   An RNN whose nodes are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
    of the cell rnn has at time t the value
 
      val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
@@ -13858,34 +13866,34 @@ typedef struct carnn__rnn_input {
    then each edge to v adds dval_u(t - delay) += U_e^T da_v(t). Last, over all t at once,
    dU_e += sum over t of da_v(t) val_u(t - delay)^T. */
 
-#define CARNN__GRAPH_UNITS 64      /* nodes of a graph, at most */
-#define CARNN__GRAPH_LONGEST 10000 /* the longest delay */
+#define CARNN__NODES_MOST 64    /* nodes of a graph, at most */
+#define CARNN__DELAY_MOST 10000 /* the longest delay */
 
-typedef struct carnn__wire { /* an edge */
+typedef struct carnn__edge {
     int input;              /* it is from an input */
-    size_t from, to, delay; /* numbers of units; steps */
+    size_t from, to, delay; /* numbers of nodes; steps */
     carnn__linear U;        /* U_e; of an input also its products with all inputs, y (U, width) */
-    float *forward, *backward; /* of a unit: U_e packed for val U_e^T, for da U_e */
+    float *forward, *backward; /* of a node: U_e packed for val U_e^T, for da U_e */
     size_t past;            /* where, in the state of a sequence, in floats, the value read at step
                                0 begins; of an input U_e x gate by gate, each (delay, P, h) */
-} carnn__wire;
+} carnn__edge;
 
-typedef struct carnn__unit { /* a node that is no input */
+typedef struct carnn__node { /* hidden, or the output: an input has no memory of its own */
     int linear;         /* the output: its value is a_v itself */
     size_t width, bias; /* columns of a_v; parameter b_v */
-    size_t wires;       /* wires to it and to the units before it */
+    size_t edges;       /* edges to it and to the nodes before it */
     size_t longest, c;  /* the longest delay of the edges from it; where its c begins in the state
                            of a sequence, in floats: `longest` past values stand before it */
     carnn__scan scan;   /* its dout: (N, h) dval_v */
-} carnn__unit;
+} carnn__node;
 
 typedef struct carnn__multigraph { /* one direction */
-    size_t cell, h, units, states; /* states: vectors (h) carried from one call to the next */
-    size_t output;                 /* the unit that is the output */
-    carnn__unit *unit;             /* (units) in the order in which they are computed */
-    carnn__wire *wire;             /* (edges) those to the first unit, to the second, ... */
+    size_t cell, h, nodes, states; /* states: vectors (h) carried from one call to the next */
+    size_t output;                 /* the node that is the output */
+    carnn__node *node;             /* (nodes) in the order in which they are computed */
+    carnn__edge *edge;             /* (edges) those to the first node, to the second, ... */
     uint32_t *first;               /* (N) zeros: the projection of every row is row 0, the bias */
-    float *zeros, *ph, *last;      /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
+    float *zeros, *ph, *delayed;   /* (P, h); (P, gates h) a_v at a step; (N, h) scratch */
 } carnn__multigraph;
 
 /* Checks that a multigraph RNN can be made of a valid graph. */
@@ -13894,25 +13902,25 @@ static carnn_status carnn__multigraph_check(const carnn_graph *g, const char *ce
     size_t i, outputs = 0, edges = 0, delays = 0;
     for (i = 0; i < g->node_count; i++) outputs += g->node[i].kind == CARNN_NODE_OUT;
     for (i = 0; i < g->edge_count; i++) {
-        delays += g->edge[i].delay < 0 || g->edge[i].delay > CARNN__GRAPH_LONGEST;
+        delays += g->edge[i].delay < 0 || g->edge[i].delay > CARNN__DELAY_MOST;
         edges += g->node[g->edge[i].to].kind == CARNN_NODE_OUT;
     }
     if (strcmp(cell, "rnn") && strcmp(cell, "lstm"))
         return carnn__refuse(error, "the units of a graph are of the cell rnn or lstm, not %s",
                              cell);
-    if (g->period == 1 && g->node_count <= CARNN__GRAPH_UNITS && !delays && outputs == 1 && edges)
+    if (g->period == 1 && g->node_count <= CARNN__NODES_MOST && !delays && outputs == 1 && edges)
         return CARNN_OK;
     return carnn__refuse(error, "the graph of an encoder has period 1 (found %ld), at most %d "
                          "nodes (%zu), no delays but 0 to %d (%zu others), one output (%zu) and an "
-                         "edge to it (%zu)", (long)g->period, CARNN__GRAPH_UNITS, g->node_count,
-                         CARNN__GRAPH_LONGEST, delays, outputs, edges);
+                         "edge to it (%zu)", (long)g->period, CARNN__NODES_MOST, g->node_count,
+                         CARNN__DELAY_MOST, delays, outputs, edges);
 }
 
 /* Orders the nodes but for inputs by the longest path of delay 0 to each; returns how many. Where
    the output has the value of another node, *output is that node, and the output is left out. */
-static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH_UNITS],
+static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__NODES_MOST],
                                  size_t *output) {
-    size_t depth[CARNN__GRAPH_UNITS] = {0}, count = 0, edges = 0, d, i, out;
+    size_t depth[CARNN__NODES_MOST] = {0}, count = 0, edges = 0, d, i, out;
     const carnn_graph_edge *e, *end = g->edge + g->edge_count;
     for (d = 0; d < g->node_count; d++)
         for (e = g->edge; e < end; e++)
@@ -13929,31 +13937,31 @@ static size_t carnn__graph_order(const carnn_graph *g, size_t order[CARNN__GRAPH
     return count;
 }
 
-static void carnn__wire_plan(carnn__plan *p, carnn__wire *w, const char *prefix,
+static void carnn__edge_plan(carnn__plan *p, carnn__edge *e, const char *prefix,
                              const carnn__rnn_shape *s, size_t number, size_t width) {
     const carnn_graph *g = s->graph;
-    const carnn_graph_edge *e = &g->edge[number];
+    const carnn_graph_edge *edge = &g->edge[number];
     size_t hidden = 0, i; /* edges from hidden nodes to the same one */
     char name[32];
     for (i = 0; i < g->edge_count; i++)
-        hidden += g->edge[i].to == e->to && g->node[g->edge[i].from].kind != CARNN_NODE_IN;
+        hidden += g->edge[i].to == edge->to && g->node[g->edge[i].from].kind != CARNN_NODE_IN;
     snprintf(name, sizeof name, "edge.%u.weight", (unsigned)number + 1);
-    w->delay = (size_t)e->delay;
-    w->input = g->node[e->from].kind == CARNN_NODE_IN;
-    if (w->input) {
-        carnn__linear_plan(p, &w->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
-        carnn__param_at(p->store, w->U.weight)->scale = s->range;
+    e->delay = (size_t)edge->delay;
+    e->input = g->node[edge->from].kind == CARNN_NODE_IN;
+    if (e->input) {
+        carnn__linear_plan(p, &e->U, prefix, name, s->U, s->in, width, 0, CARNN__IDENTITY);
+        carnn__param_at(p->store, e->U.weight)->scale = s->range;
     } else {
-        w->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_UNIFORM,
-                                     carnn__recurrent_range(s->h, e->delay > 1 ? 1 : hidden));
+        e->U.weight = carnn__declare(p->store, prefix, name, width, s->h, 0, CARNN__INIT_UNIFORM,
+                                     carnn__recurrent_range(s->h, edge->delay > 1 ? 1 : hidden));
     }
-    carnn__param_at(p->store, w->U.weight)->block = s->h;
-    if (!p->arena || w->input) return;
-    w->forward = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
-    if (p->work->g) w->backward = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
+    carnn__param_at(p->store, e->U.weight)->block = s->h;
+    if (!p->arena || e->input) return;
+    e->forward = carnn__floats(p->arena, 1, carnn__packed_size(width, s->h));
+    if (p->work->g) e->backward = carnn__floats(p->arena, 1, carnn__packed_size(s->h, width));
 }
 
-static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__unit *v,
+static void carnn__node_plan(carnn__plan *p, const carnn__multigraph *m, carnn__node *v,
                              const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     v->scan.h = s->h;
@@ -13968,15 +13976,15 @@ static void carnn__unit_plan(carnn__plan *p, const carnn__multigraph *m, carnn__
     if (k->flags & CARNN__HAS_CELL_STATE) v->scan.dc = carnn__floats(p->arena, s->P, s->h);
 }
 
-/* Memory that all units share. */
+/* Memory that all nodes share. */
 static void carnn__multigraph_memory(carnn__plan *p, carnn__multigraph *m,
                                      const carnn__rnn_shape *s) {
-    m->unit = (carnn__unit *)carnn__take(p->arena, m->units, sizeof *m->unit);
-    m->wire = (carnn__wire *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->wire);
+    m->node = (carnn__node *)carnn__take(p->arena, m->nodes, sizeof *m->node);
+    m->edge = (carnn__edge *)carnn__take(p->arena, s->graph->edge_count, sizeof *m->edge);
     m->first = carnn__indices(p->arena, s->N);
     m->zeros = carnn__floats(p->arena, s->P, s->h);
     m->ph = carnn__floats(p->arena, s->P, carnn__cells[s->cell].gates * s->h);
-    if (p->work->g) m->last = carnn__floats(p->arena, s->N, s->h);
+    if (p->work->g) m->delayed = carnn__floats(p->arena, s->N, s->h);
     if (m->first) memset(m->first, 0, s->N * sizeof *m->first);
     if (m->zeros) memset(m->zeros, 0, s->P * s->h * sizeof(float));
 }
@@ -13985,15 +13993,15 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
                                    const carnn__rnn_shape *s) {
     const carnn__cell_kind *k = &carnn__cells[s->cell];
     const carnn_graph_edge *edge = s->graph->edge;
-    size_t order[CARNN__GRAPH_UNITS], place[CARNN__GRAPH_UNITS], longest[CARNN__GRAPH_UNITS] = {0};
-    size_t c[CARNN__GRAPH_UNITS], output, wires = 0, i, j; /* longest, c: of carnn__unit */
+    size_t order[CARNN__NODES_MOST], place[CARNN__NODES_MOST], longest[CARNN__NODES_MOST] = {0};
+    size_t c[CARNN__NODES_MOST], output, edges = 0, i, j; /* longest, c: of carnn__node */
     char name[32];
     memset(m, 0, sizeof *m);
     m->cell = s->cell;
     m->h = s->h;
-    m->units = carnn__graph_order(s->graph, order, &output);
+    m->nodes = carnn__graph_order(s->graph, order, &output);
     if (p->arena) carnn__multigraph_memory(p, m, s);
-    for (i = 0; i < m->units; i++) {
+    for (i = 0; i < m->nodes; i++) {
         place[order[i]] = i;
         for (j = 0; j < s->graph->edge_count; j++)
             if (edge[j].from == order[i])
@@ -14002,8 +14010,8 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
         c[i] = m->states++ * s->h;
     }
     m->output = place[output];
-    for (i = 0; i < m->units; i++) {
-        carnn__unit unit, *v = &unit;
+    for (i = 0; i < m->nodes; i++) {
+        carnn__node node, *v = &node;
         memset(v, 0, sizeof *v);
         v->longest = longest[i];
         v->c = c[i];
@@ -14013,87 +14021,87 @@ static void carnn__multigraph_plan(carnn__plan *p, carnn__multigraph *m, const c
         v->bias = carnn__cell_vector(p->store, prefix, name, v->width, k->set_gate * s->h,
                                      v->linear ? 0 : s->h, k->set_bias);
         for (j = 0; j < s->graph->edge_count; j++) {
-            carnn__wire w;
+            carnn__edge e;
             if (edge[j].to != order[i]) continue;
-            memset(&w, 0, sizeof w);
-            carnn__wire_plan(p, &w, prefix, s, j, v->width);
-            w.to = i;
-            w.from = w.input ? i : place[edge[j].from];
-            w.past = w.input ? m->states * s->h : c[w.from] - w.delay * s->h;
-            if (w.input) m->states += w.delay * v->width / s->h;
-            if (m->wire) m->wire[wires] = w;
-            wires++;
+            memset(&e, 0, sizeof e);
+            carnn__edge_plan(p, &e, prefix, s, j, v->width);
+            e.to = i;
+            e.from = e.input ? i : place[edge[j].from];
+            e.past = e.input ? m->states * s->h : c[e.from] - e.delay * s->h;
+            if (e.input) m->states += e.delay * v->width / s->h;
+            if (m->edge) m->edge[edges] = e;
+            edges++;
         }
-        v->wires = wires;
-        if (p->arena) carnn__unit_plan(p, m, v, s);
-        if (m->unit) m->unit[i] = *v;
+        v->edges = edges;
+        if (p->arena) carnn__node_plan(p, m, v, s);
+        if (m->node) m->node[i] = *v;
     }
 }
 
-/* Packs U of the edges from units for products. */
+/* Packs U of the edges from nodes for products. */
 static void carnn__multigraph_ready(const carnn__work *work, const carnn__multigraph *m) {
-    const carnn__wire *w = m->wire, *end = w + m->unit[m->units - 1].wires;
-    for (; w < end; w++) {
-        size_t width = m->unit[w->to].width;
-        carnn__matrix U = carnn__weights(work, w->U.weight);
-        if (!w->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, w->forward);
-        if (w->backward) carnn__pack(work->engine, CARNN__NN, m->h, width, U, w->backward);
+    const carnn__edge *e = m->edge, *end = e + m->node[m->nodes - 1].edges;
+    for (; e < end; e++) {
+        size_t width = m->node[e->to].width;
+        carnn__matrix U = carnn__weights(work, e->U.weight);
+        if (!e->input) carnn__pack(work->engine, CARNN__NT, width, m->h, U, e->forward);
+        if (e->backward) carnn__pack(work->engine, CARNN__NN, m->h, width, U, e->backward);
     }
 }
 
 /* An edge from an input at step t: ph += U_e x, which is there for all steps; backward da_v is only
    added to its gradient. Of earlier calls U_e x is kept gate by gate. */
-static void carnn__wire_input(const carnn__work *work, const carnn__multigraph *m,
-                              const carnn__wire *w, const carnn__rnn_input *in,
-                              const uint32_t *index, size_t t, int backward) {
+static void carnn__edge_from_input(const carnn__work *work, const carnn__multigraph *m,
+                                   const carnn__edge *e, const carnn__rnn_input *in,
+                                   const uint32_t *index, size_t t, int backward) {
     const carnn__kernels *k = work->engine->k;
     const size_t *start = in->packed->start, P = in->packed->sequences, h = m->h;
-    const float *da = m->unit[w->to].scan.dph;
-    size_t width = m->unit[w->to].width, live = start[t + 1] - start[t], b, j;
+    const float *da = m->node[e->to].scan.dph;
+    size_t width = m->node[e->to].width, live = start[t + 1] - start[t], b, j;
     for (b = 0; b < live; b++) {
         float *ph = m->ph + b * width;
-        size_t at = t < w->delay ? 0 : start[t - w->delay] + b;
+        size_t at = t < e->delay ? 0 : start[t - e->delay] + b;
         at = (index ? index[at] : at) * width;
-        if (backward) k->add(da + (start[t] + b) * width, w->U.y.d + at, width);
-        else if (t >= w->delay) k->add(w->U.y.x + at, ph, width);
-        for (j = 0; t < w->delay && j < width; j += h)
-            k->add(in->state + (w->past + j * w->delay + t * h) * P + b * h, ph + j, h);
+        if (backward) k->add(da + (start[t] + b) * width, e->U.y.d + at, width);
+        else if (t >= e->delay) k->add(e->U.y.x + at, ph, width);
+        for (j = 0; t < e->delay && j < width; j += h)
+            k->add(in->state + (e->past + j * e->delay + t * h) * P + b * h, ph + j, h);
     }
 }
 
-/* An edge from a unit u at step t: ph += U_e val_u; backward dval_u += U_e^T da_v. */
-static void carnn__wire_unit(const carnn__work *work, const carnn__multigraph *m,
-                             const carnn__wire *w, const carnn__rnn_input *in, size_t t,
-                             int backward) {
+/* An edge from a node u at step t: ph += U_e val_u; backward dval_u += U_e^T da_v. */
+static void carnn__edge_from_node(const carnn__work *work, const carnn__multigraph *m,
+                                  const carnn__edge *e, const carnn__rnn_input *in, size_t t,
+                                  int backward) {
     const size_t *start = in->packed->start, live = start[t + 1] - start[t], h = m->h;
-    const carnn__unit *u = &m->unit[w->from], *v = &m->unit[w->to];
-    size_t before = t < w->delay ? 0 : start[t - w->delay] * h;
+    const carnn__node *u = &m->node[e->from], *v = &m->node[e->to];
+    size_t before = t < e->delay ? 0 : start[t - e->delay] * h;
     if (backward)
         carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, h, v->width,
-                      v->scan.dph + start[t] * v->width, v->width, w->backward, 0, NULL,
+                      v->scan.dph + start[t] * v->width, v->width, e->backward, 0, NULL,
                       u->scan.dout + before, h);
     else
         carnn__matmul(work->engine, CARNN__PACKED | CARNN__ADD, live, v->width, h,
-                      t < w->delay ? in->state + (w->past + t * h) * in->packed->sequences
-                                   : u->scan.out + before, h, w->forward, 0, NULL, m->ph, v->width);
+                      t < e->delay ? in->state + (e->past + t * h) * in->packed->sequences
+                                   : u->scan.out + before, h, e->forward, 0, NULL, m->ph, v->width);
 }
 
-/* All steps and units, backward from the last to the first. */
+/* All steps and nodes, backward from the last to the first. */
 static void carnn__multigraph_steps(const carnn__work *work, const carnn__multigraph *m,
                                     const carnn__rnn_input *in, const uint32_t *index,
                                     int backward) {
-    size_t count = in->packed->steps * m->units, i, j, b;
+    size_t count = in->packed->steps * m->nodes, i, j, b;
     for (i = 0; i < count; i++) {
-        size_t number = backward ? count - 1 - i : i, t = number / m->units;
-        const carnn__unit *v = &m->unit[number % m->units];
+        size_t number = backward ? count - 1 - i : i, t = number / m->nodes;
+        const carnn__node *v = &m->node[number % m->nodes];
         size_t row = in->packed->start[t], live = in->packed->start[t + 1] - row;
         if (!backward) memset(m->ph, 0, live * v->width * sizeof(float));
         else if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
-        for (j = v == m->unit ? 0 : v[-1].wires; j < v->wires; j++) {
-            const carnn__wire *w = &m->wire[j];
-            if (t < w->delay && (backward || !in->state)) continue; /* 0, no gradient */
-            if (w->input) carnn__wire_input(work, m, w, in, index, t, backward);
-            else carnn__wire_unit(work, m, w, in, t, backward);
+        for (j = v == m->node ? 0 : v[-1].edges; j < v->edges; j++) {
+            const carnn__edge *e = &m->edge[j];
+            if (t < e->delay && (backward || !in->state)) continue; /* 0, no gradient */
+            if (e->input) carnn__edge_from_input(work, m, e, in, index, t, backward);
+            else carnn__edge_from_node(work, m, e, in, t, backward);
         }
         if (backward) continue;
         if (!v->linear) carnn__scan_steps(&v->scan, m->cell, work->engine, t, t + 1);
@@ -14127,23 +14135,23 @@ static void carnn__past_keep(const carnn__rnn_input *in, size_t at, size_t count
 static void carnn__multigraph_forward(const carnn__work *work, const carnn__multigraph *m,
                                       const carnn__rnn_input *in, size_t direction) {
     size_t tape = carnn__cells[m->cell].tape, h = m->h, P = in->packed->sequences, j;
-    carnn__unit *v;
-    carnn__wire *w, *end = m->wire + m->unit[m->units - 1].wires;
-    for (v = m->unit; v < m->unit + m->units; v++) {
+    carnn__node *v;
+    carnn__edge *e, *end = m->edge + m->node[m->nodes - 1].edges;
+    for (v = m->node; v < m->node + m->nodes; v++) {
         v->scan.seq = in->packed;
         v->scan.end = in->packed->sequences;
         v->scan.back = 0;
         v->scan.px = (float *)(uintptr_t)carnn__weight(work, v->bias);
         v->scan.c0 = in->state ? in->state + v->c * P : m->zeros;
     }
-    for (w = m->wire; w < end; w++)
-        if (w->input) carnn__linear_forward(work, &w->U, in->x, in->inputs);
+    for (e = m->edge; e < end; e++)
+        if (e->input) carnn__linear_forward(work, &e->U, in->x, in->inputs);
     carnn__multigraph_steps(work, m, in, in->index[direction], 0);
-    for (w = m->wire; in->state && w < end; w++)
-        for (j = 0; w->input && j < w->U.y.columns; j += h) /* gate by gate */
-            carnn__past_keep(in, (w->past + j * w->delay) * P, w->delay, w->U.y.x + j,
-                             w->U.y.columns, in->index[direction], h);
-    for (v = m->unit; in->state && v < m->unit + m->units; v++) {
+    for (e = m->edge; in->state && e < end; e++)
+        for (j = 0; e->input && j < e->U.y.columns; j += h) /* gate by gate */
+            carnn__past_keep(in, (e->past + j * e->delay) * P, e->delay, e->U.y.x + j,
+                             e->U.y.columns, in->index[direction], h);
+    for (v = m->node; in->state && v < m->node + m->nodes; v++) {
         carnn__past_keep(in, (v->c - v->longest * h) * P, v->longest, v->scan.out, h, NULL, h);
         if (tape && !v->linear) /* c stands last on it */
             carnn__past_keep(in, v->c * P, 1, v->scan.tape + (tape - 1) * h, tape * h, NULL, h);
@@ -14154,25 +14162,25 @@ static void carnn__multigraph_forward(const carnn__work *work, const carnn__mult
 static void carnn__multigraph_backward(const carnn__work *work, const carnn__multigraph *m,
                                        const carnn__rnn_input *in, size_t direction) {
     size_t rows = in->packed->rows, h = m->h;
-    carnn__unit *v;
-    carnn__wire *w;
-    for (v = m->unit; v < m->unit + m->units; v++) {
+    carnn__node *v;
+    carnn__edge *e;
+    for (v = m->node; v < m->node + m->nodes; v++) {
         v->scan.back = 1;
         v->scan.dpx = carnn__gradient(work, v->bias);
         if (v->scan.dc) memset(v->scan.dc, 0, v->scan.end * h * sizeof(float));
-        if (v != m->unit + m->output) memset(v->scan.dout, 0, rows * h * sizeof(float));
+        if (v != m->node + m->output) memset(v->scan.dout, 0, rows * h * sizeof(float));
     }
     carnn__multigraph_steps(work, m, in, in->index[direction], 1);
-    for (v = m->unit; v < m->unit + m->units; v++)
+    for (v = m->node; v < m->node + m->nodes; v++)
         if (v->linear) carnn__column_sums(work->engine, rows, h, v->scan.dout, h, v->scan.dpx);
-    for (w = m->wire; w < m->wire + m->unit[m->units - 1].wires; w++)
-        if (w->input) carnn__linear_backward(work, &w->U, in->x, in->inputs);
+    for (e = m->edge; e < m->edge + m->node[m->nodes - 1].edges; e++)
+        if (e->input) carnn__linear_backward(work, &e->U, in->x, in->inputs);
         else
-            carnn__delayed_gradient(work->engine, in->packed, w->delay, m->unit[w->to].width,
-                                    m->unit[w->to].scan.dph, m->unit[w->to].width, h,
-                                    m->unit[w->from].scan.out,
-                                    in->state ? in->state + w->past * in->packed->sequences : NULL,
-                                    m->last, carnn__gradient(work, w->U.weight));
+            carnn__delayed_gradient(work->engine, in->packed, e->delay, m->node[e->to].width,
+                                    m->node[e->to].scan.dph, m->node[e->to].width, h,
+                                    m->node[e->from].scan.out,
+                                    in->state ? in->state + e->past * in->packed->sequences : NULL,
+                                    m->delayed, carnn__gradient(work, e->U.weight));
 }
 
 /* --- layers ----------------------------------------------------------------------------------- */
@@ -14222,13 +14230,15 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
                                  const carnn__rnn_shape *s) {
     carnn__listener *l = &layer->listener[i];
     size_t b;
-    *l = *layer->listener;
+    if (i) *l = layer->listener[0]; /* its memory, but for c */
     l->raw = s->raw;
     l->h = s->h;
     l->c = carnn__floats(p->arena, s->N, s->h);
     if (!i) l->out = carnn__floats(p->arena, s->N, s->h);
-    if (!i && p->work->g) l->dout = carnn__floats(p->arena, s->N, s->h);
-    if (!i && p->work->g) l->dc = carnn__floats(p->arena, s->P, s->h);
+    if (!i && p->work->g) {
+        l->dout = carnn__floats(p->arena, s->N, s->h);
+        l->dc = carnn__floats(p->arena, s->P, s->h);
+    }
     layer->dout[0] = l->out; /* the backward pass does not need out */
     for (b = 0; layer->base && b < CARNN__BASES; b++) {
         l->s[b] = layer->base[b * s->directions + i].run.scan.out;
@@ -14423,8 +14433,8 @@ static carnn__mat carnn__rnn_states(const carnn__rnn *m, const carnn__rnn_layer 
     const carnn__multigraph *graph = &layer->graph[i];
     carnn__mat s = {layer->listener[i].out, layer->listener[i].dout, m->h};
     if (m->bases > 1) return s;
-    s.x = m->bases ? layer->base[i].run.scan.out : graph->unit[graph->output].scan.out;
-    s.d = m->bases ? layer->dout[0] : graph->unit[graph->output].scan.dout;
+    s.x = m->bases ? layer->base[i].run.scan.out : graph->node[graph->output].scan.out;
+    s.d = m->bases ? layer->dout[0] : graph->node[graph->output].scan.dout;
     return s;
 }
 
@@ -14962,8 +14972,9 @@ static void carnn__hops_backward(const carnn__work *work, const carnn__hops *m) 
 }
 
 /* --- query reduction ----------------------------------------------------------------------------
-   Layers (@@PART) that share their weights read packed rows of e under the question c (B, D). The
-   query of the first one is c at each step; o (B, D) is the last state of the last one. */
+   Query reduction networks (Seo et al. 2017). Layers (their equations: @@PART) that share their
+   weights read packed rows of e, the m of the equations, under the question c (B, D). The query of
+   the first one is c at each step; o (B, D) is the last state of the last one. */
 
 typedef struct carnn__reduce_layer {
     carnn__mat q;         /* its queries: (B, D) in the first layer, else (N, D) */
@@ -15020,7 +15031,7 @@ static void carnn__reduce_plan(carnn__plan *p, carnn__reduce *m, carnn__reductio
         layer.job.dq = layer.q.d;
         layer.job.Wq = layer.query.y.x;
         layer.job.dWq = layer.query.y.d;
-        layer.job.dk = l ? layer.query.y.d : dk;
+        layer.job.dk = l ? layer.query.y.d : dk; /* the first has sums of dk as its d(W q) */
         layer.job.gate = carnn__floats(p->arena, B, gates * T);
         layer.job.k = carnn__floats(p->arena, N, x.D);
         layer.job.fw = carnn__floats(p->arena, N, x.D);
@@ -15117,7 +15128,8 @@ static void carnn__text_softmax(const carnn__work *work, const carnn__texts *t, 
 
      g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
-   Backward, from dw: de = w * (dw - w . dw) for e_r = v . g_r, then through the linear layers. */
+   (Bahdanau, Cho and Bengio 2015; of questions and answers Tan et al. 2015). Backward, from dw:
+   de = w * (dw - w . dw) for e_r = v . g_r, then through the linear layers. */
 
 typedef struct carnn__additive {
     carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
@@ -15210,7 +15222,7 @@ static void carnn__weighted_inputs(const carnn__work *work, const carnn__texts *
 
 /* --- scores of words by a query -----------------------------------------------------------------
    e_r = x_r . q_s for the words r of each text s; x (R, D)  q (S, D)  e (R, 1)
-   Backward: dx_r += de_r q_s; dq_s += sum_r de_r x_r. de is not cleared here. */
+   Backward: dx_r += de_r q_s; dq_s += sum_r de_r x_r. What reads e sets de: it is not cleared. */
 
 static void carnn__dot_scores(const carnn__work *work, const carnn__texts *t, const carnn__mat *x,
                               const carnn__mat *q, const carnn__mat *e, int backward) {
@@ -15309,6 +15321,12 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
             }
 }
 
+/* Entries of the matrix (m, n) of pair b, whose texts have m and n words. */
+static size_t carnn__pair_entries(const carnn__texts *t, size_t b) {
+    const size_t *at = t->at + 2 * b;
+    return (at[1] - at[0]) * (at[2] - at[1]);
+}
+
 /* --- comparison of the two texts of a pair ------------------------------------------------------
    The inter-weighted alignment network of Shen, Yang and Deng 2017. Word x_i of one text is aligned
    with a_i, a mean of the words y_j of the other text; p_i and o_i are the parts of x_i parallel
@@ -15388,7 +15406,7 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     m->w = w;
     for (b = 0; b < t->count; b++) {
         m->E_at[b] = cell;
-        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+        cell += 2 * carnn__pair_entries(t, b);
     }
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
     if (!backward) carnn__mat_clear(&m->f, t->count);
@@ -15483,7 +15501,7 @@ static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
         m->G_at[b] = cell;
         carnn__mat_copy(work, x, from * D, &m->q, row * D, n * D, backward);
         row += n;
-        cell += n * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+        cell += carnn__pair_entries(t, b);
     }
     m->rows = row;
 }
@@ -15595,9 +15613,15 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
    CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
    RNN reads the other text, Y. Where a word y_j is aligned with a word x_i, k_j, the state of Y, is
    mixed with the state of X at x_i in the same direction (see carnn__state_gate). Of several layers
-   that is the last one, and H_X is pooled from it:
+   only the last one does so, and H_X is pooled from it:
 
      g = sigmoid(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)        (Eq. 2 and 3)
+
+     words of X --- RNN --- states of X --- pool --- H_X       first
+                                 | h_i^x              |
+     words of Y --- RNN ------ k_j, mixed with g ----- g       second: the step after j reads h_j
+                                 |
+                            states of Y --- pool
 
    Each direction has its own W_H (h, 2h), W_h (h, h) and b (h). A word of Y is aligned with an
    equal word of X: of those that no earlier word of Y has, with the nearest to its own place, of
@@ -15848,8 +15872,9 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
 }
 
 /* idf of a word that occurs k times among the K words of the distinct texts of training data:
-   log(K / k) / log K; 1 of words that are not among them, and of the marks for unknown words. Names
-   of classes count as texts, too; alignments do not. */
+   log(K / k) / log K (so it counts words, not the texts that have them); 1 of words that are not
+   among them, and of the marks for unknown words. Names of classes count as texts, too; alignments
+   do not. */
 static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
                                 uint32_t (*number)(const carnn_model *model, carnn__span word)) {
     float *idf = carnn__named(&model->params, "word.idf");
@@ -16533,23 +16558,33 @@ static const carnn__mat *carnn__two_output(const carnn__two *m) {
 
 /* v where it is a weighted sum of words. Additive attention is for Y, the text that is read second:
    v of the first text is the query, and stays what it is. */
-static void carnn__two_attend(const carnn__work *work, carnn__two *m, int backward) {
+static void carnn__two_attend(const carnn__work *work, carnn__two *m) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *s = carnn__two_states(m), *v = &m->layers.pool.y;
     size_t D = s->columns, i, Y = m->aligned.first ^ 1;
-    if (!m->attends) return;
-    if (!backward) carnn__mat_clear(&m->sum, t->texts);
+    carnn__mat_clear(&m->sum, t->texts);
     if (m->attends == CARNN__ATTENDS_BOTH) {
-        if (!backward) carnn__attentive_run(work, &m->attentive, t, s, 0);
-        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, backward);
-        if (backward) carnn__attentive_run(work, &m->attentive, t, s, 1);
+        carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
         return;
     }
-    if (!backward) carnn__additive_forward(work, &m->attend, t, s, v);
-    for (i = Y ^ 1; i < t->texts; i += 2)
-        carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, backward);
-    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, backward);
-    if (backward) carnn__additive_backward(work, &m->attend, t, s, v);
+    carnn__additive_forward(work, &m->attend, t, s, v);
+    for (i = Y ^ 1; i < t->texts; i += 2) carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, 0);
+    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
+}
+
+static void carnn__two_attend_back(const carnn__work *work, carnn__two *m) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *s = carnn__two_states(m), *v = &m->layers.pool.y;
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (m->attends == CARNN__ATTENDS_BOTH) {
+        carnn__weighted_sums(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
+        carnn__attentive_run(work, &m->attentive, t, s, 1);
+        return;
+    }
+    carnn__weighted_sums(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
+    for (i = Y ^ 1; i < t->texts; i += 2) carnn__mat_copy(work, v, i * D, &m->sum, i * D, D, 1);
+    carnn__additive_backward(work, &m->attend, t, s, v);
 }
 
 static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t key) {
@@ -16564,7 +16599,7 @@ static void carnn__two_forward(const carnn__work *work, carnn__two *m, uint64_t 
     if (m->aligns)
         carnn__aligned_forward(work, &m->aligned, t, u, &m->layers.pool, m->overlap.stem, key);
     else carnn__layers_forward(work, &m->layers, t, u, key);
-    carnn__two_attend(work, m, 0);
+    if (m->attends) carnn__two_attend(work, m);
     if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 0);
 }
 
@@ -16572,7 +16607,7 @@ static void carnn__two_backward(const carnn__work *work, carnn__two *m, uint64_t
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *x = &m->words.y, *u = carnn__two_inputs(m);
     if (m->compared) carnn__similarity_run(work, &m->match, t, carnn__two_output(m), 1);
-    carnn__two_attend(work, m, 1);
+    if (m->attends) carnn__two_attend_back(work, m);
     if (m->aligns) carnn__aligned_backward(work, &m->aligned, t, u, &m->layers.pool, key);
     else carnn__layers_backward(work, &m->layers, t, u, key);
     if (m->highways) carnn__highway_backward(work, &m->highway, &m->project.y, t->inputs);
