@@ -11,7 +11,7 @@
        #include "carnn.h"
 
    Link with -lm and -lpthread. That one file needs stb_ds.h (Debian: libstb-dev) on its include
-   path.
+   path; where it uses stb_ds's short names itself, it includes stb_ds.h before this header.
 
    A PROGRAM that loads a dialog model and answers:
 
@@ -116,14 +116,17 @@
    OPTIONS, #defined before the implementation:
 
        CARNN_API                       linkage of public functions (extern)
-       CARNN_STATIC                    all functions static
+       CARNN_STATIC                    all functions static, but not those of stb_ds: where several
+                                       files have the implementation, all but one of them define
+                                       CARNN_NO_STB_DS_IMPLEMENTATION, too
        CARNN_FILE                      the name of this file, if you have renamed it
        CARNN_NO_STDIO                  no files: models and data from memory only
        CARNN_NO_THREADS                one thread
        CARNN_NO_SIMD                   portable C only
        CARNN_NO_TRAIN                  no training, gradient check, benchmark
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
-                                       training: what is left loads models and answers
+                                       training: what is left loads models and answers, and
+                                       carnn_dataset_load returns CARNN_ERR_ARGUMENT
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
        CARNN_TASKS(X)                  the tasks that the program has, X(dialog) X(lm); skip-thought
                                        is X(thought)
@@ -139,10 +142,11 @@
    always may, a text of length 0 and room for 0 bytes or entries may, and every _free takes NULL.
 
    WHO FREES: an object that a function returns through a ** belongs to the caller and has a _free;
-   where the call fails it is NULL. Strings and arrays, *reply too, belong to the object that was
-   asked. Free a session before its model, and before the model is trained again: it may hold
-   results of the old weights. Nothing else keeps what it was made from, except where this is said:
-   data sets, descriptions and other models may be freed after the call.
+   where the call fails it is NULL. Strings and arrays belong to the object that was asked, *reply
+   to the session's model; what a session tells of a prediction lasts until its next call. Free a
+   session before its model, and before the model is trained again: it may hold results of the old
+   weights. Nothing else keeps what it was made from, except where this is said: data sets,
+   descriptions and other models may be freed after the call.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
    set is read-only once it is loaded. Different objects may be made, trained and freed in different
@@ -156,8 +160,8 @@
    MEMORY. Every object takes an allocator, which stb_ds's arrays use, too; calls without an object
    (carnn_recurrence, carnn_file_*, carnn_gradcheck, carnn_bench) use malloc. Training takes all of
    its memory before the first step, but for names of files while a checkpoint is written. A session
-   is one block whose size is known before: of a dialog model with 16 dimensions some 20 KB with ten
-   candidates and short dialogs, 90 KB with 206 and longer ones. A session opened with desc NULL
+   is one block whose size is known before: of a dialog model with 16 dimensions some 25 KB with ten
+   candidates and short dialogs, 105 KB with 206 and longer ones. A session opened with desc NULL
    reads dialogs as long as the longest of the training data, and forgets the oldest utterances of
    longer ones; one with {.utterances = 1024} reads as much as scoring does. Of the stack, sessions
    take 8 KB (24 KB for a line that is a tree), training 20 KB, the rest 12 KB at most, and products
@@ -467,7 +471,8 @@ CARNN_API size_t carnn_thread_count(int64_t threads);
 /* --- data sets -------------------------------------------------------------------------------- */
 
 /* A data set is what files in one of the published formats have: texts, or rows of numbers
-   (signal). It knows nothing of a vocabulary and can be shared between models and threads. */
+   (signal). carnn_task_data() has the formats of a task in short, data/TASKS.md in full. A data set
+   knows nothing of a vocabulary and can be shared between models and threads. */
 
 /* What belongs to images (signal). */
 typedef struct carnn_images_desc {
@@ -2426,10 +2431,10 @@ typedef union carnn__lanes_room {
 
 #define CARNN__LANES 16
 #define CARNN__DOTS_MOST 8 /* rows of A that are multiplied by rows of B as these are read */
-#define CARNN__BLOCKS_MOST 4 /* where B is blocks: for more rows a panel is packed once */
-#define CARNN__BLOCK_GROUPS 2 /* times 16 rows of B at a time, for one row: one sum would wait */
+#define CARNN__BLOCKS_MOST 4 /* the same where B is blocks: for more rows a panel is packed once */
+#define CARNN__BLOCK_GROUPS 2 /* of 16 rows of blocks, for one row of A: one sum alone would wait */
 #define CARNN__PAGE 1024 /* floats: rows so far apart compete for the lines of one set of a cache */
-#define CARNN__CROWDED 512 /* floats: rows so far apart, for those of two sets */
+#define CARNN__CROWDED 512 /* floats: rows so far apart compete for those of two sets */
 #define CARNN__FAR ((size_t)1 << 20) /* floats: the second-level cache has no room for so many */
 
 /* One job of the tiles: C (m, n) += A (m, k) B (k, n), where B is one panel of tile_columns columns
@@ -3150,11 +3155,11 @@ typedef struct CARNN__K(apart) {
     ptrdiff_t a, b, c;
 } CARNN__K(apart);
 
-/* C (m, w) += A B', w = CARNN__WIDTH, B stored (w, k), in the order of k, a multiple of 4; the same
-   for `groups` such B and C, at most CARNN__DOTS_MOST sums, m groups. A column of w rows of B is
-   used as soon as it is transposed; a sum waits for its last multiply-add, in the meantime others
-   are at work. As many rows are prefetched from `next` on, if it is there: the hardware does not
-   foresee so many short rows. */
+/* C (m, w) += A B' where B is stored (w, k), w = CARNN__WIDTH, k a multiple of 4; the same for
+   `groups` such B and C, which are `apart`: m * groups sums, CARNN__DOTS_MOST at most. A column of
+   B is used as soon as it is transposed. A sum waits for its last multiply-add; in the meantime the
+   others are at work. From `next` on, if that is not NULL, as many rows of B are prefetched: the
+   hardware does not foresee so many short rows. */
 static CARNN__INLINE void CARNN__V(row_dots)(size_t m, ptrdiff_t groups, CARNN__K(apart) apart,
                                              size_t k, const float *a, size_t lda, const float *b,
                                              size_t ldb, const float *next, float *c, size_t ldc) {
@@ -3438,19 +3443,43 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    result.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
-   the caches of the core while all tiles of its columns use it. For few rows of A each panel is
-   copied (transposed, where B is stored (n, k)) when it is needed; one row of A reads B in place.
-   For up to eight rows of A, with AVX-512 for more, eight at a time, a B that is stored (n, k) is
-   transposed in registers, and never stored. Blocks of 8-bit weights (n, k) are transposed as
-   bytes, sixteen rows at a time, for up to four rows of A as they are needed. For many rows a block
-   of panels is packed into the second-level cache first. A B that was packed before is used in
-   place; where it is large the tiles prefetch the next panel.
+   the caches of the core while all tiles of its columns use it:
+
+                         n                          for each block of B                p
+               +-------+-------+-------+              for each of its panels           j
+        B      |       | panel |       | depth          for each tile of its columns   i
+         k     +-------+-------+-------+                  tile += strip of A * panel
+               |       |       |       | depth
+               +-------+-------+-------+            `depth` rows of B are a block, of which
+      k                                             every panel lies dense in memory where it
+    +-----+-----+-------+-------+-------+           is packed: its first row, then the second.
+  A |     |     |       |       |       | C         With many rows of A the strips are in the
+    +-----+-----+-------+-------+-------+           middle loop, and the panels in the inner
+  m |strip|     |       | tile  |       |           one: C is then visited along its rows.
+    +-----+-----+-------+-------+-------+
+
+   What becomes of B depends on its form and on the rows of A. They are few up to the rows of a tile
+   where B is (k, n), up to eight where it is (n, k) (with AVX-512 more, eight at a time; of blocks
+   of 8-bit weights up to four), and many from 96 on, if C has 128 columns and the engine a block of
+   memory:
+
+     rows   B (k, n)                       B stored (n, k)                    packed before
+     few    read in place                  transposed in registers, and       read in place
+                                           never stored
+     more   each panel is copied by the    each panel is transposed before    the same; a large one
+            first tile that reads it       its first tile                     is prefetched
+     many   a block of panels is packed into the second-level cache first     the same
+
+   A panel whose width is no multiple of 16 is always packed, padded with zeros. Blocks of 8-bit
+   weights are transposed as bytes, sixteen rows at a time.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
 /* A tile needs registers for its sums, a row of the panel and an element of A. Two multiply-add
-   units with a latency of four are busy with eight independent sums or more. */
+   units with a latency of four are busy with eight independent sums or more. A tile has up to
+   TILE_ROWS rows and TILE_VECTORS vectors of columns, with one or two rows up to TILE_WIDEST;
+   TILES(X) has all shapes, X(rows, vectors). */
 #if defined(CARNN__AVX512)
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
@@ -4273,10 +4302,9 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
-/* For so many rows and fewer a B that is stored (n, k) is transposed in registers. That is done
-   anew for every CARNN__DOTS_MOST of them: for more it pays only where row_dots does it, for more
-   than sixteen only where the rows of B are long. With AVX-512 it does not where they compete for
-   the cache. */
+/* The most rows of A for which a B that is stored (n, k) is transposed in registers. That is done
+   anew for every CARNN__DOTS_MOST of them, so more rows pay only where row_dots transposes, more
+   than sixteen only where the rows of B are long, and neither where these compete for the cache. */
 static size_t carnn__few(const carnn__product *x) {
     const int fast = x->k >= 4 && x->n >= CARNN__LANES && x->b.columns % CARNN__CROWDED;
     if (x->b.q) return CARNN__BLOCKS_MOST;
@@ -4284,7 +4312,7 @@ static size_t carnn__few(const carnn__product *x) {
     return x->k < 128 ? carnn__min(x->e->k->dots_rows, 16) : x->e->k->dots_rows;
 }
 
-/* That product for m rows, as many at a time as the kernels take. */
+/* C = start + A B' for m rows (carnn__few), as many at a time as the kernels take. */
 static void carnn__product_few(const carnn__product *x, size_t i0, size_t m, size_t j0, size_t n) {
     const carnn__matrix *b = &x->b;
     size_t row = carnn__q8_row(b->columns), end = i0 + m;
@@ -7733,6 +7761,8 @@ static void carnn__stb_free(void *block) {
 #define STBDS_REALLOC(context, block, bytes) carnn__stb_realloc(block, bytes)
 #define STBDS_FREE(context, block) carnn__stb_free(block)
 #define STB_DS_IMPLEMENTATION
+#else
+#undef STB_DS_IMPLEMENTATION /* of a host that has it in this file, before this header */
 #endif
 #ifndef STBDS_NO_SHORT_NAMES
 #define STBDS_NO_SHORT_NAMES
@@ -25104,8 +25134,9 @@ static void carnn__remove_stale(const char *path, char *temporary, size_t room) 
 #endif
 
 /* Opens a new file, `temporary`, beside another, whose rights it gets where that is there. Where
-   somebody else has taken a name, e.g. a process that was forked, it tries the next one. */
-static FILE *carnn__open_beside(const char *path, char *temporary, size_t room) {
+   somebody else has taken a name, e.g. a process that was forked, it tries the next one. Inlined,
+   its names, which share a block, would overlap as gcc sees it (-Wrestrict). */
+static CARNN__NOINLINE FILE *carnn__open_beside(const char *path, char *temporary, size_t room) {
     double now = carnn__clock();
     FILE *file = NULL;
     uint64_t key, i;

@@ -177,6 +177,11 @@ compiles "CARNN_FILE" ${CC:-cc} -std=c99 $strict -I"$folder/own" -fsyntax-only "
 printf '#define STB_DS_IMPLEMENTATION\n#include "stb_ds.h"\n' > "$folder/own/host.c"
 compiles "stb_ds of the host" $quickest -std=c99 -w -O0 -DCARNN_NO_SIMD -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. \
     "$folder/make.c" "$folder/own/host.c" "$folder/use.c" -o "$folder/host" -lm -lpthread
+cat "$folder/own/host.c" "$folder/make.c" > "$folder/own/same.c"
+compiles "stb_ds of the host, in the same file" $quickest -std=c99 -w -DCARNN_NO_SIMD \
+    -DCARNN_NO_STB_DS_IMPLEMENTATION -I"$folder/own" -I. -fsyntax-only "$folder/own/same.c"
+compiles "warnings that come with optimisation" gcc -std=c99 $strict -O2 -DCARNN_NO_SIMD -I. -c \
+    "$folder/make.c" -o "$folder/warned.o"
 compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$folder/make.c"
 for option in -ffast-math -ffinite-math-only -freciprocal-math; do
     check "$option is refused" fails ${CC:-cc} -std=c99 -Wfatal-errors $option -I. -fsyntax-only "$folder/make.c"
