@@ -42,7 +42,7 @@ GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze 
 TOOLS = $(GENERATORS) babi_reduced
 
 carnn: cli.c carnn.h
-	$(CC) -std=c99 $(CFLAGS) -o $@ cli.c $(LIBS)
+	$(CC) -std=c99 $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ cli.c $(LIBS)
 
 deps:
 	apt-get update
@@ -121,7 +121,7 @@ build/device.inc: carnn data/bike.txt
 	./carnn train --task dialog --train data/bike.txt --hidden 32 --lr 0.02 --epochs 60 --quiet \
 		--out build/floats.gguf
 	./carnn test build/floats.gguf --data data/bike.txt --quantise --out build/device.gguf
-	od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > $@
+	od -An -v -tx1 build/device.gguf | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g' > $@
 
 build/%: data/%.c data/generate.h
 	@mkdir -p build
@@ -149,31 +149,31 @@ data: $(GENERATORS:%=build/%)
 
 # --- install ------------------------------------------------------------------------------------
 
-SHARE = $(DESTDIR)$(PREFIX)/share
+ROOT = $(DESTDIR)$(PREFIX)
+SHARE = $(ROOT)/share
+# What is installed beside bin/carnn, for everybody to read.
+TEXTS = include/carnn.h lib/pkgconfig/carnn.pc share/man/man1/carnn.1 \
+	share/bash-completion/completions/carnn share/zsh/site-functions/_carnn \
+	share/fish/vendor_completions.d/carnn.fish
 
 install: carnn
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig $(SHARE)/man/man1 \
-		$(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
-		$(SHARE)/fish/vendor_completions.d
-	install carnn $(DESTDIR)$(PREFIX)/bin
-	install -m 644 carnn.h $(DESTDIR)$(PREFIX)/include
-	./carnn help --man > $(SHARE)/man/man1/carnn.1
-	./carnn help --complete bash > $(SHARE)/bash-completion/completions/carnn
-	./carnn help --complete zsh > $(SHARE)/zsh/site-functions/_carnn
-	./carnn help --complete fish > $(SHARE)/fish/vendor_completions.d/carnn.fish
+	for file in bin/carnn $(TEXTS); do install -d "$(ROOT)/$${file%/*}" || exit 1; done
+	install carnn "$(ROOT)/bin"
+	install carnn.h "$(ROOT)/include"
+	./carnn help --man > "$(SHARE)/man/man1/carnn.1"
+	./carnn help --complete bash > "$(SHARE)/bash-completion/completions/carnn"
+	./carnn help --complete zsh > "$(SHARE)/zsh/site-functions/_carnn"
+	./carnn help --complete fish > "$(SHARE)/fish/vendor_completions.d/carnn.fish"
 	printf '%s\n' 'prefix=$(PREFIX)' 'Name: carnn' \
 		'Description: Context-dependent additive recurrent networks' 'Version: $(VERSION)' \
-		'Cflags: -I$${prefix}/include' 'Libs: $(LIBS)' \
-		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc
+		'Cflags: -I$${prefix}/include' 'Libs: $(LIBS)' > "$(ROOT)/lib/pkgconfig/carnn.pc"
+	cd "$(ROOT)" && chmod 644 $(TEXTS)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/carnn $(DESTDIR)$(PREFIX)/include/carnn.h \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc $(SHARE)/man/man1/carnn.1 \
-		$(SHARE)/bash-completion/completions/carnn $(SHARE)/zsh/site-functions/_carnn \
-		$(SHARE)/fish/vendor_completions.d/carnn.fish
+	cd "$(ROOT)" && rm -f bin/carnn $(TEXTS)
 
 clean:
 	rm -rf build carnn
 
+.DELETE_ON_ERROR:
 .PHONY: deps test test-programs portability demo bench tools results data install uninstall clean

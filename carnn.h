@@ -30,8 +30,9 @@
        carnn_session_free(session);
        carnn_model_free(model);
 
-   examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
-   sentences, a language model that scores and generates, a task and a cell of one's own.
+   examples/ has complete programs: training, own memory, threads, C++, an own allocator, a web
+   page, a microcontroller, ranking sentences, a language model that scores and generates, gestures
+   told row by row, a task and a cell of one's own.
 
    CONTENTS: search for the tag. Each part relies only on those above it.
 

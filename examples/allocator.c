@@ -34,8 +34,11 @@ static void drop(void *block, void *user) {
 }
 
 int main(int argc, char **argv) {
-    static char block[64 << 20];
-    pool p = {block, sizeof block, 0};
+    static union {
+        long double aligned; /* as malloc's blocks are */
+        char byte[64 << 20];
+    } block;
+    pool p = {block.byte, sizeof block, 0};
     carnn_allocator allocator = {take, grow, drop, NULL};
     carnn_source file = {NULL, NULL, 0};
     carnn_model *model = NULL;

@@ -5,7 +5,7 @@
      ./carnn train --task dialog --train data/bike.txt --hidden 32 --lr 0.02 --epochs 60 \
          --out build/floats.gguf
      ./carnn test build/floats.gguf --data data/bike.txt --quantise --out build/device.gguf
-     od -An -v -tx1 build/device.gguf | sed 's/ \(..\)/0x\1,/g' > build/device.inc
+     od -An -v -tx1 build/device.gguf | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g' > build/device.inc
 
    Run: build/device < utterances    (`make build/device` does the above first; `make portability`
    runs it on a Cortex-M7) */

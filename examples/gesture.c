@@ -50,15 +50,9 @@ static carnn_status learn(carnn_model **model, carnn_error *error) {
     return status;
 }
 
-int main(void) {
-    carnn_model *model = NULL;
-    carnn_session *session = NULL;
-    carnn_error error = {CARNN_OK, 0, ""};
-    int right = 0;
-    if (learn(&model, &error) || carnn_session_open(&session, model, NULL, &error)) {
-        fprintf(stderr, "%s\n", error.message);
-        return 1;
-    }
+/* How many new gestures are told rightly at their end; prints each row that changes what is told. */
+static carnn_status tell(const carnn_model *model, carnn_session *session, int *right,
+                         carnn_error *error) {
     for (int gesture = 0; gesture < GESTURES; gesture++) {
         size_t told = GESTURES;
         carnn_session_reset(session); /* another sequence begins */
@@ -66,16 +60,28 @@ int main(void) {
             carnn_prediction p;
             float row[2];
             move(gesture, t, row);
-            if (carnn_session_row(session, row, 2, 1, &p, &error)) return 1;
+            if (carnn_session_row(session, row, 2, 1, &p, error)) return error->code;
             if (p.choice[0] != told)
                 printf("row %2d  %-6s  %.2f\n", t, carnn_model_choice(model, p.choice[0]),
                        p.probability[0]);
             told = p.choice[0];
         }
-        right += !strcmp(carnn_model_choice(model, told), names[gesture]);
+        *right += !strcmp(carnn_model_choice(model, told), names[gesture]);
     }
-    printf("%d of %d gestures told, %zu bytes a session\n", right, GESTURES,
-           carnn_session_size(model, NULL));
+    return CARNN_OK;
+}
+
+int main(void) {
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    carnn_error error = {CARNN_OK, 0, ""};
+    int right = 0;
+    if (learn(&model, &error) || carnn_session_open(&session, model, NULL, &error) ||
+        tell(model, session, &right, &error))
+        fprintf(stderr, "%s\n", error.message);
+    else
+        printf("%d of %d gestures told, %zu bytes a session\n", right, GESTURES,
+               carnn_session_size(model, NULL));
     carnn_session_free(session);
     carnn_model_free(model);
     return right < GESTURES;

@@ -24,7 +24,8 @@ int main(int argc, char **argv) {
     carnn_source file = {NULL, NULL, 0};
     carnn_model *model = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
-    job jobs[2] = {{NULL, "hello", NULL, {CARNN_OK, 0, ""}}, {NULL, "thank you", NULL, {CARNN_OK, 0, ""}}};
+    job jobs[2] = {{NULL, "hello", NULL, {CARNN_OK, 0, ""}},
+                   {NULL, "thank you", NULL, {CARNN_OK, 0, ""}}};
     pthread_t threads[2];
     int i, failed = 0;
 

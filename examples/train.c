@@ -1,6 +1,6 @@
 /* Trains a dialog model on the sample data, keeps it in a file and asks it something.
    In the top folder: `make build/train` compiles it (and so for the other examples); or
-   cc -std=c99 -O2 -o build/train examples/train.c -lm -lpthread
+   mkdir -p build && cc -std=c99 -O2 -o build/train examples/train.c -lm -lpthread
    Run from the top folder: build/train [model file] */
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"

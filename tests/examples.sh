@@ -50,11 +50,13 @@ for example in $linked/answer $linked/threads build/embed $linked/allocator buil
     check "$example without arguments succeeds" fails $example
 done
 
-check 'make install' quiet make install "DESTDIR=$folder/root" PREFIX=/usr
-check 'the header installed is another' cmp -s carnn.h "$folder/root/usr/include/carnn.h"
-check 'not installed' [ -x "$folder/root/usr/bin/carnn" ]
-check 'no manual' grep -q '^.TH CARNN' "$folder/root/usr/share/man/man1/carnn.1"
-check 'make uninstall' quiet make uninstall "DESTDIR=$folder/root" PREFIX=/usr
-check 'something is left' [ -z "$(find "$folder/root" -type f)" ]
+umask 077 # as that of a careful root
+check 'make install' quiet make install "DESTDIR=$folder/the root" PREFIX=/usr
+check 'the header installed is another' cmp -s carnn.h "$folder/the root/usr/include/carnn.h"
+check 'not installed' [ -x "$folder/the root/usr/bin/carnn" ]
+check 'not for everybody to read' [ -z "$(find "$folder/the root" -type f ! -perm -044)" ]
+check 'no manual' grep -q '^.TH CARNN' "$folder/the root/usr/share/man/man1/carnn.1"
+check 'make uninstall' quiet make uninstall "DESTDIR=$folder/the root" PREFIX=/usr
+check 'something is left' [ -z "$(find "$folder/the root" -type f)" ]
 
 checked
