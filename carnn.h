@@ -8131,20 +8131,28 @@ static int carnn__next_line(carnn__lines *l) {
 
 #define CARNN__SHOWN 40
 
-/* A text in quotes for an error message: shortened, with escapes for bytes that are not printable
-   ASCII. */
+/* A text in quotes for an error message: shortened to whole characters of UTF-8, with escapes for
+   control characters and for bytes that are none of UTF-8. */
 static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
-    size_t i, count = carnn__min(text.length, CARNN__SHOWN);
+    size_t i, bytes;
     char *out = shown;
     if (!text.length) return "nothing";
     *out++ = '"';
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < text.length; i += bytes) {
         unsigned char byte = (unsigned char)text.at[i];
+        bytes = carnn__character(text.at + i, text.length - i);
+        if (i + bytes > CARNN__SHOWN) break;
+        if (byte > 0xC1 && bytes > 1 && (byte > 0xC2 || (unsigned char)text.at[i + 1] > 0x9F)) {
+            memcpy(out, text.at + i, bytes);
+            out += bytes;
+            continue;
+        }
+        bytes = 1;
         if (byte == '\t') out += snprintf(out, 3, "\\t");
         else if (byte < ' ' || byte > '~') out += snprintf(out, 5, "\\x%02x", byte);
         else *out++ = (char)byte;
     }
-    snprintf(out, 6, "%s\"", text.length > count ? "..." : "");
+    snprintf(out, 6, "%s\"", i < text.length ? "..." : "");
     return shown;
 }
 
@@ -9024,7 +9032,8 @@ enum { CARNN__LM_UNIT };
 enum { CARNN__LM_WORD, CARNN__LM_CHARACTER, CARNN__LM_SPACED };
 enum { CARNN__CLASSIFY_FINE, CARNN__CLASSIFY_PHRASES = 11 /* behind those of the encoder */ };
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES };
-enum { CARNN__SIGNAL_COLUMNS };
+enum { CARNN__SIGNAL_COLUMNS, CARNN__SIGNAL_KIND };
+enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
 
 /* The options of an encoder, which several tasks have, are numbered from that of its kind on. */
 #define CARNN__ENCODER_RAW 1
@@ -9138,6 +9147,7 @@ typedef struct carnn__parser {
     size_t words;        /* of cloze: of the text so far */
     /* of columns (answer, classify, pair, tables of numbers) */
     int csv;             /* the file's name says that its lines are rows of CSV */
+    int commas;          /* it does not, but the first line names columns as CSV does */
     size_t columns;      /* that the first line has, 0: not known; pixels of an image */
     size_t column[CARNN__COLUMN_KINDS]; /* the number of each kind's; SIZE_MAX: there is none */
     uint64_t key;        /* hash of the question (or its number) that a group of pairs shares */
@@ -9156,6 +9166,32 @@ typedef struct carnn__column_name {
     size_t kind;      /* of its column */
 } carnn__column_name;
 
+/* Which of the names a field is, of `count`; `count` where it is none. */
+static size_t carnn__column_which(const carnn__column_name *names, size_t count,
+                                  carnn__span field) {
+    size_t i = 0;
+    while (i < count && !carnn__is(names[i].name, carnn__trim(field), 1)) i++;
+    return i;
+}
+
+/* Does a line name columns as CSV does, "id;created;text"? Prose has a blank behind a comma. */
+static int carnn__columns_of_csv(carnn__span line, const carnn__column_name *names, size_t count) {
+    char separator = carnn__csv_separator(line);
+    carnn__span field;
+    size_t fields;
+    int more = separator != '\t', named = 0;
+    for (fields = 0; more; fields++) {
+        more = carnn__cut(&line, separator, &field);
+        if (more && line.length && carnn__blank(*line.at)) return 0;
+        if (field.length > 1 && *field.at == '"') {
+            carnn__skip(&field, 1);
+            field.length--;
+        }
+        named |= carnn__column_which(names, count, field) < count;
+    }
+    return named && fields > 1;
+}
+
 /* Finds the columns that the first line names; of several of a kind the first one counts. */
 static void carnn__columns_named(carnn__parser *p, const carnn__column_name *names, size_t count) {
     carnn__span line = p->lines.line, field;
@@ -9164,9 +9200,10 @@ static void carnn__columns_named(carnn__parser *p, const carnn__column_name *nam
     for (i = 0; i < CARNN__COLUMN_KINDS; i++) column[i] = SIZE_MAX;
     for (p->columns = 0; more; p->columns++) {
         more = carnn__cut(&line, '\t', &field);
-        for (i = 0; i < count && !carnn__is(names[i].name, carnn__trim(field), 1); i++) continue;
+        i = carnn__column_which(names, count, field);
         if (i < count && column[names[i].kind] == SIZE_MAX) column[names[i].kind] = p->columns;
     }
+    p->commas = !p->csv && carnn__columns_of_csv(p->lines.line, names, count);
 }
 
 /* field: what a line has in these columns, {NULL, 0} where it has no such column. Returns how many
@@ -9188,6 +9225,12 @@ static size_t carnn__columns_cut(const size_t *column, carnn__span line,
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(&p->lines, what, found);
+}
+
+/* CSV that is not read as such: each of its lines would be an example. */
+static carnn_status carnn__expected_tabs(const carnn__parser *p) {
+    return carnn__unexpected(p, "tabs between columns (CSV is read from files whose names end in "
+                             ".csv)", p->lines.line);
 }
 
 /* A line has not as many columns as the first one. Those of CSV have been made to have tabs. */
@@ -9877,7 +9920,8 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__sentence_reader = {
     carnn__sentence_line, "a sentence", 0, NULL,
-    "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
+    "a sentence a line, blanks between words and marks: \"words<TAB>label\" or "
+    "\"speaker|text|act\"; empty lines end documents"};
 
 /* Prose: a sentence a line, whose neighbours are the examples before and after it. An empty line
    ends a document; it is an empty sentence where lines are only to be answered. */
@@ -9934,6 +9978,7 @@ static carnn_status carnn__answer_header(carnn__parser *p, int *named) {
     carnn__columns_named(p, names, CARNN__COUNT(names));
     *named = c[CARNN__ANSWER_QUESTION] != SIZE_MAX;
     if (!*named) {
+        if (p->lenient && p->commas) return carnn__expected_tabs(p);
         if (p->columns != 3 && p->columns != 4 && !p->lenient)
             return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
                                         "or four (number, label, question, answer)", p->lines.line);
@@ -10298,7 +10343,10 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text;
     int found;
     if (!p->lenient && !carnn__says_something(p)) return CARNN_OK;
-    if (p->style == CARNN__CLASS_UNKNOWN && carnn__class_guess(p)) return CARNN_OK;
+    if (p->style == CARNN__CLASS_UNKNOWN) {
+        if (carnn__class_guess(p)) return CARNN_OK;
+        if (p->style == CARNN__CLASS_NONE && p->commas) return carnn__expected_tabs(p);
+    }
     if (p->style != CARNN__CLASS_UNKNOWN) p->format = carnn__class_format(p);
     if (!carnn__says_something(p) && p->style != CARNN__CLASS_UNKNOWN &&
         p->style != CARNN__CLASS_NONE)
@@ -10385,6 +10433,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
             return carnn__expectedf(&p->lines, p->lines.line, "a column \"%s\"",
                                     carnn__pair_grades(p->option) ? "score" : "label");
         if (p->style == CARNN__PAIR_NAMED) return CARNN_OK;
+        if (p->lenient && p->commas) return carnn__expected_tabs(p);
         memcpy(c, three, sizeof three);
         p->columns = p->lenient && p->csv ? carnn__min(p->columns, 3) : 3;
     }
@@ -10721,9 +10770,10 @@ static const carnn__reader carnn__cloze_reader = {
                                     comma or blanks: what the first line has
        day,x,y,kind                 a table, where the model's description names its columns: the
        1,0.2,17,up                  first line has their names; consecutive lines of a group are
-       1,0.3,16,up                  the rows of a sequence; without groups each line is one. Where
-                                    inputs are not named, all tables have the same columns of
-                                    numbers in the same order
+       1,0.3,16,up                  the rows of a sequence, and have the same target unless each is
+                                    to have a class (target_kind steps); without groups each line is
+                                    a sequence. Where inputs are not named, all tables have the same
+                                    columns of numbers in the same order
        idx3-ubyte                   images as those of MNIST: pixels, so many a row
 
    What is only to be predicted may lack the target, in images the file of labels, and rows. */
@@ -10772,12 +10822,25 @@ static int carnn__field(carnn__span *rest, char separator, carnn__span *field) {
     return more;
 }
 
+/* Is it a number with a decimal comma, as spreadsheets of many languages write it: -1.234,5? */
+static int carnn__decimal_comma(carnn__span field) {
+    size_t i, commas = 0, digits = 0;
+    for (i = 0; i < field.length; i++) {
+        if (carnn__digit(field.at[i])) digits++;
+        else if (field.at[i] == ',') commas++;
+        else if (!memchr("+-.", field.at[i], 3)) return 0;
+    }
+    return commas == 1 && digits;
+}
+
 /* Reads a field as a number; `column`, from 1, is for errors. */
 static carnn_status carnn__field_number(const carnn__parser *p, carnn__span field, size_t column,
                                         float *number) {
     double x;
     if (!carnn__number(field, &x))
-        return carnn__expectedf(&p->lines, field, "a number in column %zu", column);
+        return carnn__expectedf(&p->lines, field, "a number%s in column %zu",
+                                carnn__decimal_comma(field) ? " with a point, not a comma," : "",
+                                column);
     if (fabs(x) > CARNN__NUMBER_MOST)
         return carnn__expectedf(&p->lines, field, CARNN__NUMBER_WANTED " in column %zu", column);
     *number = (float)x;
@@ -10947,6 +11010,28 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     return CARNN_OK;
 }
 
+/* Adds the target of a row to *target, that of the rows of its group before it: of steps it has a
+   class a row, "idle run run ", in scratch; else it is the same in all rows. */
+static carnn_status carnn__table_target(carnn__parser *p, carnn__span found, carnn__span *target) {
+    carnn__reading *r = p->reading;
+    if (p->lenient && p->column[CARNN__TABLE_TARGET] == SIZE_MAX) return CARNN_OK;
+    if (p->option[CARNN__SIGNAL_KIND] == 1 + CARNN__SIGNAL_STEPS) {
+        int one = carnn__count_words(CARNN__SPACES, found) == 1;
+        if (!one && !p->lenient)
+            return carnn__unexpected(p, "a class without blanks for each row", found);
+        carnn__string_put(&r->scratch, one ? found : carnn__span_of("-"));
+        target->at = r->scratch;
+        target->length = stbds_arrlenu(r->scratch);
+        r->scratch[target->length - 1] = ' '; /* in the place of the NUL */
+        return CARNN_OK;
+    }
+    if (p->lenient && !found.length) return CARNN_OK;
+    if (p->lenient && !target->length) *target = found;
+    if (carnn__same(found, *target)) return CARNN_OK;
+    return carnn__unexpected(p, "the same target in all rows of a group (with target_kind steps "
+                             "one for each)", found);
+}
+
 /* A sequence: its first row, or without groups all of it, is the line at hand. */
 static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__names *keys = &p->reading->keys;
@@ -10962,7 +11047,9 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     r->line = p->lines.number;
     if (carnn__names_add(keys, key, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
-    for (;;) {
+    carnn__empty(p->reading->scratch);
+    status = carnn__table_target(p, target, &target);
+    while (!status) {
         carnn__lines before = p->lines;
         size_t numbers = stbds_arrlenu(p->reading->row);
         do more = carnn__next_line(&p->lines);
@@ -10975,12 +11062,9 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
             p->lines = before;
             break;
         }
-        if (p->lenient && !other_target.length) continue;
-        if (p->lenient && !target.length) target = other_target;
-        if (!carnn__same(other_target, target))
-            return carnn__unexpected(p, "the same target in all rows of a group", other_target);
+        status = carnn__table_target(p, other_target, &target);
     }
-    return carnn__signal_record(p, r, target, columns);
+    return status ? status : carnn__signal_record(p, r, target, columns);
 }
 
 static uint32_t carnn__idx_number(const char *at) {
@@ -22878,11 +22962,8 @@ static const carnn__task carnn__cloze_task = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__SIGNAL_KIND = CARNN__SIGNAL_COLUMNS + 1, CARNN__SIGNAL_DIRECTIONS,
-       CARNN__SIGNAL_POOLING, CARNN__SIGNAL_CONTEXT,
-       CARNN__SIGNAL_ENCODER }; /* in carnn_model_desc.option */
-
-enum { CARNN__SIGNAL_CLASS, CARNN__SIGNAL_NUMBER, CARNN__SIGNAL_STEPS };
+enum { CARNN__SIGNAL_DIRECTIONS = CARNN__SIGNAL_KIND + 1, CARNN__SIGNAL_POOLING,
+       CARNN__SIGNAL_CONTEXT, CARNN__SIGNAL_ENCODER }; /* in carnn_model_desc.option */
 
 static const char *const carnn__signal_kinds[] = {"class", "number", "steps", NULL};
 static const char *const carnn__signal_contexts[] = {"none", "rows", NULL};
@@ -22946,6 +23027,20 @@ static double carnn__signal_kind(const carnn_dataset *data, size_t *odd) {
     return 1 + kind;
 }
 
+/* Fails where all targets are numbers, but some with a decimal comma: they are hardly meant as
+   names of classes. */
+static carnn_status carnn__signal_commas(const carnn_dataset *data, carnn_error *error) {
+    size_t i, first = SIZE_MAX;
+    for (i = 0; i < data->item_count; i++) {
+        int comma = carnn__decimal_comma(carnn__target(data, i));
+        if (!comma && data->items[i].value != data->items[i].value) return CARNN_OK;
+        if (comma) first = carnn__min(first, i);
+    }
+    if (first == SIZE_MAX) return CARNN_OK;
+    return carnn__target_fail(data, first, "a number with a point, not a comma, as the target "
+                              "(target_kind class takes them as names)", error);
+}
+
 /* Fails where a target is no number. */
 static carnn_status carnn__signal_numbers(const carnn_dataset *data, carnn_error *error) {
     size_t i;
@@ -22972,6 +23067,8 @@ static carnn_status carnn__signal_build(carnn_model *model, const carnn_dataset 
         carnn__model_add_words(model, data->column_names, data->column_at, data->named, NULL) ==
             CARNN_ERR_MEMORY)
         status = carnn__out_of_memory(error);
+    if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0)
+        status = carnn__signal_commas(whole, error);
     if (!status && model->desc.option[CARNN__SIGNAL_KIND] == 0.0 && odd != SIZE_MAX)
         status = carnn__target_fail(whole, odd, kind == 1 + CARNN__SIGNAL_NUMBER
                                     ? "a number, as other targets are (target_kind class takes "

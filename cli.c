@@ -1091,6 +1091,21 @@ static void warn_of_groups(const carnn_dataset *set, const char *file) {
         answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
 
+/* Says so where lines of lm begin with a tab, as paragraphs of a book may: what follows it is a
+   label and no words. */
+static void warn_of_tabs(const carnn_dataset *set, const char *file) {
+    size_t i, found = 0, first = 0, count = carnn_dataset_examples(set);
+    for (i = 0; i < count; i++) {
+        if (*carnn_dataset_text(set, i, carnn_dataset_text_count(set, i) - 1) ||
+            !carnn_dataset_target(set, i)) continue;
+        if (!found++) first = carnn_dataset_line(set, i);
+    }
+    if (found)
+        say(DONE, "%s: lines that begin with a tab, and so are labels without words: %zu, the first"
+            " is line %zu; sed 's/^[[:blank:]]*//' takes the tabs away", called(file), found,
+            first);
+}
+
 /* What may be wrong with data that are to be scored. */
 static void warn_of_data(const carnn_dataset *set, const char *file) {
     warn_of_names(set, file, 0);
@@ -1267,6 +1282,7 @@ static void warn_of_training(void) {
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
     warn_of_groups(data, *arg.train.item);
+    if (!strcmp(arg.task, "lm")) warn_of_tabs(data, *arg.train.item);
     if (job.valid) warn_of_data(job.valid, *arg.valid.item);
     if (job.test) warn_of_data(job.test, *arg.test.item);
     for (i = 0; i < arg.train.count; i++)
@@ -3001,7 +3017,9 @@ static const command commands[] = {
      "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
      "  carnn test seed?.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n"
      "\nWithout --ensemble the vote is, in dialog, for the reply that most models choose, "
-     "elsewhere the\nmean of what the models say.\n",
+     "elsewhere the\nmean of what the models say. p is the probability that means over dialogs, "
+     "questions,\nsentences or examples differ by chance as much from those of the first model "
+     "(paired bootstrap).\n",
      TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n"

@@ -9,7 +9,7 @@ cat "$top/README.md" "$top/data/TASKS.md" > pages
 sed -n '/^```c$/,/^```$/ { /^```/d; p; }' pages > bot.c
 # The C program computes little: here it is built without SIMD and optimisation, in a fifth of the
 # time. What both pages have runs once.
-grep -E '^    (\./carnn|cc|cut) ' pages | sed 's/^    //; s/^cc -O2 /cc -O0 -DCARNN_NO_SIMD /' |
+grep -E '^    (\./carnn|cc|cut|paste) ' pages | sed 's/^    //; s/^cc -O2 /cc -O0 -DCARNN_NO_SIMD /' |
     awk '!($0 in had) { had[$0]; print }' > commands
 check 'the pages have commands' [ "$(wc -l < commands)" -gt 20 ]
 while IFS= read -r command <&3; do
@@ -25,7 +25,7 @@ check "the C program answers: $(cat out)" grep -q 'A bike for two days' out
 check "data/bike.svg: not what its command draws" cmp -s bike.svg data/bike.svg
 
 cat data/*.txt data/*.tsv >> printed
-grep -E '^    ' pages | grep -vE '^    (\./carnn|cc|cut|make|\.\.\.)' | sed 's/^    //' > shown
+grep -E '^    ' pages | grep -vE '^    (\./carnn|cc|cut|paste|make|\.\.\.)' | sed 's/^    //' > shown
 check 'the pages show what commands print' [ "$(wc -l < shown)" -gt 20 ]
 sed -n '/^```c$/,/^```$/p' pages > fenced
 while IFS= read -r line <&3; do

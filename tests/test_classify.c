@@ -80,6 +80,14 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("4 a b\n\n2 c\n", 0, 1), "4|a b\n2|c\n");
     CHECK_TEXT(classify_read("(3 a)\n\t", 0, 1), "3|a\n?|\n");
     CHECK_TEXT(classify_read("", 0, 1), "");
+    /* CSV that is not read as such would be a text a line; prose has blanks behind its commas */
+    CHECK_TEXT(classify_read("id,label,Text\n1,x,\"a\nb\"\n", 0, 1),
+               "f.txt:1: expected tabs between columns (CSV is read from files whose names end in "
+               ".csv), found \"id,label,Text\"");
+    CHECK_TEXT(classify_read("\"id\";\"text\"\n1;a\n", 0, 1),
+               "f.txt:1: expected tabs between columns (CSV is read from files whose names end in "
+               ".csv), found \"\"id\";\"text\"\"");
+    CHECK_TEXT(classify_read("words, text\nid,text\n", 0, 1), "?|words, text\n?|id,text\n");
 }
 
 /* Rows of CSV as RFC 4180 has them, and what spreadsheets make of these. */

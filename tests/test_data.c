@@ -564,6 +564,22 @@ static void test_pairs_lenient(void) {
     }
 }
 
+/* CSV under another name is not answered a line as a pair. */
+static void test_csv_by_another_name(void) {
+    static const char *const text[] = {"id,question,answer\n1,a,b\n", "sentence1;sentence2\na;b\n"};
+    for (size_t i = 0; i < 2; i++) {
+        carnn_source source = source_of_text("f.txt", text[i]);
+        carnn_dataset_desc desc;
+        carnn_dataset *d;
+        carnn_error error;
+        test_describe(&desc, i ? "pair" : "answer", &source);
+        desc.lenient = 1;
+        CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_ERR_DATA);
+        CHECK(strstr(error.message, "f.txt:1: expected tabs between columns (CSV is read from "
+                                    "files whose names end in .csv), found") != NULL);
+    }
+}
+
 /* A row of CSV with a column too many is not answered from the wrong columns. */
 static void test_csv_shifted(void) {
     static const struct {
@@ -1160,6 +1176,7 @@ int main(void) {
     test_pairs();
     test_pairs_errors();
     test_pairs_lenient();
+    test_csv_by_another_name();
     test_csv_shifted();
     test_returns();
     test_lines_of();

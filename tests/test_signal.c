@@ -184,7 +184,54 @@ static void signal_partly_known(void) {
     CHECK_INT(signal_load(&d, test_source("s", text[3], strlen(text[3])), "1", &rows, 1, &error),
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
-               "s:4: expected the same target in all rows of a group, found \"b\"");
+               "s:4: expected the same target in all rows of a group (with target_kind steps one "
+               "for each), found \"b\"");
+}
+
+/* Loads a table with a class for each row of a group. */
+static carnn_status signal_table_steps(carnn_dataset **data, const char *text, int lenient,
+                                       carnn_error *error) {
+    signal_rows rows = {"g", "t", {NULL, 0, NULL}, NULL};
+    carnn_source source = test_source("s", text, strlen(text));
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    signal_describe(&desc, &source, 1, &model, &rows);
+    CHECK_INT(carnn_set(&model, NULL, "target_kind", "steps", error), CARNN_OK);
+    desc.lenient = lenient;
+    return carnn_dataset_load(data, &desc, error);
+}
+
+/* They are what a line with a class for each row says; where they need not be known, some may not
+   be. */
+static void signal_table_of_steps(void) {
+    static const char text[] = "g;x;t\n1;2;a\n1;3;b\n1;5;a\n2;4;-\n2;6;b\n3;1;c\n";
+    static const float x[] = {2.0f, 3.0f, 5.0f}, y[] = {4.0f, 6.0f}, z[] = {1.0f};
+    carnn_dataset *d;
+    carnn_model_desc desc = {.task = "signal", .hidden = 4, .group = "g", .target = "t"};
+    carnn_model *model;
+    carnn_error error;
+    CHECK_INT(signal_table_steps(&d, text, 0, &error), CARNN_OK);
+    CHECK_INT(carnn_dataset_examples(d), 3);
+    signal_item(d, 0, "a b a", 3, x);
+    signal_item(d, 1, "- b", 2, y);
+    signal_item(d, 2, "c", 1, z);
+    CHECK_INT(carnn_set(&desc, NULL, "target_kind", "steps", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, d, &error), CARNN_OK);
+    CHECK_INT(carnn_model_choice_count(model), 3);
+    CHECK_INT(test_scores(model, d).examples, 5);
+    carnn_model_free(model);
+    carnn_dataset_free(d);
+    CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;a\n1;3;b c\n", 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "s:3: expected a class without blanks for each row, found \"b c\"");
+    CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;a\n1;3;\n", 0, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "s:3: expected a class without blanks for each row, found nothing");
+    CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;\n1;3;b c\n1;5;a\n", 1, &error), CARNN_OK);
+    signal_item(d, 0, "- - a", 3, x);
+    carnn_dataset_free(d);
+    CHECK_INT(signal_table_steps(&d, "g;x\n1;2\n1;3\n", 1, &error), CARNN_OK);
+    CHECK(carnn_dataset_examples(d) == 1 && !carnn_dataset_target(d, 0));
+    carnn_dataset_free(d);
 }
 
 /* What stands in quotation marks is a field; with such marks in it, it is what it is. */
@@ -358,6 +405,9 @@ static void signal_errors(void) {
         {"a\t1\nb\t1\tx\n", "1", 0, "s:2: expected a number in column 3, found \"x\""},
         {"a\t1\nb\t\t1\n", "1", 0, "s:2: expected a number in column 2, found nothing"},
         {"a\tNaN\n", "1", 0, "s:1: expected a number in column 2, found \"NaN\""},
+        {"a;1;-1.234,5\n", "1", 0,
+         "s:1: expected a number with a point, not a comma, in column 3, found \"-1.234,5\""},
+        {"a;1,2,3\n", "1", 0, "s:1: expected a number in column 2, found \"1,2,3\""},
         {"a\t1e31\n", "1", 0,
          "s:1: expected a number from -1e30 to 1e30 in column 2, found \"1e31\""},
         {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
@@ -370,14 +420,16 @@ static void signal_errors(void) {
         {"day,kind\n1,a\n", "1", 1, "s:1: expected columns of numbers, too, found \"day,kind\""},
         {"day,x,kind\n", "1", 1, "s:1: expected a target and numbers, found none"},
         {"day,x,hour,kind\n1,1,1,a\n1,1,2,a\n2,1,3,b\n2,1,4,c\n", "1", 1,
-         "s:5: expected the same target in all rows of a group, found \"c\""},
+         "s:5: expected the same target in all rows of a group (with target_kind steps one for "
+         "each), found \"c\""},
         {"day,x,kind\n1,2,a\n1,3\n", "1", 1,
          "s:3: expected 3 columns, as in the first line, found \"1,3\""},
         {"day,x,kind\n1,2,a,4\n", "1", 1,
          "s:2: expected 3 columns, as in the first line, found \"1,2,a,4\""},
         {"day,x,kind\n1,2,a\n1,?,a\n", "1", 1, "s:3: expected a number in column 2, found \"?\""},
         {"day,x,kind\n1,2,a\n1,3,b\n", "1", 1,
-         "s:3: expected the same target in all rows of a group, found \"b\""},
+         "s:3: expected the same target in all rows of a group (with target_kind steps one for "
+         "each), found \"b\""},
         {"day,x,kind\n1,2,a\n2,3,a\n1,2,a\n", "1", 1,
          "s:4: expected the rows of a group one after the other, found \"1\""},
         {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected a target, found nothing"},
@@ -697,6 +749,20 @@ static void signal_kinds(void) {
     /* one lacks the class of its last row */
     signal_odd_target("x y\t1\t2\nx\t1\ny\t2\t1\ny x\t2\t1\nx x\t1\t1\n",
                       ":3: expected a class for each row, as other targets are", "\"y\"");
+    /* all are numbers, as some spreadsheets write them, unless they are said to be names */
+    signal_odd_target("3;1\n1,5;2\n-1.234,5;1\n4;1\n,5;2\n", ":2: expected a number with a point, "
+                      "not a comma, as the target (target_kind class takes them as names)",
+                      "\"1,5\"");
+    data = signal_text("3;1\n1,5;2\n", "1", NULL);
+    model = signal_model("target_kind=class", data);
+    CHECK_INT(carnn_model_choice_count(model), 2);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = signal_text("3;1\n1,5;2\nx;1\n", "1", NULL);
+    model = signal_model("", data);
+    CHECK_INT(carnn_model_choice_count(model), 3);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
     /* most are names of classes */
     data = signal_text("hands up\t1\t2\nx\t1\ny\t2\t1\nx\t2\t1\n", "1", NULL);
     model = signal_model("", data);
@@ -1053,6 +1119,7 @@ int main(void) {
     signal_columns();
     signal_inputs();
     signal_partly_known();
+    signal_table_of_steps();
     signal_quoted();
     signal_pictures();
     signal_sources();

@@ -529,9 +529,16 @@ static void test_pieces(void) {
     CHECK_TEXT(carnn__show(shown, part), "nothing");
     CHECK_INT(carnn__io_error(&error, "\033[2J\xC3\xBC\n", "\x7F"), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "?[2J\xC3\xBC?: ?");
-    part.at = "tab\t nul\0\x7F\xC3\xBC \"q\"";
-    part.length = 16;
-    CHECK_TEXT(carnn__show(shown, part), "\"tab\\t nul\\x00\\x7f\\xc3\\xbc \"q\"\"");
+    part.at = "tab\t nul\0\x7F\xFC \"q\"";
+    part.length = 15;
+    CHECK_TEXT(carnn__show(shown, part), "\"tab\\t nul\\x00\\x7f\\xfc \"q\"\"");
+    part.at = "St\xC3\xB6rung \xC2\xB0 \xE2\x80\x9E \xF0\x9F\x98\xA1 \xC2\x9B \xC0\xAF \xC3";
+    part.length = strlen(part.at);
+    CHECK_TEXT(carnn__show(shown, part), "\"St\xC3\xB6rung \xC2\xB0 \xE2\x80\x9E \xF0\x9F\x98\xA1"
+                                         " \\xc2\\x9b \\xc0\\xaf \\xc3\"");
+    part.at = "012345678901234567890123456789012345678\xC3\xB6"; /* no half of a character */
+    part.length = 41;
+    CHECK_TEXT(carnn__show(shown, part), "\"012345678901234567890123456789012345678...\"");
     part.at = "0123456789012345678901234567890123456789";
     part.length = 40;
     CHECK_TEXT(carnn__show(shown, part), "\"0123456789012345678901234567890123456789\"");
