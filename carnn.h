@@ -10767,7 +10767,8 @@ static const carnn__reader carnn__cloze_reader = {
 
        up<TAB>0.1<TAB>0.7<TAB>...   UCR: the target, then the numbers of one sequence, `columns` (an
                                     option) of them a row; the separator may also be a semicolon, a
-                                    comma or blanks: what the first line has
+                                    comma or blanks: what the first line has. NaN at the end fills
+                                    up the lines of shorter sequences, and is no number
        day,x,y,kind                 a table, where the model's description names its columns: the
        1,0.2,17,up                  first line has their names; consecutive lines of a group are
        1,0.3,16,up                  the rows of a sequence, and have the same target unless each is
@@ -10903,6 +10904,7 @@ static carnn_status carnn__table_row(carnn__parser *p, carnn__span *key, carnn__
     int any = !p->columns;
     carnn__table_fields(p, any);
     n = stbds_arrlenu(r->field);
+    while (any && n > 2 && carnn__same(r->field[n - 1], carnn__span_of("NaN"))) n--;
     if (!any && n != p->columns)
         return carnn__expectedf(&p->lines, p->lines.line, "%zu columns, as in the first line",
                                 p->columns);

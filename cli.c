@@ -191,7 +191,8 @@ typedef struct flag {
     size_t offset; /* in struct arguments */
 } flag;
 
-/* The options that are not the library's own (those are in carnn_option_at()). */
+/* The options that are not the library's own (those are in carnn_option_at()). The help of one that
+   only some tasks have begins with their names and a colon: own_help(). */
 #define AT(field) offsetof(struct arguments, field)
 static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
@@ -203,7 +204,8 @@ static const flag flags[] = {
     {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on; answer, classify, pair: with "
      "--vectors its words are known", TRAIN, AT(test)},
-    {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
+    {"candidates", "FILE", "dialog: texts to choose from [those of --train]", TRAIN,
+     AT(candidates)},
     {"unsure", "TEXT", "dialog: the reply where it has none [it always has]", TRAIN, AT(unsure)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
@@ -219,12 +221,14 @@ static const flag flags[] = {
     {"target", "COLUMN", "of tables: what is right, if it is called otherwise than in training",
      TEST | PREDICT, AT(target)},
     {"group", "COLUMN", "of tables: the same of their sequences", TEST | PREDICT, AT(group)},
-    {"labels", "FILE...", "of images: their classes, a file for each", READS_IMAGES, AT(labels)},
-    {"permutation", "FILE", "of images: the order of their pixels, a number a line", READS_IMAGES,
-     AT(permutation)},
+    {"labels", "FILE...", "signal: the classes of images, a file for each", READS_IMAGES,
+     AT(labels)},
+    {"permutation", "FILE", "signal: the order of the pixels of images, a number a line",
+     READS_IMAGES, AT(permutation)},
     {"stream", NULL, "answer each line at once: a row from the rows so far, a sentence by itself",
      PREDICT, AT(stream)},
-    {"clean", NULL, "score no groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
+    {"clean", NULL, "answer: score no questions without a right or a wrong sentence", TRAIN | TEST,
+     AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
     {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
@@ -1811,7 +1815,8 @@ static int next_said(void) {
     return found;
 }
 
-/* Writes the line of one example; its parts come one after the other. */
+/* Writes the line of one example; its parts come one after the other. Whole lines are flushed:
+   somebody may wait for them, and a full disk is noticed by the first. */
 static void on_prediction(const carnn_prediction *p, void *user) {
     static char *text;
     static size_t room;
@@ -1824,6 +1829,7 @@ static void on_prediction(const carnn_prediction *p, void *user) {
         text = (char *)resize(text, room = length + 1, 1);
     if (p->parts) fputs(text, stdout);
     putchar(p->part + 1 < p->parts ? ' ' : '\n');
+    if (p->part + 1 >= p->parts) flush_output(FAILED);
     predicted += !p->part;
 }
 
@@ -1850,7 +1856,6 @@ static void predict_lines(void) {
             check(carnn_session_part(session, i, &p, &error));
             on_prediction(&p, NULL);
         }
-        flush_output(FAILED);
     }
 }
 
@@ -2709,20 +2714,24 @@ static int check_row(const carnn_check *c, void *user) {
     return 0;
 }
 
-/* Ends the program where no row has the name, and says which one may be meant. */
-static void check_name(carnn_status status) {
+/* Ends the program where no row has the name, and says which one may be meant: a group of rows, of
+   which NULL is behind the last, a cell or a task. */
+static void check_name(carnn_status status, const char *const *group) {
     if (status == CARNN_ERR_ARGUMENT && only_name()) {
         guess g = guess_for(only_name());
-        size_t cell = which_of(&g, carnn_cell_name), task = which_of(&g, carnn_task_name);
-        if (!cell && !task && *g.best) unknown("cell or task", &g);
+        int known = 0;
+        while (*group) known |= is_word(&g, *group++);
+        known |= which_of(&g, carnn_cell_name) || which_of(&g, carnn_task_name);
+        if (!known && *g.best) unknown("name", &g);
     }
     check(status);
 }
 
 static void gradcheck(void) {
+    static const char *const groups[] = {"cell", "part", "head", NULL};
     int wrong = 0;
     check_name(carnn_gradcheck(only_name(), arg.model.seed ? arg.model.seed : 1, check_row, &wrong,
-                               &error));
+                               &error), groups);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     if (wrong) exit_code = FAILED;
 }
@@ -2747,12 +2756,13 @@ static int bench_row(const carnn_measure *m, void *user) {
 }
 
 static void bench(void) {
+    static const char *const groups[] = {"peak", "kernel", "cell", "encoder", "task", NULL};
     size_t rows = 0;
     carnn_status status;
     if (!carnn_simd_used(arg.simd, &error)) exit(failed()); /* or check_name blames the row */
     status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows, &error);
     if (rows) json(stdout, "]}\n");
-    check_name(status);
+    check_name(status, groups);
 }
 
 /* ==== depth ================================================================================== */
@@ -3174,11 +3184,24 @@ static void print_task(size_t number) {
     print_options(NULL, task, TRAIN, CARNN_OPTION_OF_TASK);
 }
 
+/* What the help of an option says, behind the names of the tasks that have it; NULL where they are
+   other tasks, or all. */
+static const char *own_help(const flag *f, const char *task) {
+    char names[LONGEST_NAME + 1];
+    size_t length = strcspn(f->help, ":");
+    snprintf(names, sizeof names, "%.*s", (int)least(length, LONGEST_NAME), f->help);
+    return is_among(names, task) ? f->help + length + strlen(": ") : NULL;
+}
+
 /* All that can be said of the training of one task. */
 static void help_task(size_t number) {
-    const char *task = carnn_task_name(number);
+    const char *task = carnn_task_name(number), *text;
+    size_t i;
     printf("usage: carnn train --task %s --train FILE --out MODEL [options]\n", task);
     print_task(number);
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & TRAIN) && (text = own_help(&flags[i], task)) != NULL)
+            print_option(flags[i].name, flags[i].value, text);
     print_options("model", task, TRAIN, CARNN_OPTION_OF_MODEL);
     print_options("training", task, TRAIN, CARNN_OPTION_OF_TRAINING);
     printf("\nexamples:\n  carnn train --task %s --train train.txt --valid dev.txt --out m.gguf\n",

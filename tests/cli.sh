@@ -148,6 +148,15 @@ check 'help of a task has options of another' [ "$(grep -c -e '--kb-rows' out)" 
 mv out classify.txt
 run 0 train --task classify --help
 check 'help of a task in two ways' cmp -s out classify.txt
+for own in dialog:candidates dialog:unsure signal:labels signal:permutation answer:clean \
+    lm:probe classify:probe signal:probe; do
+    run 0 help ${own%:*}
+    says out "^  --${own#*:} "
+    check "help ${own%:*} names its task twice" [ "$(grep -c "^  --${own#*:} .* ${own%:*}[,:]" out)" -eq 0 ]
+done
+run 0 help pair
+check 'help pair has options of other tasks' \
+    [ "$(grep -c -e --candidates -e --unsure -e --labels -e --permutation -e --clean -e --probe out)" -eq 0 ]
 run 0 help cloze # the name of a command and of a task
 says out '^usage: carnn cloze '
 says out '^task cloze: '
@@ -205,6 +214,8 @@ run 2 bench nosuch --json
 empty out
 run 2 bench icarm
 says err 'did you mean "icarnn"?'
+run 2 bench kernle
+says err 'unknown name "kernle"; did you mean "kernel"? (peak, kernel, cell, encoder, task, rnn, '
 run 2 bench icarnn --simd portabel
 says err 'unknown simd "portabel"; did you mean "portable"? (.*portable)$'
 run 2
@@ -756,6 +767,9 @@ lines out "$examples"
 check 'three pairs' [ "$(awk -F '\t' 'NF != 6 || $1 < $3 || $3 < $5' out | wc -l)" -eq 0 ]
 cut -f 2 out >first
 check 'the first of three is another answer' cmp -s answers first
+# more than a pipe holds: what is read first is what has been written so far
+check 'a part of a line is written' [ -z "$("$carnn" predict a.gguf --data "$data/dialog-test.txt" \
+    --top 3 2>err | dd bs=1000000 count=1 2>dd | tail -c 1)" ]
 "$carnn" predict a.gguf --top 3 <"$data/dialog-test.txt" | cmp -s - out
 check 'other probabilities from standard input' [ $? -eq 0 ]
 run 0 predict a.gguf --data "$data/dialog-test.txt" --top 1000000
@@ -2176,6 +2190,8 @@ run 0 gradcheck icarnn
 says out '^cell  *icarnn .* ok$'
 run 2 gradcheck icarn
 says err 'did you mean "icarnn"'
+run 2 gradcheck haed
+says err 'did you mean "head"? (cell, part, head, rnn, '
 run 2 gradcheck dropuot
 says err 'no cell, part or task called'
 run 0 gradcheck dropout

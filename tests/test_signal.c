@@ -75,6 +75,17 @@ static void signal_lines(void) {
     }
 }
 
+/* UCR fills up the lines of shorter sequences with NaN, which is no number elsewhere. */
+static void signal_filled_up(void) {
+    static const float x[] = {0.5f, -1.0f, 200.0f, 0.25f};
+    carnn_dataset *d =
+        signal_text("NaN\t.5\t-1\t200\t.25\nup\t.5\t-1\tNaN\tNaN\n", "2", NULL);
+    if (!d) return;
+    signal_item(d, 0, "NaN", 2, x);
+    signal_item(d, 1, "up", 1, x);
+    carnn_dataset_free(d);
+}
+
 /* A target that is no number, or too large a one, has none. */
 static void signal_targets(void) {
     carnn_dataset *d = signal_text("-2.5\t1\n1e31\t1\na\t1\n", "1", NULL);
@@ -408,6 +419,10 @@ static void signal_errors(void) {
         {"a;1;-1.234,5\n", "1", 0,
          "s:1: expected a number with a point, not a comma, in column 3, found \"-1.234,5\""},
         {"a;1,2,3\n", "1", 0, "s:1: expected a number in column 2, found \"1,2,3\""},
+        {"a\tNaN\t1\n", "1", 0, "s:1: expected a number in column 2, found \"NaN\""},
+        {"a\tNaN\tNaN\n", "1", 0, "s:1: expected a number in column 2, found \"NaN\""},
+        {"a\t1\tNaN\n", "2", 0, "s:1: expected rows of 2 numbers, found 1 number"},
+        {"kind,x,y\na,1,NaN\n", "1", 2, "s:2: expected a number in column 3, found \"NaN\""},
         {"a\t1e31\n", "1", 0,
          "s:1: expected a number from -1e30 to 1e30 in column 2, found \"1e31\""},
         {"a\tinf\n", "1", 0, "s:1: expected a number in column 2, found \"inf\""},
@@ -1114,6 +1129,7 @@ static void signal_best(void) {
 int main(void) {
     signal_lines();
     signal_tables();
+    signal_filled_up();
     signal_targets();
     signal_without_targets();
     signal_columns();
