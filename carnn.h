@@ -135,7 +135,9 @@
        CARNN_EXTRA_CELLS(X)            cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
-   NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
+   NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision. Of the
+   papers: readers that mark an answer in a text (HotpotQA, NarrativeQA) and dialog models that
+   write (Persona-Chat).
 
    CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
    Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
@@ -4631,8 +4633,10 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
      adam      m = a m + (1-a) g; s = b s + (1-b) g^2;
                w -= lr m / (1-a^t) / (sqrt(s / (1-b^t)) + eps)
 
-   Weight decay is decoupled (Loshchilov and Hutter 2019): w shrinks by the factor 1 - lr decay in
-   each step, whatever the optimiser. */
+   (Duchi et al. 2011; Tieleman and Hinton 2012; Zeiler 2012; Kingma and Ba 2015.) Clipping scales
+   the whole gradient down to the norm `clip` (Pascanu, Mikolov and Bengio 2013). Weight decay is
+   decoupled (Loshchilov and Hutter 2019): w shrinks by the factor 1 - lr decay in each step,
+   whatever the optimiser. */
 
 #if defined(CARNN__ISA)
 
@@ -4910,15 +4914,21 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
 
      a = alpha * m * n + beta1 * n + beta2 * m + b
 
-   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
+   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)   (Eq. 6.6, footnote 3)
              dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
 
    The bias is added outside the product, so px holds m without it; ph holds n, and is kept for
    backward. Every gate reads input and state, none the context. Gradients of the vectors are summed
-   over the steps of each sequence, then over sequences, so threads change no bit. alpha = 0 and
-   beta1 = beta2 = 1 give the plain sum of the projections; alpha = 1 and beta1 = beta2 = 0 the
-   simple form (Eq. 6.2). Initial values of alpha, beta1, beta2 and b, as in the thesis: mi-rnn 2,
-   0.5, 0.5, 0 and mi-lstm 1, 0.5, 0.5, 0 (section 6.3.2), mi-gru 1, 1, 1, 0 (section 6.3.4). */
+   over the steps of each sequence, then over sequences, so threads change no bit.
+
+   alpha = 0 and beta1 = beta2 = 1 give the plain sum of the projections (Eq. 6.1); alpha = 1 and
+   beta1 = beta2 = 0 the simple form (Eq. 6.2); alpha = 1 and b = b' + beta1 * beta2 the form with
+   two biases, (m + beta1) * (n + beta2) + b' (Eq. 6.3).
+
+   Initial values of alpha, beta1, beta2 and b, as in the thesis: mi-rnn 2, 0.5, 0.5, 0 and mi-lstm
+   1, 0.5, 0.5, 0, those of text8 (section 6.3.2), mi-gru 1, 1, 1, 0 (section 6.3.4). The thesis has
+   1, 1, 1, 0 also for mi-lstm on the Hutter Prize text and in reading (6.3.2, 6.3.5), and searches
+   those of mi-rnn on Penn Treebank characters; here a cell has one set for all data. */
 
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     vec a = get(r, r->px, g), slope;
@@ -5073,8 +5083,9 @@ static CARNN__INLINE void CARNN__K(linear_backward)(const carnn__lanes *r) {
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
 
    In carnn-high i, f and o read the context, too: Tran et al., section 5.1, describe such an LSTM
-   in words, as the variant of higher complexity. The bias of f starts at 1, so that most of c is
-   kept at first (Zhang 2019, section 2.2.4), in mi-lstm at 0.
+   in words, as the variant of higher complexity; they leave open whether its gates still read h',
+   as they do here. The bias of f starts at 1, so that most of c is kept at first (Zhang 2019,
+   section 2.2.4), in mi-lstm at 0.
 
    Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
    the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. In a normalised cell h
@@ -5107,7 +5118,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
 }
 
 /* --- GRU and mi-gru -----------------------------------------------------------------------------
-   With the update gate u = s(a_u) and the reset gate q = s(a_q):
+   With the update gate u = s(a_u) and the reset gate q = s(a_q)      (Zhang 2019, Eq. 2.19, 2.20):
 
      h = (1 - u) * h' + u * z                                  (Zhang 2019, Eq. 2.22)
      gru:                        z = tanh(Wz x + b + Uz k)     k = q * h'   (Eq. 2.21; q is g^r)
@@ -5621,7 +5632,12 @@ static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const 
 
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
    each gate a matrix of its own to the initialiser; vectors (gates h): alpha, beta1, beta2 in this
-   order behind the bias. */
+   order behind the bias.
+
+   Matrices of all cells begin in Glorot's range, as Tran et al. 2018 do not say how theirs begin.
+   Papers that do say it begin otherwise: GRUs with orthogonal matrices (Kadlec et al. 2016, section
+   5.1; of the recurrent ones alone Zhang 2019, section 6.3.4), an MI-RNN in +-0.02 (Zhang 2019,
+   section 6.3.1), an RCRN with a standard deviation of 0.1 (the code of Tay et al. 2018). */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
@@ -5666,8 +5682,9 @@ static float carnn__recurrent_range(size_t h, size_t n) {
    so that a signal crosses T steps in T / k of them. Wk h_{t-k} is added to Wh h_{t-1} before all
    else: inside the product with the reset gate of gru-after, the n of multiplicative integration,
    and what batch normalisation reads. In gru and mi-gru the candidate has Uz (q * h_{t-1}) + Uk
-   h_{t-k}: the reset gate does not act on h_{t-k}. Wk (recurrent gates h, h); states before the
-   first are zero.
+   h_{t-k}: the reset gate does not act on h_{t-k}. An LSTM gets no second c and no gate for it: so
+   90 units have about as many weights as 128 without skips, as in the thesis. Wk (recurrent gates
+   h, h); states before the first are zero.
    Backward: the gradient at h_{t-k} gains Wk^T da_t, dWk += da_t h_{t-k}^T. */
 static void carnn__cell_declare_skip(carnn__cell *cell, carnn__store *store, const char *prefix,
                                      size_t k) {
@@ -5706,8 +5723,10 @@ static void carnn__cell_remember(const carnn__cell *cell, carnn__store *store, f
      h_t = o * tanh(BN(c_t; gain_c, shift_c))
 
    over the rows that are live at step t; equal texts that share a sequence (@@BATCH) are one row. b
-   is the bias, 0 where gates have one of their own (multiplicative integration). The c that is
+   is the bias, 0 where gates have one of their own (multiplicative integration: the thesis does not
+   print how the two go together; here each product is normalised, then integrated). The c that is
    carried on is not normalised. Gains start at 0.1, as there: with 1 gradients would fade in tanh.
+   Their code also learns h_0 and c_0, which are zero here.
 
    Training normalises by the rows at hand. A single row, or less than a quarter of the sequences of
    a batch, is normalised by the population, and so is everything that does not train. (Few rows may
@@ -11939,7 +11958,7 @@ static void carnn__graph_fraction(carnn_graph_value *value, int64_t numerator,
     value->denominator = denominator / a;
 }
 
-/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
+/* d_f = max over paths from inputs to outputs of length - delay d_r  (Eq. 4.2, Theorem 4.3.2.1)
 
    With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
    cycle is negative. Components of the other direction are left out. */
@@ -11962,7 +11981,8 @@ static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_
     carnn__graph_fraction(&m->feedforward_depth, -w->weight[best], Q);
 }
 
-/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
+/* d_r = max over cycles of length / delay                            (Eq. 4.1, Theorem 4.3.1.1)
+   s = max over cycles of delay / length, 1 / j in the thesis         (Eq. 4.3, Theorem 4.3.3.1) */
 static void carnn__graph_measures(carnn__graph_work *w, int backward) {
     carnn_graph *g = w->graph;
     carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
@@ -13963,8 +13983,9 @@ typedef struct carnn__rnn_input {
 } carnn__rnn_input;
 
 /* --- multigraph RNN -----------------------------------------------------------------------------
-   An RNN whose nodes are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1). A hidden node v
-   of the cell rnn has at time t the value
+   An RNN whose nodes are joined by the edges of a graph (Zhang 2019, Def. 4.2.2.1), here of a graph
+   of period 1: all nodes are there in every step. A hidden node v of the cell rnn has at time t the
+   value
 
      val_v(t) = tanh(a_v(t))   a_v(t) = b_v + sum over edges (u, v, delay) of U_e val_u(t - delay)
 
@@ -17258,7 +17279,8 @@ static void carnn__count_top(const float *z, size_t n, size_t best, size_t right
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
    The average precision AP of a group is the mean over its right items of (right items up to this
    rank) / rank; its reciprocal rank RR is 1 / the rank of the first right item. Of equal scores the
-   wrong ones rank first. Groups without a right item do not count. */
+   wrong ones rank first (trec_eval orders them by the names of the documents). Groups without a
+   right item do not count. */
 
 /* The sums of a tally. The last one: how many losses were summed; 0: one for each item. */
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
@@ -20953,12 +20975,13 @@ static const carnn__task carnn__dialog_task = {
      h_0 .. h_n = cell(x of <s>, x_1 .. x_n; c)      P(w_{i+1}) = softmax(W h_i + b)
      L_w = the mean of -log P(w_i) over the words of a batch, </s> among them
      L_l = the mean of -log softmax(W_c c + b_c)[label] over its known labels         (Eq. 12)
-     loss = alpha L_w + (1 - alpha) L_l                  1 - alpha: --label-weight    (Eq. 13)
+     loss = alpha L_w + (1 - alpha) L_l                                               (Eq. 13)
      E (V, e)   x_i (e)   h_i, c (h)   W (V, h)   b (V)   W_c (labels, h)   b_c (labels)
 
-   A label is the dialog act of the sentence before, or the relation of this sentence to it
-   (--label-row); of the first sentence of a document none is told. There, and always with
-   --context none, c is a learned vector. A cell that reads no context gets c with its input,
+   1 - alpha is --label-weight, 0.1 by default; with 0.5, as in the paper, words are learnt less
+   well. A label is the dialog act of the sentence before, as in Eq. 12, or the relation of this
+   sentence to it (--label-row); of the first sentence of a document none is told. There, and always
+   with --context none, c is a learned vector. A cell that reads no context gets c with its input,
    [x_i; c], if --context asks for it.
 
    --chunk K: a document is one sequence <s> w_1 .. w_n </s> w_1 .. of all its sentences. It is read
@@ -22122,7 +22145,7 @@ static const carnn__task carnn__answer_task = {
    D is 2h, with --directions 1 h. With --context text, c is the position encoding of the text
    itself, divided by the number of its words: the default of an RCRN whose cell reads a context.
    Dropout is on E w_i, between layers, and on v. The vectors of the data's words are trained, also
-   where a file has them; those of words that only the file has are not.
+   where a file has them (the paper trains none); those of words that only the file has are not.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -22631,7 +22654,7 @@ static const carnn__task carnn__pair_task = {
      g = [fw_m; bw_1] of (E q_1 .. E q_m)                 g (D)
      s = softmax_i(f_i . g)                               s (n)                       (Eq. 1)
      P(c) = sum_{i: d_i = c} s_i                          (candidates, @@LOSS)        (Eq. 2)
-     loss = -log P(answer)
+     loss = -log P(answer)                                                            (Eq. 3)
 
    The prediction is the candidate with the largest P, the first of equal ones. An answer that is
    not in the text has no loss to learn, and counts as wrong.
@@ -22645,7 +22668,7 @@ static const carnn__task carnn__pair_task = {
    --normalise everywhere also normalises what goes into each tanh of the attentive reader (Zhang
    2019, 6.3.5). --anonymous 1: candidates are names without a meaning (@@NAMES).
 
-   Dropout is on E d_i and E q_i, and between layers.
+   Dropout is on E d_i and E q_i, and between layers; the paper has none (section 5.1).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -23311,10 +23334,10 @@ static const carnn__task carnn__signal_task = {
      E (V, e)   x_i, v (D)   h_i (h)   W (V, h)   b (V)
 
    Both decoders share W and b. A decoder that reads a context has v as its context, another one
-   with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Zhang 2019, section
-   6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru. In mi-gru the reset
-   gate comes before the product; in gru-after, and in the code of Kiros et al., on which the thesis
-   builds, behind it.
+   with its input, [E w'; v], which adds C v to its gates (their Eq. 5 to 7). Its states begin at 0;
+   in the code of Kiros et al., on which the thesis builds, they begin at v, and v is not read.
+   Zhang 2019, section 6.3.4, has multiplicative integration in the encoder alone: --cell mi-gru.
+   In mi-gru the reset gate comes before the product; in gru-after, and in that code, behind it.
 
    D is h, with --directions 2 (bi-skip) 2h; --pooling takes other kinds of vectors than the last
    state. The first and the last sentence of a document have one neighbour. Words that only word

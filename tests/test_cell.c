@@ -129,7 +129,7 @@ static void subject_run(subject *s, carnn__engine *e) {
 
 #define MOST 64 /* hidden units */
 
-/* One unit of one step: (W x)_i etc. of gate g, from the definitions in models.md, section 1. */
+/* One unit of one step: (W x)_i etc. of gate g. */
 typedef struct terms {
     const subject *s;
     const double *x, *c, *h;
@@ -434,7 +434,8 @@ static void test_gathered(carnn__engine *e) {
 }
 
 /* --- golden values ----------------------------------------------------------------------------
-   models.md 1.19: element k of tensor number i is sin(0.7 k + 1.3 i + 0.1) / 2. */
+   From another program, in doubles: element k of tensor number i is sin(0.7 k + 1.3 i + 0.1) / 2.
+   W of gate q is tensor 20 + 3 q, U 21 + 3 q, b 22 + 3 q, but of the CARNNs. */
 
 typedef struct golden {
     const char *cell;
@@ -623,6 +624,67 @@ static void test_remembered_elsewhere(void) {
         }
 }
 
+/* Skip connections of 2 steps (Zhang 2019, section 4.4.4) on the same RNN: U_2 = 60. */
+static void test_golden_skip(carnn__engine *e) {
+    static const uint32_t length[] = {3};
+    static const double h3[3] = {-0.182637985, 0.155954648, -0.807573940};
+    const golden *want = goldens;
+    size_t j;
+    subject s;
+    while (strcmp(want->cell, "rnn")) want++;
+    subject_open(&s, CARNN__CELL_rnn, 3, 3, 0, length, 1, 0);
+    carnn__cell_declare_skip(&s.cell, &s.store, "", 2);
+    carnn__free_aligned(allocator(), s.w);
+    carnn__free_aligned(allocator(), s.g);
+    s.w = s.store.value = floats(s.store.size);
+    s.g = floats(s.store.size);
+    fill_golden(carnn__piece(&s.store, s.w, s.cell.input), want->input[0], 9);
+    fill_golden(carnn__piece(&s.store, s.w, s.cell.bias), want->bias[0], 3);
+    fill_golden(carnn__piece(&s.store, s.w, s.cell.recurrent), want->recurrent[0], 9);
+    fill_golden(carnn__piece(&s.store, s.w, s.cell.skip_weight), 60, 9);
+    fill_golden(s.x, 0, 9);
+    memset(s.h0, 0, 3 * sizeof(float));
+    subject_run(&s, e);
+    for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], h3[j], 2e-7);
+    subject_close(&s);
+}
+
+/* The form with two biases, tanh((W x + beta1) * (U h' + beta2) + b') (Zhang 2019, Eq. 6.3), is
+   mi-rnn with alpha = 1 and b = b' + beta1 * beta2. */
+static void test_two_biases(carnn__engine *e) {
+    enum { T = 5, N = 19 };
+    static const uint32_t length[] = {T};
+    double x[MOST], h[MOST], next[MOST], worst = 0.0;
+    float *beta1, *beta2, *alpha, *b, b_[N];
+    size_t t, i;
+    subject s;
+    terms of = {&s, x, NULL, h, 0};
+    subject_open(&s, CARNN__CELL_mi_rnn, 7, N, 0, length, 1, 0);
+    alpha = carnn__piece(&s.store, s.w, s.cell.alpha);
+    beta1 = carnn__piece(&s.store, s.w, s.cell.alpha + 1);
+    beta2 = carnn__piece(&s.store, s.w, s.cell.alpha + 2);
+    b = carnn__piece(&s.store, s.w, s.cell.bias);
+    for (i = 0; i < N; i++) {
+        alpha[i] = 1.0f;
+        b_[i] = b[i];
+        b[i] += beta1[i] * beta2[i];
+    }
+    subject_run(&s, e);
+    doubles(h, s.h0, N);
+    for (t = 0; t < T; t++) {
+        doubles(x, s.x + t * s.e, s.e);
+        for (of.i = 0; of.i < N; of.i++)
+            next[of.i] = tanh((X(&of, 0) + (double)beta1[of.i]) *
+                              (H(&of, 0) + (double)beta2[of.i]) + (double)b_[of.i]);
+        for (i = 0; i < N; i++) {
+            h[i] = next[i];
+            worst = test_worse(worst, fabs(h[i] - (double)s.run.scan.out[t * N + i]));
+        }
+    }
+    CHECK_NEAR(worst, 0.0, 3e-6);
+    subject_close(&s);
+}
+
 /* CA-RNN on the same LSTM: H_X = 50 (4), W_H = 51, W_h = 52, b = 53, h^x = 54 (a row a step); steps
    1 and 3 are aligned. */
 static void test_golden_gate(carnn__engine *e) {
@@ -665,6 +727,26 @@ static void test_golden_gate(carnn__engine *e) {
     carnn__cell_forward(&s.run, e, &s.seq, s.index, s.h0, s.c0);
     for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], h3[j], 2e-7);
     subject_close(&s);
+}
+
+/* An LSTM with skip connections has about as many weights as a larger one without, in the adding
+   problem of Zhang 2019, section 4.4.4: two inputs, 90 and 128 units. */
+static void test_skip_parameters(void) {
+    static const struct {
+        size_t h, k, count;
+    } want[] = {{128, 0, 67072}, {90, 30, 65880}};
+    size_t i, j;
+    for (i = 0; i < 2; i++) {
+        carnn__store store;
+        carnn__param param[CARNN__CELL_PARAMS];
+        carnn__cell cell;
+        size_t count = 0;
+        carnn__store_open(&store, param, CARNN__CELL_PARAMS);
+        carnn__cell_declare(&cell, &store, "", CARNN__CELL_lstm, 2, want[i].h, 0);
+        carnn__cell_declare_skip(&cell, &store, "", want[i].k);
+        for (j = 0; j < store.count; j++) count += store.item[j].rows * store.item[j].columns;
+        CHECK_INT(count, want[i].count);
+    }
 }
 
 static void test_parameter_counts(void) {
@@ -1138,11 +1220,14 @@ int main(void) {
     carnn__engine e;
     CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
     test_golden(&e);
+    test_golden_skip(&e);
+    test_two_biases(&e);
     test_golden_gate(&e);
     test_initial_vectors();
     test_remembered(&e);
     test_remembered_elsewhere();
     test_parameter_counts();
+    test_skip_parameters();
     test_equations(&e);
     test_bias_of_two_products(&e);
     test_without_dx(&e);

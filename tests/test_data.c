@@ -925,7 +925,7 @@ static size_t word_count(const carnn_dataset *d, carnn__tokenizer kind, uint32_t
     return count;
 }
 
-/* The counts that babi-dialog/README.md and models.md 3a give. */
+/* The counts that another program gives. */
 static void test_babi_files(void) {
     static const char *const lists[] = {"babi-dialog/dialog-babi-candidates.txt",
                                         "babi-dialog/dialog-babi-task6-dstc2-candidates.txt"};

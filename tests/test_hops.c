@@ -1,11 +1,11 @@
-/* Hops of attention, memory networks and query reduction in dialogs: replies and explanations against
-   plain loops, training with any number of threads and on all SIMD paths, what only the age of an
-   utterance tells, and hops over the states of a cell. */
+/* Dialogs with a CARNN, hops of attention, memory networks and query reduction: replies and
+   explanations against plain loops, training with any number of threads and on all SIMD paths, what
+   only the age of an utterance tells, and hops over the states of a cell. */
 
 #include "test.h"
 
 enum { HOPS_D = 8, HOPS_LINES = 100, HOPS_WORDS = 16 };
-enum { HOPS_PLAIN, HOPS_GATED, HOPS_REDUCE }; /* kinds of networks */
+enum { HOPS_PLAIN, HOPS_GATED, HOPS_REDUCE, HOPS_CELL }; /* kinds of networks */
 #define HOPS_CANDIDATE 99u /* in the place of a role */
 
 /* A dialog of more lines than there are ages, and a short one. */
@@ -51,10 +51,11 @@ typedef struct hops_plain {
     double b[HOPS_LINES][HOPS_D], gate[HOPS_LINES][3];
 } hops_plain;
 
+/* Hop k from 1; hop 0: u becomes what is read (Tran et al. 2018, Eq. 8). */
 static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gated) {
     double r[HOPS_D] = {0.0}, next[HOPS_D], sum = 0.0;
     size_t i, j;
-    char name[32];
+    char name[48];
     for (i = 0; i < x->lines; i++) {
         for (x->al[i] = 0.0, j = 0; j < HOPS_D; j++) x->al[i] += x->memory[i][j] * x->u[j];
         sum += x->al[i] = exp(x->al[i]);
@@ -62,7 +63,9 @@ static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gate
     for (i = 0; i < x->lines; i++)
         for (x->al[i] /= sum, j = 0; j < HOPS_D; j++) r[j] += x->al[i] * x->memory[i][j];
     for (j = 0; j < HOPS_D; j++) {
-        if (gated) {
+        if (!k) {
+            next[j] = r[j];
+        } else if (gated) {
             double g;
             sprintf(name, "hops.%zu.gate.weight", k);
             g = test_row_times(test_weight(model, name), j, HOPS_D, x->u);
@@ -74,6 +77,34 @@ static void hops_hop(const carnn_model *model, hops_plain *x, size_t k, int gate
         }
     }
     memcpy(x->u, next, sizeof next);
+}
+
+/* Adds to each e_m, in x->memory, the state h_m of an nCARNN, iCARNN or sCARNN whose context is u
+   (Tran et al. 2018, Eq. 3, 5, 6). */
+static void hops_cell(const carnn_model *model, hops_plain *x) {
+    const char kind = *model->desc.cell;
+    const float *W = test_weight(model, "cell.input.weight"), *b = test_weight(model, "cell.bias");
+    const float *C = test_weight(model, "cell.context.weight");
+    const float *U = kind == 'n' ? test_weight(model, "cell.recurrent.weight") : NULL;
+    double h[HOPS_D] = {0.0}, next[HOPS_D];
+    size_t m, g, i;
+    for (m = 0; m < x->lines; m++) {
+        const double *e = x->memory[m];
+        for (i = 0; i < HOPS_D; i++) {
+            double gate[2], k = e[i];
+            for (g = 0; g < 2; g++) {
+                size_t row = g * HOPS_D + i;
+                gate[g] = (double)b[row] + test_row_times(W, row, HOPS_D, e) +
+                          test_row_times(C, row, HOPS_D, x->u);
+                gate[g] = test_sigmoid(gate[g] + (U ? test_row_times(U, row, HOPS_D, h) : 0.0));
+            }
+            if (kind != 's')
+                k = (double)b[2 * HOPS_D + i] + test_row_times(W, 2 * HOPS_D + i, HOPS_D, e);
+            next[i] = gate[0] * (gate[1] * k) + (1.0 - gate[0]) * h[i];
+        }
+        memcpy(h, next, sizeof h);
+        for (i = 0; i < HOPS_D; i++) x->memory[m][i] += h[i];
+    }
 }
 
 /* Candidates and gates of a line. */
@@ -122,10 +153,11 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
                      int kind, hops_plain *x) {
     const carnn__item *of = &data->items[item];
     const carnn__member *member = data->members + of->first;
-    const float *age = kind == HOPS_REDUCE ? NULL : test_weight(model, "hops.ages");
+    const float *age = kind >= HOPS_REDUCE ? NULL : test_weight(model, "hops.ages");
     const carnn__span none = {"", 0};
     size_t i, j, k;
-    x->lines = of->count; /* $start takes the place of the user's latest utterance */
+    /* $start is read, too; the user's latest utterance by a cell alone */
+    x->lines = kind == HOPS_CELL ? of->count + 1 : of->count;
     hops_encode(model, none, CARNN__START_ROLE, x->memory[0]);
     for (i = 1; i < x->lines; i++)
         hops_encode(model, carnn__text(data, member[i - 1].text), member[i - 1].role,
@@ -134,7 +166,9 @@ static void hops_run(const carnn_model *model, const carnn_dataset *data, size_t
         for (k = x->lines - 1 - i, k = k < 63 ? k : 63, j = 0; j < HOPS_D; j++)
             x->memory[i][j] += (double)age[k * HOPS_D + j];
     hops_encode(model, carnn__text(data, member[of->count - 1].text), CARNN_USER, x->u);
+    if (kind == HOPS_CELL) hops_cell(model, x);
     if (kind == HOPS_REDUCE) hops_reduce(model, x, hops);
+    else if (!hops) hops_hop(model, x, 0, 0);
     else for (k = 1; k <= hops; k++) hops_hop(model, x, k, kind == HOPS_GATED);
 }
 
@@ -163,6 +197,8 @@ static void test_hops(const char *options, size_t hops, int kind) {
     double loss = 0.0, sum;
     static hops_plain x;
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 4.0f;
+    for (i = 0; kind == HOPS_CELL && i < 2 * HOPS_D; i++) /* of gates; that of k stays 0 */
+        test_weight(model, "cell.bias")[i] = carnn__uniform(9, i) - 0.5f;
     L = model->choices.count;
     CHECK_INT(L, 3);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -329,6 +365,10 @@ static void test_hops_of_file(carnn_dataset *data) {
 
 int main(void) {
     carnn_dataset *data = hops_data();
+    test_hops("hidden=8 embedding=8 told=0 hops=0 cell=ncarnn", 0, HOPS_CELL);
+    test_hops("hidden=8 embedding=8 told=0 hops=0 cell=icarnn", 0, HOPS_CELL);
+    test_hops("hidden=8 embedding=8 told=0 hops=0 cell=scarnn", 0, HOPS_CELL);
+    test_hops("hidden=8 embedding=8 told=0 hops=2 cell=icarnn", 2, HOPS_CELL);
     test_hops("hidden=8 embedding=8 told=0 hops=1 ages=1", 1, HOPS_PLAIN);
     test_hops("hidden=8 embedding=8 told=0 hops=3 ages=1", 3, HOPS_PLAIN);
     test_hops("hidden=8 embedding=8 told=0 hops=2 ages=1 gated=1", 2, HOPS_GATED);

@@ -1,4 +1,5 @@
-/* Language models: perplexity by hand, labels, sessions, the same bytes everywhere, bad input. */
+/* Language models: losses by plain loops, perplexity by hand, labels, sessions, the same bytes
+   everywhere, bad input. */
 
 #include "test.h"
 
@@ -287,6 +288,124 @@ static void test_written_context(const char *cell) {
     CHECK_NEAR(score[0], score[1], 1e-9 * score[1]);
     CHECK(fabs(score[0] - score[2]) > 1e-4);
     carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- the equations ---------------------------------------------------------------------------- */
+
+enum { LM_H = 6, LM_E = 5 }; /* of test_model */
+
+/* A step of the nCARNN `name` over a word (Tran et al. 2018, Eq. 3); c NULL: without a context. */
+static void lm_step(const carnn_model *model, const char *name, uint32_t word, const double *c,
+                    double h[LM_H]) {
+    const float *E_w = test_weight(model, "word.weight") + word * LM_E, *W, *U, *b, *C = NULL;
+    double x[LM_E], next[LM_H];
+    char of[64];
+    size_t i, g;
+    snprintf(of, sizeof of, "%s.input.weight", name);
+    W = test_weight(model, of);
+    snprintf(of, sizeof of, "%s.recurrent.weight", name);
+    U = test_weight(model, of);
+    snprintf(of, sizeof of, "%s.bias", name);
+    b = test_weight(model, of);
+    snprintf(of, sizeof of, "%s.context.weight", name);
+    if (c) C = test_weight(model, of);
+    for (i = 0; i < LM_E; i++) x[i] = (double)E_w[i];
+    for (i = 0; i < LM_H; i++) {
+        double a[3]; /* u, f, k */
+        for (g = 0; g < 3; g++) {
+            size_t row = g * LM_H + i;
+            a[g] = (double)b[row] + test_row_times(W, row, LM_E, x);
+            if (g < 2) a[g] += test_row_times(U, row, LM_H, h);
+            if (g < 2 && c) a[g] += test_row_times(C, row, LM_H, c);
+        }
+        a[0] = test_sigmoid(a[0]);
+        next[i] = a[0] * (test_sigmoid(a[1]) * a[2]) + (1.0 - a[0]) * h[i];
+    }
+    memcpy(h, next, sizeof next);
+}
+
+/* -log of the softmax of W x + b at `target`; W and b are `name`.weight and .bias. */
+static double lm_softmax(const carnn_model *model, const char *name, const double *x,
+                         size_t target) {
+    char of[64];
+    const float *W, *b;
+    double sum = 0.0, chosen = 0.0;
+    size_t i, n = strcmp(name, "label") ? model->words.count : model->choices.count;
+    snprintf(of, sizeof of, "%s.weight", name);
+    W = test_weight(model, of);
+    snprintf(of, sizeof of, "%s.bias", name);
+    b = test_weight(model, of);
+    for (i = 0; i < n; i++) {
+        double z = (double)b[i] + test_row_times(W, i, LM_H, x);
+        sum += exp(z);
+        if (i == target) chosen = z;
+    }
+    return log(sum) - chosen;
+}
+
+/* L_w and L_l of a sentence, given the one before it (NULL: there is none) and the label that its
+   context tells (NULL: none). Returns its words, </s> among them. */
+static size_t lm_sentence(const carnn_model *model, const char *text, const char *before,
+                          const char *label, double *words, double *labels) {
+    double c[LM_H] = {0.0}, h[LM_H] = {0.0};
+    uint32_t ids[16];
+    size_t n, i;
+    if (before) {
+        n = carnn__tokenize(&model->words, CARNN__SPACES, carnn__span_of(before), ids, 15);
+        ids[n++] = CARNN__RUNNING_END;
+        for (i = 0; i < n; i++) lm_step(model, "context", ids[i], NULL, c);
+    } else {
+        for (i = 0; i < LM_H; i++) c[i] = (double)test_weight(model, "context.start")[i];
+    }
+    n = carnn__tokenize(&model->words, CARNN__SPACES, carnn__span_of(text), ids, 15);
+    ids[n++] = CARNN__RUNNING_END;
+    for (i = 0; i < n; i++) {
+        lm_step(model, "cell", i ? ids[i - 1] : CARNN__RUNNING_BEGIN, c, h);
+        *words += lm_softmax(model, "output", h, ids[i]);
+    }
+    if (label)
+        *labels += lm_softmax(model, "label", c,
+                              carnn__names_find(&model->choices, carnn__span_of(label)));
+    return n;
+}
+
+/* The losses of words alone and, in training, with those of labels (Tran et al. 2018, Eq. 11 to
+   13). */
+static void test_lm_equations(int previous) {
+    static const struct {
+        const char *text, *label; /* text NULL: a document ends */
+    } row[] = {{"the cat sat", "x"}, {"the dog sat", "y"}, {"a cat ran", NULL}, {NULL, NULL},
+               {"the dog ran", "x"}, {"a dog sat", "y"}, {"the cat ran", "x"}}; /* lm_text */
+    carnn_dataset *data = lm_data(lm_text);
+    const char *options = previous ? "cell=ncarnn label_weight=0.3 label_row=previous"
+                                   : "cell=ncarnn label_weight=0.3 label_row=own";
+    carnn_model *model = test_model("lm", options, NULL, data);
+    double words = 0.0, labels = 0.0, known = 0.0;
+    size_t i, n = 0;
+    test_work w;
+    float *g;
+    for (i = 0; i < model->params.size; i++)
+        model->params.value[i] += carnn__uniform(9, i) - 0.5f;
+    for (i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *before = i ? row[i - 1].text : NULL;
+        const char *label = !before ? NULL : previous ? row[i - 1].label : row[i].label;
+        if (!row[i].text) continue;
+        n += lm_sentence(model, row[i].text, before, label, &words, &labels);
+        known += label != NULL;
+    }
+    words /= (double)n;
+    CHECK_NEAR(known, previous ? 4.0 : 3.0, 0.0);
+    CHECK_NEAR(test_scores(model, data).loss, words, 1e-6);
+    g = (float *)carnn__alloc_aligned(&model->allocator, model->params.size, sizeof *g);
+    memset(g, 0, model->params.size * sizeof *g);
+    test_work_open(&w, model, data, 1);
+    w.work.g = g;
+    CHECK_INT(test_work_run(&w, 0), 1);
+    CHECK_NEAR(w.tally.loss / (double)n, 0.7 * words + 0.3 * labels / known, 1e-6);
+    test_work_close(&w);
+    carnn__free_aligned(&model->allocator, g);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -898,6 +1017,8 @@ int main(void) {
     test_lm_epochs();
     test_words_like_unk();
     test_counts();
+    test_lm_equations(0);
+    test_lm_equations(1);
     test_draws();
     test_written_context("lstm");
     test_written_context("ncarnn");

@@ -101,7 +101,7 @@ static double position(size_t k, size_t j, size_t J, size_t D) {
     return (1.0 - of_words) - (double)k / (double)D * (1.0 - 2.0 * of_words);
 }
 
-/* models.md 1.19: words are tensor 70 (3 x 4), element k is sin(0.7 k + 1.3 * 70 + 0.1) / 2. */
+/* From another program: element k of the words (3 x 4) is sin(0.7 k + 1.3 * 70 + 0.1) / 2. */
 static void test_encoder_golden(void) {
     static const double want[] = {0.010308800, -0.076279537, -0.196375105, -0.310123671};
     static const uint32_t ids[] = {0, 1, 2};

@@ -106,7 +106,8 @@ static void rcrn_listener(carnn__engine *e) {
     }
 }
 
-/* models.md 1.19; and gates that are shut: h = O * s3. */
+/* From another program: element k of s_i is sin(0.7 k + 1.3 (39 + i) + 0.1) / 2, i = 1, 2, 3. And
+   gates that are shut: h = O * s3. */
 static void rcrn_golden(carnn__engine *e) {
     static const double last[] = {0.113723641, 0.074133138, 0.026018951};
     static const uint32_t length[] = {3};
@@ -293,7 +294,7 @@ static void rcrn_layer(rcrn_reader *r, size_t layer, size_t directions, int raw,
     r->in = directions * r->h;
 }
 
-/* The context of a text: the mean of its position encoding (models.md 2.1). */
+/* The context of a text: its position encoding, divided by the number of its words. */
 static void rcrn_context(rcrn_states x, size_t n, size_t D, double *c) {
     size_t k, j;
     for (k = 0; k < D; k++)
@@ -356,7 +357,8 @@ static void rcrn_numbers(void) {
     rcrn_by_loops("cell=gru-after skip=2 directions=1", 1, 1, 0);
 }
 
-/* models.md 1.19: an LSTM's RCRN of 1,024 units over 1,024 inputs. */
+/* An LSTM's RCRN of 1,024 units over 1,024 inputs: 3 RNNs, 2 directions, 4 gates, each with
+   1,024 * (1,024 + 1,024 + 1) weights. */
 static void rcrn_parameters(void) {
     static carnn__param param[CARNN__PARAMS_MAX];
     static carnn__rnn rnn;
