@@ -21764,7 +21764,7 @@ static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models,
-                         "iwan, siamese, ca, ap or cosine"),
+                         "iwan, siamese, ca, ap or cosine; defaults told here are those of iwan"),
     CARNN__OPTION_CHOICE("decomposition", CARNN__ANSWER_DECOMPOSITION, carnn__answer_decompositions,
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
@@ -21799,7 +21799,7 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
     if (train->lr == 0.0) train->lr = lr[kind];
     carnn__option_default(model, CARNN__TWO_OVERLAP, matches ? CARNN_NONE : 4);
-    others = model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE;
+    others = !matches && model->option[CARNN__TWO_OVERLAP] > 0.0 ? 1 : CARNN_NONE;
     carnn__option_default(model, CARNN__ANSWER_REDUNDANCY, others);
     carnn__option_default(model, CARNN__ANSWER_PLACE, others);
     carnn__option_default(model, CARNN__ANSWER_TRAITS, others);
@@ -23731,7 +23731,8 @@ static size_t carnn__optimizer_number(const char *name) {
 static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(cell, NAME, 0, 0, 0, "recurrent cell"),
     CARNN__MODEL_OPTION(hidden, INTEGER, 1, 65536, 0, "size of the hidden state"),
-    CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
+    CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0,
+                        "size of the word embeddings, in dialog and lm the hidden size"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
     CARNN__MODEL_OPTION(vector_words, INTEGER, 0, 1e9, 2,
@@ -23743,13 +23744,14 @@ static const carnn_option carnn__options[] = {
     CARNN__TRAIN_OPTION(lr, NUMBER, 1e-30, 1e6, 0, "learning rate"),
     CARNN__TRAIN_OPTION(lr_end, NUMBER, 0, 1, 1, "part of the learning rate left at the end"),
     CARNN__TRAIN_OPTION(lr_decay, NUMBER, 1e-6, 1, 0, "factor on the learning rate after an epoch"),
-    CARNN__TRAIN_OPTION(optimizer, NAME, 0, 0, 0, "optimiser"),
+    CARNN__TRAIN_OPTION(optimizer, NAME, 0, 0, 0,
+                        "optimiser; others than adam have learning rates of their own"),
     CARNN__TRAIN_OPTION(dropout, NUMBER, 0, 0.99, 1, "probability of a value to be dropped"),
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1,
                         "label smoothing, of cross entropies (not of attention sums, hinges, "
-                        "labels of lm)"),
+                        "numbers of signal, labels of lm)"),
     CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
@@ -24236,7 +24238,7 @@ static carnn_status carnn__model_graph(carnn_model *model, const carnn_model_des
 
 /* Options that have an effect only where the option `of` ("a", or one of "a or b") has one of these
    values. Of an option with several lines all must hold. A new model that asks for one in vain is
-   refused; a model file is not. */
+   refused, and a training; a model file is not. */
 static const struct carnn__dependent {
     const char *task, *option; /* task NULL: of all that have the option */
     const char *of;            /* NULL: it never has one */
@@ -24271,7 +24273,9 @@ static const struct carnn__dependent {
     {"signal", "vector_words", NULL, NULL},
     {"signal", "min_count", NULL, NULL},
     {"signal", "embedding", NULL, NULL}, /* the data say it */
-    {"signal", "pooling", "target_kind", "class number"}};
+    {"signal", "pooling", "target_kind", "class number"},
+    {"answer", "smoothing", "loss", "pair rank"}, /* cross entropies */
+    {"cloze", "smoothing", "model", "attentive weighted"}};
 
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option) {
     size_t i;
@@ -24329,6 +24333,16 @@ static int carnn__has_one(const carnn_model_desc *model, const char *of, const c
     return 0;
 }
 
+/* Refuses an option that is asked for where the model is not as its line of the table says. */
+static carnn_status carnn__check_needed(const struct carnn__dependent *d,
+                                        const carnn_model_desc *model, carnn_error *error) {
+    if (!d->of)
+        return carnn__refuse(error, "%s has no effect in the task %s", d->option, model->task);
+    if (carnn__has_one(model, d->of, d->values)) return CARNN_OK;
+    return carnn__refuse(error, "%s has an effect only where %s is %s%s", d->option, d->of,
+                         d->values ? "one of these: " : "above 0", d->values ? d->values : "");
+}
+
 /* Refuses options of the caller's description that can have no effect in the model; `complete` has
    the defaults, too, and what the data decide. */
 static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
@@ -24341,14 +24355,10 @@ static carnn_status carnn__check_dependent(const carnn_model_desc *asked,
     for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
         const struct carnn__dependent *d = &carnn__dependent_options[i];
         const carnn_option *o = carnn__option_named(complete->task, d->option);
-        if (!o || (d->task && strcmp(d->task, complete->task)) || carnn__asks_nothing(o, asked))
+        if (!o || o->place == CARNN_OPTION_OF_TRAINING ||
+            (d->task && strcmp(d->task, complete->task)) || carnn__asks_nothing(o, asked))
             continue;
-        if (!carnn_option_applies(complete->task, o))
-            return carnn__refuse(error, "%s has no effect in the task %s", o->name, complete->task);
-        if (!carnn__has_one(complete, d->of, d->values))
-            return carnn__refuse(error, "%s has an effect only where %s is %s%s", o->name, d->of,
-                                 d->values ? "one of these: " : "above 0",
-                                 d->values ? d->values : "");
+        if (carnn__check_needed(d, complete, error)) return CARNN_ERR_ARGUMENT;
     }
     return CARNN_OK;
 }
@@ -26981,6 +26991,22 @@ static carnn_status carnn__training_begin(carnn__training *t, carnn_error *error
     return status;
 }
 
+/* Refuses options of training that can have no effect on the model. */
+static carnn_status carnn__check_trained(const carnn_train_desc *asked,
+                                         const carnn_model_desc *model, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__dependent_options); i++) {
+        const struct carnn__dependent *d = &carnn__dependent_options[i];
+        const carnn_option *o = carnn__option_named(model->task, d->option);
+        if (!o || o->place != CARNN_OPTION_OF_TRAINING ||
+            (d->task && strcmp(d->task, model->task)))
+            continue;
+        if (carnn__option_value(o, model, asked) > 0.0 && carnn__check_needed(d, model, error))
+            return CARNN_ERR_ARGUMENT;
+    }
+    return CARNN_OK;
+}
+
 /* Can the model be trained on these data? Completes t->desc. */
 static carnn_status carnn__training_check(carnn__training *t, const carnn_dataset *train,
                                           const carnn_dataset *valid, carnn_error *error) {
@@ -26997,6 +27023,7 @@ static carnn_status carnn__training_check(carnn__training *t, const carnn_datase
         return carnn__refuse(error, "a model that is used in place in the caller's memory cannot "
                              "be trained");
     status = carnn_defaults(&complete, &t->desc, error);
+    if (!status) status = carnn__check_trained(&t->desc, &model->desc, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status && valid) status = carnn__same_task(model, valid, error);
     if (status) return status;

@@ -1854,6 +1854,17 @@ says err 'pooling has an effect only where model is one of these: ca cosine$'
 run 2 train --task answer --model ca --alignment none --direction a2q \
     --train "$data/answer-dev.tsv" $small
 run 0 train --task answer --model ca --direction a2q --train "$data/answer-dev.tsv" $small
+for model in ca ap cosine; do # also where it compares words
+    run 2 train --task answer --model $model --overlap 4 --traits 1 --train "$data/answer-dev.tsv" \
+        $small
+    says err 'traits has an effect only where model is one of these: iwan siamese$'
+done
+run 2 train --task answer --model ap --smoothing 0.1 --train "$data/answer-dev.tsv" $small
+says err 'smoothing has an effect only where loss is one of these: pair rank$'
+run 0 train --task answer --model ap --loss rank --smoothing 0.1 \
+    --train "$data/answer-dev.tsv" $small
+run 2 train --task cloze --smoothing 0.1 --train "$data/cloze-dev.txt" $small
+says err 'smoothing has an effect only where model is one of these: attentive weighted$'
 run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
 says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf
@@ -1883,7 +1894,7 @@ check 'help signal has options of words' \
     [ "$(grep -c -e --min-count -e --vector-words -e --embedding out)" -eq 0 ]
 run 0 help train # of an option the tasks where it has an effect have defaults
 tr -s '\n ' ' ' <out >told
-says told '--embedding N size of the word embeddings \[[^]]*cloze 64, skip-thought 50\]'
+says told '--embedding N size of the word embeddings[^[]*\[[^]]*cloze 64, skip-thought 50\]'
 run 2 train --task signal --train trips.csv --group trip --target far --columns 3 --out f.gguf
 says err 'columns is 3, but the rows of the data have 2 numbers$'
 run 0 help pair
