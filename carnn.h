@@ -24275,7 +24275,8 @@ static const struct carnn__dependent {
     {"signal", "embedding", NULL, NULL}, /* the data say it */
     {"signal", "pooling", "target_kind", "class number"},
     {"answer", "smoothing", "loss", "pair rank"}, /* cross entropies */
-    {"cloze", "smoothing", "model", "attentive weighted"}};
+    {"cloze", "smoothing", "model", "attentive weighted"},
+    {"signal", "smoothing", "target_kind", "class steps"}};
 
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option) {
     size_t i;

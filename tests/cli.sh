@@ -1865,6 +1865,9 @@ run 0 train --task answer --model ap --loss rank --smoothing 0.1 \
     --train "$data/answer-dev.tsv" $small
 run 2 train --task cloze --smoothing 0.1 --train "$data/cloze-dev.txt" $small
 says err 'smoothing has an effect only where model is one of these: attentive weighted$'
+printf '1.5\t1\n2\t0\n' >numbers.tsv
+run 2 train --task signal --smoothing 0.1 --train numbers.tsv --out f.gguf
+says err 'smoothing has an effect only where target-kind is one of these: class steps$'
 run 2 train --task pair --grades 7 --train "$data/pair-dev.tsv" $small
 says err 'grades has an effect only where target is one of these: relatedness$'
 run 2 train --task lm --raw-output-gate 1 --train "$data/lm-dev.txt" --out f.gguf

@@ -767,6 +767,7 @@ static void test_stopped_after_an_outlier(void) {
     carnn_dataset *data;
     carnn_train_desc train = train_desc(4);
     carnn_model *model[2];
+    train.smoothing = CARNN_NONE; /* numbers have no cross entropy */
     for (i = 0; i < 40; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s\t0.%zu\n", i == 9 ? "900.5" : "0.5",
                               i + 10);
