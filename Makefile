@@ -170,7 +170,7 @@ install: carnn
 	cd "$(ROOT)" && chmod 644 $(TEXTS)
 
 uninstall:
-	cd "$(ROOT)" && rm -f bin/carnn $(TEXTS)
+	for file in bin/carnn $(TEXTS); do rm -f "$(ROOT)/$$file" || exit 1; done
 
 clean:
 	rm -rf build carnn

@@ -500,8 +500,9 @@ typedef struct carnn_dataset_desc {
                     is no error */
     const carnn_allocator *allocator;
     const carnn_model_desc *model; /* the model that the data is for, where options of its task say
-                    how files are read (lm: unit; classify: fine; signal: columns, target,
-                    group, inputs); NULL: the defaults */
+                    how files are read (lm: unit; classify: fine, phrases; pair: target, grades;
+                    answer, pair: alignment; signal: columns, target_kind, target, group, inputs);
+                    NULL: the defaults */
     const carnn_source *alignments; /* answer, pair with alignment=file: which words of the two
                                        texts are aligned, "0-0 1-2", at most 512 pairs of words, a
                                        line for every example, one file for each source; NULL:
@@ -581,7 +582,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model
                                           const carnn_dataset *train, carnn_error *error);
 
 /* Can the option have an effect in this task? carnn_model_create() refuses those that cannot, and
-   options of other tasks; the embedding of signal, which the data say, where it is another. */
+   options of other tasks. The embedding of signal is the size of the data's rows: it is refused
+   where it is another. */
 CARNN_API int carnn_option_applies(const char *task, const carnn_option *option);
 #endif
 CARNN_API void carnn_model_free(carnn_model *model);
@@ -975,7 +977,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 
 /* cloze: text as people write it becomes words with blanks between them, as the Children's Book
    Test has them: marks stand by themselves, as do 's, 'll and the like; a short abbreviation keeps
-   its period; typographic quotation marks and dashes become those of ASCII, ellipses periods.
+   its period; typographic quotation marks and em dashes become those of ASCII, ellipses periods.
    Returns the length, as snprintf, which is 2 length at most. */
 CARNN_API size_t carnn_prose(const char *text, size_t length, char *words, size_t size);
 
@@ -8150,6 +8152,15 @@ static int carnn__next_line(carnn__lines *l) {
 
 #define CARNN__SHOWN 40
 
+/* Is what carnn__character finds a character of several bytes that UTF-8 has, and none of control
+   (U+0080 to U+009F)? The first two bytes tell. */
+static int carnn__well_formed(const char *at, size_t bytes) {
+    int first = (unsigned char)at[0], second = bytes > 1 ? (unsigned char)at[1] : 0;
+    int least = first == 0xC2 || first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    int most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    return first > 0xC1 && first < 0xF5 && second >= least && second <= most;
+}
+
 /* A text in quotes for an error message: shortened to whole characters of UTF-8, with escapes for
    control characters and for bytes that are none of UTF-8. */
 static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
@@ -8161,7 +8172,7 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
         unsigned char byte = (unsigned char)text.at[i];
         bytes = carnn__character(text.at + i, text.length - i);
         if (i + bytes > CARNN__SHOWN) break;
-        if (byte > 0xC1 && bytes > 1 && (byte > 0xC2 || (unsigned char)text.at[i + 1] > 0x9F)) {
+        if (carnn__well_formed(text.at + i, bytes)) {
             memcpy(out, text.at + i, bytes);
             out += bytes;
             continue;
@@ -9193,12 +9204,13 @@ static size_t carnn__column_which(const carnn__column_name *names, size_t count,
     return i;
 }
 
-/* Does a line name columns as CSV does, "id;created;text"? Prose has a blank behind a comma. */
+/* Does a line without tabs name columns as CSV does, "id;created;text"? Prose has a blank behind a
+   comma. */
 static int carnn__columns_of_csv(carnn__span line, const carnn__column_name *names, size_t count) {
     char separator = carnn__csv_separator(line);
     carnn__span field;
     size_t fields;
-    int more = separator != '\t', named = 0;
+    int more = 1, named = 0;
     for (fields = 0; more; fields++) {
         more = carnn__cut(&line, separator, &field);
         if (more && line.length && carnn__blank(*line.at)) return 0;
@@ -9222,7 +9234,8 @@ static void carnn__columns_named(carnn__parser *p, const carnn__column_name *nam
         i = carnn__column_which(names, count, field);
         if (i < count && column[names[i].kind] == SIZE_MAX) column[names[i].kind] = p->columns;
     }
-    p->commas = !p->csv && carnn__columns_of_csv(p->lines.line, names, count);
+    p->commas = !p->csv && p->columns == 1 &&
+                carnn__columns_of_csv(p->lines.line, names, count);
 }
 
 /* field: what a line has in these columns, {NULL, 0} where it has no such column. Returns how many
@@ -9246,8 +9259,10 @@ static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
     return carnn__expected(&p->lines, what, found);
 }
 
-/* CSV that is not read as such: each of its lines would be an example. */
-static carnn_status carnn__expected_tabs(const carnn__parser *p) {
+/* CSV that is not read as such: each of its lines would be an example. The first that is not blank
+   has the names. */
+static carnn_status carnn__expected_tabs(carnn__parser *p) {
+    while (!carnn__trim(p->lines.line).length && carnn__next_line(&p->lines)) {}
     return carnn__unexpected(p, "tabs between columns (CSV is read from files whose names end in "
                              ".csv)", p->lines.line);
 }
@@ -11031,12 +11046,13 @@ static carnn_status carnn__table_names(carnn__parser *p) {
     return CARNN_OK;
 }
 
-/* Adds the target of a row to *target, that of the rows of its group before it: of steps it has a
-   class a row, "idle run run ", in scratch; else it is the same in all rows. */
-static carnn_status carnn__table_target(carnn__parser *p, carnn__span found, carnn__span *target) {
+/* Adds the target of a row to *target, that of the rows of its group before it: with a class for
+   `each` row "idle run run ", in scratch; else it is the same in all rows. */
+static carnn_status carnn__table_target(carnn__parser *p, int each, carnn__span found,
+                                        carnn__span *target) {
     carnn__reading *r = p->reading;
     if (p->lenient && p->column[CARNN__TABLE_TARGET] == SIZE_MAX) return CARNN_OK;
-    if (p->option[CARNN__SIGNAL_KIND] == 1 + CARNN__SIGNAL_STEPS) {
+    if (each) {
         int one = carnn__count_words(CARNN__SPACES, found) == 1;
         if (!one && !p->lenient)
             return carnn__unexpected(p, "a class without blanks for each row", found);
@@ -11050,7 +11066,7 @@ static carnn_status carnn__table_target(carnn__parser *p, carnn__span found, car
     if (p->lenient && !target->length) *target = found;
     if (carnn__same(found, *target)) return CARNN_OK;
     return carnn__unexpected(p, "the same target in all rows of a group (with target_kind steps "
-                             "one for each)", found);
+                             "one without blanks for each)", found);
 }
 
 /* A sequence: its first row, or without groups all of it, is the line at hand. */
@@ -11058,7 +11074,7 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     carnn__names *keys = &p->reading->keys;
     carnn__span key, target, other, other_target;
     size_t known = keys->count, columns;
-    int more;
+    int each, more;
     carnn_status status = carnn__table_row(p, &key, &target);
     if (status) return status;
     if (!p->lenient && !target.length) return carnn__unexpected(p, "a target", target);
@@ -11068,8 +11084,11 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
     r->line = p->lines.number;
     if (carnn__names_add(keys, key, 0) < known)
         return carnn__unexpected(p, "the rows of a group one after the other", key);
+    /* Steps of a whole sequence, "idle run run", may also stand in each of its rows. */
+    each = p->option[CARNN__SIGNAL_KIND] == 1 + CARNN__SIGNAL_STEPS &&
+           carnn__count_words(CARNN__SPACES, target) < 2;
     carnn__empty(p->reading->scratch);
-    status = carnn__table_target(p, target, &target);
+    status = carnn__table_target(p, each, target, &target);
     while (!status) {
         carnn__lines before = p->lines;
         size_t numbers = stbds_arrlenu(p->reading->row);
@@ -11083,7 +11102,7 @@ static carnn_status carnn__table_record(carnn__parser *p, carnn__record *r) {
             p->lines = before;
             break;
         }
-        status = carnn__table_target(p, other_target, &target);
+        status = carnn__table_target(p, each, other_target, &target);
     }
     return status ? status : carnn__signal_record(p, r, target, columns);
 }
@@ -13877,7 +13896,7 @@ enum { CARNN__NORMALISE_NONE, CARNN__NORMALISE_BATCH };
     CARNN__ENCODER_OPTIONS_AND(number, carnn__normalising, "")
 #define CARNN__ENCODER_OPTIONS_AND(number, normalising, more)                                      \
     CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
-                         "rnn; rcrn: two RNNs are the gates of a third; graph: units joined by "   \
+                         "rnn; rcrn: two RNNs are the gates of a third; graph: nodes joined by "   \
                          "the edges of a graph"),                                                  \
         CARNN__OPTION_STRING("graph", graph,                                                       \
                              "of the encoder graph: its file, or a name (carnn help depth)"),      \

@@ -1095,9 +1095,10 @@ static void warn_of_groups(const carnn_dataset *set, const char *file) {
         answer ? "do the lines of a question stand together?" : "each empty line ends a document");
 }
 
-/* Says so where lines of lm begin with a tab, as paragraphs of a book may: what follows it is a
-   label and no words. */
-static void warn_of_tabs(const carnn_dataset *set, const char *file) {
+/* Says so where training lines of lm begin with a tab, as paragraphs of a book may: what follows it
+   is a label and no words. */
+static void warn_of_tabs(const carnn_dataset *set) {
+    int several = arg.train.count > 1;
     size_t i, found = 0, first = 0, count = carnn_dataset_examples(set);
     for (i = 0; i < count; i++) {
         if (*carnn_dataset_text(set, i, carnn_dataset_text_count(set, i) - 1) ||
@@ -1106,8 +1107,9 @@ static void warn_of_tabs(const carnn_dataset *set, const char *file) {
     }
     if (found)
         say(DONE, "%s: lines that begin with a tab, and so are labels without words: %zu, the first"
-            " is line %zu; sed 's/^[[:blank:]]*//' takes the tabs away", called(file), found,
-            first);
+            " is line %zu%s; sed 's/^[[:blank:]]*//' takes the tabs away",
+            several ? "--train" : called(*arg.train.item), found, first,
+            several ? " of its file" : "");
 }
 
 /* What may be wrong with data that are to be scored. */
@@ -1286,7 +1288,7 @@ static void warn_of_training(void) {
             called(*arg.train.item), examples, classes, data_of(arg.task));
     else warn_of_names(data, *arg.train.item, 1);
     warn_of_groups(data, *arg.train.item);
-    if (!strcmp(arg.task, "lm")) warn_of_tabs(data, *arg.train.item);
+    if (!strcmp(arg.task, "lm")) warn_of_tabs(data);
     if (job.valid) warn_of_data(job.valid, *arg.valid.item);
     if (job.test) warn_of_data(job.test, *arg.test.item);
     for (i = 0; i < arg.train.count; i++)

@@ -1992,6 +1992,10 @@ printf 'a b\n\tc d\n\ta c\n' >indented.txt
 run 0 train --task lm --train indented.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 \
     --out alone.gguf
 says err 'begin with a tab, and so are labels without words: 2, the first is line 2; sed'
+printf 'a b\nc d\n' >plain.txt
+run 0 train --task lm --train plain.txt --train indented.txt --min-count 1 --epochs 1 --hidden 4 \
+    --embedding 4 --out alone.gguf
+says err '^carnn: --train: lines that begin .*: 2, the first is line 2 of its file; sed'
 printf 'a b\tx\nc d\ta c\n' >indented.txt
 run 0 train --task lm --train indented.txt --min-count 1 --epochs 1 --hidden 4 --embedding 4 \
     --out alone.gguf

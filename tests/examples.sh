@@ -58,5 +58,6 @@ check 'not for everybody to read' [ -z "$(find "$folder/the root" -type f ! -per
 check 'no manual' grep -q '^.TH CARNN' "$folder/the root/usr/share/man/man1/carnn.1"
 check 'make uninstall' quiet make uninstall "DESTDIR=$folder/the root" PREFIX=/usr
 check 'something is left' [ -z "$(find "$folder/the root" -type f)" ]
+check 'make uninstall of nothing' quiet make uninstall "DESTDIR=$folder/no root" PREFIX=/usr
 
 checked

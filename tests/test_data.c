@@ -578,6 +578,17 @@ static void test_csv_by_another_name(void) {
         CHECK(strstr(error.message, "f.txt:1: expected tabs between columns (CSV is read from "
                                     "files whose names end in .csv), found") != NULL);
     }
+    for (size_t i = 0; i < 2; i++) { /* tabs separate texts of any words */
+        carnn_source source = source_of_text("f.txt", "question,sentence1,why\ta,b\n");
+        carnn_dataset_desc desc;
+        carnn_dataset *d;
+        carnn_error error;
+        test_describe(&desc, i ? "pair" : "answer", &source);
+        desc.lenient = 1;
+        CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_OK);
+        CHECK_TEXT(carnn_dataset_text(d, 0, 0), "question,sentence1,why");
+        carnn_dataset_free(d);
+    }
 }
 
 /* A row of CSV with a column too many is not answered from the wrong columns. */

@@ -196,7 +196,7 @@ static void signal_partly_known(void) {
               CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "s:4: expected the same target in all rows of a group (with target_kind steps one "
-               "for each), found \"b\"");
+               "without blanks for each), found \"b\"");
 }
 
 /* Loads a table with a class for each row of a group. */
@@ -240,6 +240,13 @@ static void signal_table_of_steps(void) {
     CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;\n1;3;b c\n1;5;a\n", 1, &error), CARNN_OK);
     signal_item(d, 0, "- - a", 3, x);
     carnn_dataset_free(d);
+    /* what each row may say, too, are all the classes of its sequence */
+    CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;a b\n1;3;a b\n2;4;c\n", 0, &error), CARNN_OK);
+    signal_item(d, 0, "a b", 2, x);
+    CHECK_TEXT(carnn_dataset_target(d, 1), "c");
+    carnn_dataset_free(d);
+    CHECK_INT(signal_table_steps(&d, "g;x;t\n1;2;a b\n1;3;b\n", 0, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "s:3: expected the same target in all rows of a group") != NULL);
     CHECK_INT(signal_table_steps(&d, "g;x\n1;2\n1;3\n", 1, &error), CARNN_OK);
     CHECK(carnn_dataset_examples(d) == 1 && !carnn_dataset_target(d, 0));
     carnn_dataset_free(d);
@@ -435,16 +442,16 @@ static void signal_errors(void) {
         {"day,kind\n1,a\n", "1", 1, "s:1: expected columns of numbers, too, found \"day,kind\""},
         {"day,x,kind\n", "1", 1, "s:1: expected a target and numbers, found none"},
         {"day,x,hour,kind\n1,1,1,a\n1,1,2,a\n2,1,3,b\n2,1,4,c\n", "1", 1,
-         "s:5: expected the same target in all rows of a group (with target_kind steps one for "
-         "each), found \"c\""},
+         "s:5: expected the same target in all rows of a group (with target_kind steps one "
+         "without blanks for each), found \"c\""},
         {"day,x,kind\n1,2,a\n1,3\n", "1", 1,
          "s:3: expected 3 columns, as in the first line, found \"1,3\""},
         {"day,x,kind\n1,2,a,4\n", "1", 1,
          "s:2: expected 3 columns, as in the first line, found \"1,2,a,4\""},
         {"day,x,kind\n1,2,a\n1,?,a\n", "1", 1, "s:3: expected a number in column 2, found \"?\""},
         {"day,x,kind\n1,2,a\n1,3,b\n", "1", 1,
-         "s:3: expected the same target in all rows of a group (with target_kind steps one for "
-         "each), found \"b\""},
+         "s:3: expected the same target in all rows of a group (with target_kind steps one "
+         "without blanks for each), found \"b\""},
         {"day,x,kind\n1,2,a\n2,3,a\n1,2,a\n", "1", 1,
          "s:4: expected the rows of a group one after the other, found \"1\""},
         {"day,x,kind\n1,2,\n", "1", 1, "s:2: expected a target, found nothing"},

@@ -536,6 +536,12 @@ static void test_pieces(void) {
     part.length = strlen(part.at);
     CHECK_TEXT(carnn__show(shown, part), "\"St\xC3\xB6rung \xC2\xB0 \xE2\x80\x9E \xF0\x9F\x98\xA1"
                                          " \\xc2\\x9b \\xc0\\xaf \\xc3\"");
+    part.at = "\xE0\x9F\xBF \xE0\xA0\x80 \xED\x9F\xBF \xED\xA0\x80 \xF0\x8F\xBF\xBF "
+              "\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF \xF4\x90\x80\x80"; /* at the limits of UTF-8 */
+    part.length = strlen(part.at);
+    CHECK_TEXT(carnn__show(shown, part),
+               "\"\\xe0\\x9f\\xbf \xE0\xA0\x80 \xED\x9F\xBF \\xed\\xa0\\x80 \\xf0\\x8f\\xbf\\xbf "
+               "\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF \\xf4\\x90\\x80\\x80\"");
     part.at = "012345678901234567890123456789012345678\xC3\xB6"; /* no half of a character */
     part.length = 41;
     CHECK_TEXT(carnn__show(shown, part), "\"012345678901234567890123456789012345678...\"");
